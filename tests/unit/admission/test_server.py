@@ -335,3 +335,46 @@ async def test_a_large_object_is_judged_while_others_are_answered(
     finally:
         go_on.set()
     assert (await waits)["response"]["uid"] == "u-1"
+
+
+async def test_large_objects_of_one_namespace_wait_for_each_other_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a tenant's megabytes one is decoded at a time, and some wait; others are asked to come again."""
+    judging, go_on, judge = asyncio.Event(), threading.Event(), judged
+    loop, namespaces = asyncio.get_running_loop(), list[str]()
+
+    def slow(question: AdmissionRequest, *rest: Any, **known: Any) -> Any:
+        namespaces.append(question.namespace)
+        if question.namespace == "team":
+            loop.call_soon_threadsafe(judging.set)
+            assert go_on.wait(30)
+        return judge(question, *rest, **known)
+
+    monkeypatch.setattr(server, "review", slow)
+    large = {**graph(), "metadata": {"name": "chat", "labels": {"large": "x" * 20_000}}}
+    served = Served(max_in_flight=32)
+    async with TestClient(TestServer(served.app)) as client:
+        tenant = [
+            asyncio.create_task(answered(client, "/validate", review(large))) for _ in range(server.LARGE_OF_ONE - 1)
+        ]
+        of_tenant = {**large, "metadata": {**large["metadata"], "namespace": "team"}}
+        tenant.append(asyncio.create_task(answered(client, "/convert", conversion("nvidia.com/v1alpha1", of_tenant))))
+        await reached(judging, tenant[0])
+        try:
+            while served.count("dynamo_admission_requests_in_flight") < len(tenant):
+                await asyncio.sleep(0)
+            async with client.post("/validate", json=review(large)) as answer:
+                assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+            assert (await answered(client, "/validate", review(large, namespace="other")))["response"]["allowed"]
+            several = conversion("nvidia.com/v1alpha1", of_tenant, {**large, "metadata": {"namespace": "other"}})
+            assert len((await answered(client, "/convert", several))["response"]["convertedObjects"]) == 2
+            assert namespaces == ["team", "other"]
+        finally:
+            go_on.set()
+        assert all("response" in each for each in await asyncio.gather(*tenant))
+
+
+async def test_a_long_list_is_converted(client: Client) -> None:
+    """The API server asks for a whole list at once: large objects of one tenant must not break the lists of all."""
+    each = graph(annotations={"a": "x" * (1 << 20)})
+    response = (await answered(client, "/convert", conversion("nvidia.com/v1alpha1", *[each] * 9)))["response"]
+    assert len(response["convertedObjects"]) == 9

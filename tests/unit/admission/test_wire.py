@@ -11,6 +11,7 @@ from dynamo_admission.wire import (
     admission_answer,
     conversion_answer,
     conversion_failure,
+    encoded,
     read_admission,
     read_conversion,
 )
@@ -23,7 +24,7 @@ def recorded(name: str) -> bytes:
 
 
 def test_a_creation_is_read():
-    request = read_admission(recorded("admission-create"))
+    request = read_admission(recorded("admission-create")).decoded()
     assert (request.operation, request.namespace, request.name) == ("CREATE", "default", "chat")
     assert (request.kind.group, request.kind.version, request.kind.kind) == (
         "nvidia.com", "v1alpha1", "DynamoGraphDeployment",
@@ -35,7 +36,7 @@ def test_a_creation_is_read():
 
 
 def test_an_update_is_read_with_what_was_there_before():
-    request = read_admission(recorded("admission-update"))
+    request = read_admission(recorded("admission-update")).decoded()
     assert request.operation == "UPDATE"
     assert request.object["metadata"]["labels"] == {"team": "a"}
     assert "labels" not in request.old_object["metadata"]
@@ -44,7 +45,7 @@ def test_an_update_is_read_with_what_was_there_before():
 def test_objects_to_convert_are_read():
     request = read_conversion(recorded("conversion"))
     assert request.desired_api_version == "nvidia.com/v1alpha1"
-    assert [obj["apiVersion"] for obj in request.objects] == ["nvidia.com/v1beta1"]
+    assert [obj["apiVersion"] for obj in request.decoded()] == ["nvidia.com/v1beta1"]
     assert len(request.uid) == 36
 
 
@@ -80,7 +81,7 @@ def test_no_has_a_status():
 
 
 def test_converted_and_not_converted():
-    done = json.loads(conversion_answer("u", [{"kind": "A"}]))
+    done = json.loads(conversion_answer("u", [encoded({"kind": "A"})]))
     assert (done["apiVersion"], done["kind"]) == ("apiextensions.k8s.io/v1", "ConversionReview")
     assert done["response"] == {"uid": "u", "result": {"status": "Success"}, "convertedObjects": [{"kind": "A"}]}
     failed = json.loads(conversion_failure("u", "why"))["response"]

@@ -10,12 +10,12 @@ import ssl
 import time
 from asyncio import sslproto
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import structlog
 from aiohttp import web
-from dynamo_shared.aio import Offload
+from dynamo_shared.aio import Lanes, Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.runtime.sockets import listening_socket
@@ -35,12 +35,15 @@ from dynamo_admission.wire import (
     admission_answer,
     conversion_answer,
     conversion_failure,
+    encoded,
     read_admission,
     read_conversion,
 )
 
 #: The API server accepts 3 MiB from a user, and etcd stores 1.5 MiB; a review has both, and an envelope. Bytes.
 MAX_BODY = 8 << 20
+#: The API server converts all objects of a list, or of a page of it, with one request. Bytes.
+MAX_CONVERSION = 64 << 20
 #: Time limit for the arrival of a body. Seconds.
 READ_WITHIN = 10.0
 #: The Retry-After of a 429. The API server's client retries within the webhook's time-out. Seconds.
@@ -55,6 +58,9 @@ FINISH_WITHIN = 8.0
 #: errors, and other requests and probes must be answered meanwhile. A graph of 25 components has 21 KB and takes 16 ms,
 #: its update has twice that and takes 30 ms. Bytes.
 LARGE_BODY, LARGE_AT_ONCE = 16 << 10, 2
+#: Large bodies of one namespace that wait or are worked on, and large bodies that arrive at the same time. Each takes
+#: some megabytes; a body that is decoded takes twenty times as many.
+LARGE_OF_ONE, LARGE_ARRIVING = 8, 8
 
 #: Number of connections that may wait to be accepted while a long review blocks the event loop.
 BACKLOG = 512
@@ -84,6 +90,10 @@ class ServerState:
     draining: bool = False
 
 
+class _Busy(Exception):
+    """Too many requests are in progress; the message says of whom."""
+
+
 class ReviewServer:
     """Answers reviews. `find_adapters` returns the replicas of a graph's adapters by component; None if it cannot.
 
@@ -109,6 +119,8 @@ class ReviewServer:
         self._callers = callers or Callers()
         self._accepted = AcceptedObjects()
         self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
+        self._turns = Lanes(LARGE_AT_ONCE)
+        self._arriving = asyncio.Semaphore(LARGE_ARRIVING)
 
     def app(self) -> web.Application:
         """The web application; serve it with TLS."""
@@ -131,9 +143,7 @@ class ReviewServer:
         most = max(1, self._max_in_flight // 2) if request.path == _RESTORE_PATH else self._max_in_flight
         # A busy replica is healthy: it always answers its self test.
         if self._in_flight >= most and not self._callers.is_self_test(request):
-            busy = self._turn_away("busy", 429, f"{self._in_flight} requests are in progress; retry later")
-            busy.headers["Retry-After"] = str(RETRY_AFTER)
-            return busy
+            return self._busy(f"{self._in_flight} requests are in progress; retry later")
         self._in_flight += 1
         self._metrics.in_flight.set(self._in_flight)
         try:
@@ -144,6 +154,8 @@ class ReviewServer:
             return self._turn_away("slow", 408, f"the body took more than {READ_WITHIN:g} s")
         except BadReview as error:
             return self._turn_away("junk", 400, str(error))
+        except _Busy as error:
+            return self._busy(str(error))
         finally:
             self._in_flight -= 1
             self._metrics.in_flight.set(self._in_flight)
@@ -161,10 +173,23 @@ class ReviewServer:
 
         return handle
 
+    @asynccontextmanager
+    async def _turn(self, namespace: str, size: int) -> AsyncIterator[None]:
+        """A turn at the work on a body: of large ones, one of each namespace at a time, and few in total."""
+        if size <= LARGE_BODY:
+            yield
+            return
+        if self._turns.count(namespace) >= LARGE_OF_ONE:
+            whose = f"namespace {namespace}" if namespace else "all namespaces"
+            raise _Busy(f"{LARGE_OF_ONE} large requests about {whose} are in progress; retry later")
+        async with self._turns.turn(namespace):
+            yield
+
     async def _body(self, request: web.Request) -> bytes:
         try:
-            async with asyncio.timeout(READ_WITHIN):
-                return await request.read()
+            async with self._arriving if (request.content_length or MAX_BODY) > LARGE_BODY else nullcontext():
+                async with asyncio.timeout(READ_WITHIN):
+                    return await request.read()
         except web.RequestPayloadError as error:
             raise BadReview("the body's encoding does not match its headers") from error
         except web.HTTPRequestEntityTooLarge:
@@ -177,7 +202,10 @@ class ReviewServer:
             question = read_admission(body)
         except RecursionError:
             return _json(admission_answer(_uid_in(body), ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)))
-        verdict, result = await self._judge(webhook, question, len(body))
+        # Pods are not large, and their reviews wait for the API server.
+        size = 0 if webhook is Webhook.RESTORE else len(body)
+        async with self._turn(question.namespace, size):
+            verdict, result = await self._judge(webhook, question, size)
         content = admission_answer(question.uid, verdict.refusal, patch=verdict.patch, warnings=verdict.warnings)
         asked = _asked(webhook, question)
         self._metrics.answered(asked, result, time.perf_counter() - started)
@@ -185,9 +213,11 @@ class ReviewServer:
             self._metrics.denials.labels(asked.resource_type, asked.operation, verdict.refusal.reason).inc()
         return _json(content)
 
-    async def _judge(self, webhook: Webhook, question: AdmissionRequest, size: int) -> tuple[ReviewVerdict, str]:
-        """A verdict, and its label in metrics."""
+    async def _judge(self, webhook: Webhook, asked: AdmissionRequest, size: int) -> tuple[ReviewVerdict, str]:
+        """A verdict, and its label in metrics. Only now are the objects decoded."""
+        question = asked
         try:
+            question = await self._large.run(size, asked.decoded)
             if webhook is Webhook.SCALE:
                 verdict = scale_advice(question)
             elif webhook is Webhook.RESTORE:
@@ -202,6 +232,8 @@ class ReviewServer:
                 )
         except RecursionError:
             return ReviewVerdict(ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
+        except BadReview:
+            raise
         except Exception:
             log.exception("not judged", webhook=webhook, uid=question.uid, kind=question.kind.kind, name=question.name)
             if webhook is Webhook.RESTORE:
@@ -214,26 +246,29 @@ class ReviewServer:
         return verdict, "skipped" if verdict.skipped else "allowed"
 
     async def _convert(self, request: web.Request) -> web.Response:
-        body = await self._body(request)
+        body = await self._body(request.clone(client_max_size=MAX_CONVERSION))
         started = time.perf_counter()
         try:
             asked = read_conversion(body)
         except RecursionError:
             return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
-        content = await self._large.run(len(body), lambda: self._converted(asked))
+        async with self._turn(asked.namespace(), len(body)):
+            content = await self._large.run(len(body), lambda: self._converted(asked))
         self._metrics.conversion_seconds.observe(time.perf_counter() - started)
         return _json(content)
 
     def _converted(self, asked: ConversionRequest) -> bytes:
-        desired = asked.desired_api_version
-        kind = str(asked.objects[0].get("kind", "")) if asked.objects else ""
+        desired, kind = asked.desired_api_version, asked.kind()
         resource = resource_of(*_split(desired), kind)
         plural, version = (resource.plural, resource.version) if resource else (OTHER, OTHER)
         try:
-            objects = [marked(obj, convert(unreported(obj), desired)) for obj in asked.objects]
+            # One after the other: only one object is decoded at a time.
+            objects = [encoded(marked(obj, convert(unreported(obj), desired))) for obj in asked.decoded()]
         except (NotConvertible, RecursionError) as error:
             self._metrics.converted(plural, version, "failed", len(asked.objects))
             return conversion_failure(asked.uid, _TOO_DEEP if isinstance(error, RecursionError) else str(error))
+        except BadReview:
+            raise
         except Exception:
             log.exception("not converted", uid=asked.uid, kind=kind, to=desired)
             self._metrics.converted(plural, version, "failed", len(asked.objects))
@@ -241,6 +276,11 @@ class ReviewServer:
             return conversion_failure(asked.uid, message)
         self._metrics.converted(plural, version, "converted", len(objects))
         return conversion_answer(asked.uid, objects)
+
+    def _busy(self, message: str) -> web.Response:
+        busy = self._turn_away("busy", 429, message)
+        busy.headers["Retry-After"] = str(RETRY_AFTER)
+        return busy
 
     def _turn_away(self, reason: str, status: int, message: str) -> web.Response:
         self._metrics.turned_away.labels(reason).inc()

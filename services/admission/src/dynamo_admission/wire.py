@@ -1,18 +1,20 @@
 """AdmissionReview and ConversionReview, version v1, in the API server's format.
 
-The envelope is typed; the objects in it are plain dicts, because other modules check them.
+The envelope is typed. The objects in it stay encoded until their turn, and are then plain dicts, because other modules
+check them.
 """
 
 import base64
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import msgspec
 from dynamo_shared.api.objects import KubeObject
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 ADMISSION_API, ADMISSION_KIND = "admission.k8s.io/v1", "AdmissionReview"
 CONVERSION_API, CONVERSION_KIND = "apiextensions.k8s.io/v1", "ConversionReview"
+_NULL = Raw(b"null")
 
 
 class BadReview(ValueError):
@@ -46,21 +48,50 @@ class AdmissionRequest(Struct, frozen=True, rename="camel"):
     object: Any = None
     old_object: Any = None
 
+    def decoded(self) -> Self:
+        """The request with decoded objects, which take up to twenty times as many bytes.
+
+        BadReview if they are not JSON; RecursionError if they are nested too deeply.
+        """
+        return msgspec.structs.replace(self, object=_value(self.object), old_object=_value(self.old_object))
+
+
+class _EncodedRequest(AdmissionRequest, frozen=True, rename="camel"):
+    object: Raw = _NULL
+    old_object: Raw = _NULL
+
 
 class AdmissionReview(Struct, frozen=True, rename="camel"):
     """An admission review of the API server."""
 
     api_version: str
     kind: str
-    request: AdmissionRequest
+    request: _EncodedRequest
 
 
 class ConversionRequest(Struct, frozen=True, rename="camel"):
-    """Objects, and the desired apiVersion of all of them."""
+    """Encoded objects, and the desired apiVersion of all of them."""
 
     uid: str
     desired_api_version: str = msgspec.field(name="desiredAPIVersion")
-    objects: list[KubeObject]
+    objects: list[Raw]
+
+    def decoded(self) -> Iterator[KubeObject]:
+        """The objects, one after the other. BadReview if one is not an object; RecursionError as above."""
+        for each in self.objects:
+            obj = _value(each)
+            if not isinstance(obj, dict):
+                raise BadReview("not a review: an object is expected")
+            yield obj
+
+    def kind(self) -> str:
+        """The kind of the first object, because the API server converts objects of one kind; "" if it has none."""
+        return _outline(self.objects[0]).kind if self.objects else ""
+
+    def namespace(self) -> str:
+        """The namespace of the objects; "" if they are of several. The API server sends them in order."""
+        ends = {_outline(each).metadata.namespace for each in (*self.objects[:1], *self.objects[-1:])}
+        return ends.pop() if len(ends) == 1 else ""
 
 
 class ConversionReview(Struct, frozen=True, rename="camel"):
@@ -98,7 +129,7 @@ class _AdmissionAnswer(Struct, frozen=True, rename="camel"):
 class _ConversionResponse(Struct, frozen=True, rename="camel"):
     uid: str
     result: ReviewStatus
-    converted_objects: Sequence[KubeObject] | UnsetType = UNSET
+    converted_objects: Sequence[Raw] | UnsetType = UNSET
 
 
 class _ConversionAnswer(Struct, frozen=True, rename="camel"):
@@ -107,19 +138,32 @@ class _ConversionAnswer(Struct, frozen=True, rename="camel"):
     kind: str = CONVERSION_KIND
 
 
+class _Metadata(Struct, frozen=True):
+    namespace: str = ""
+
+
+class _Outline(Struct, frozen=True):
+    kind: str = ""
+    metadata: _Metadata = _Metadata()
+
+
+_decode = msgspec.json.Decoder().decode
+_decode_outline = msgspec.json.Decoder(_Outline).decode
 _admission = msgspec.json.Decoder(AdmissionReview)
 _conversion = msgspec.json.Decoder(ConversionReview)
 _encode = msgspec.json.Encoder().encode
 
 
 def read_admission(body: bytes) -> AdmissionRequest:
-    """The request of a review. BadReview if the body is not a review; RecursionError if it is nested too deeply."""
+    """The request of a review, with encoded objects. BadReview if the body is not a review; RecursionError if it is nested
+    too deeply.
+    """
     review: AdmissionReview = _read(_admission, body, ADMISSION_API, ADMISSION_KIND)
     return review.request
 
 
 def read_conversion(body: bytes) -> ConversionRequest:
-    """The objects of a review. BadReview if the body is not a review; RecursionError if it is nested too deeply."""
+    """The encoded objects of a review; errors as above."""
     review: ConversionReview = _read(_conversion, body, CONVERSION_API, CONVERSION_KIND)
     return review.request
 
@@ -143,14 +187,34 @@ def admission_answer(
     return _encode(_AdmissionAnswer(response))
 
 
-def conversion_answer(uid: str, converted: Sequence[KubeObject]) -> bytes:
-    """All converted objects, in their original order."""
+def encoded(obj: KubeObject) -> Raw:
+    """A converted object as it is sent."""
+    return Raw(_encode(obj))
+
+
+def conversion_answer(uid: str, converted: Sequence[Raw]) -> bytes:
+    """All converted objects, encoded, in their original order."""
     return _encode(_ConversionAnswer(_ConversionResponse(uid, ReviewStatus("Success"), converted)))
 
 
 def conversion_failure(uid: str, message: str) -> bytes:
     """The answer that nothing was converted, with the reason."""
     return _encode(_ConversionAnswer(_ConversionResponse(uid, ReviewStatus("Failure", message))))
+
+
+def _value(content: Raw) -> Any:
+    try:
+        return _decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadReview(f"not JSON: {error}") from error
+
+
+def _outline(content: Raw) -> _Outline:
+    """What identifies an object, without decoding the rest; empty if it is invalid, which `decoded` reports."""
+    try:
+        return _decode_outline(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Outline()
 
 
 def _read(decoder: msgspec.json.Decoder[Any], body: bytes, api: str, kind: str) -> Any:

@@ -6,6 +6,7 @@ The lowest layer: it imports nothing else of the project.
 from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
 from dynamo_shared.aio.gate import Gate
 from dynamo_shared.aio.joined import Joined
+from dynamo_shared.aio.lanes import Lanes
 from dynamo_shared.aio.merging import merged
 from dynamo_shared.aio.offload import Offload
 from dynamo_shared.aio.processes import Process
@@ -19,6 +20,7 @@ __all__ = [
     "EndedByItselfError",
     "Gate",
     "Joined",
+    "Lanes",
     "Offload",
     "Process",
     "Randomness",

@@ -1,9 +1,10 @@
 """Limits expensive work across requests: turns for simulations, concurrency for logs and chats."""
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+
+from dynamo_shared.aio import Lanes
 
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.who import of_whom
@@ -24,33 +25,19 @@ class CallerSlots:
 
     def __init__(self, what: str, at_once: int, waiting: int = WAITING) -> None:
         self._what = what
-        self._slots = asyncio.Semaphore(at_once)
-        self._users: Counter[str] = Counter()
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._waiting = 0
+        self._lanes = Lanes(at_once)
         self._most = waiting
 
     @asynccontextmanager
     async def taken(self, user: str) -> AsyncIterator[None]:
         """A turn. ProblemError if too many tasks already wait."""
-        own = self._users[user] >= OF_ONE
-        if own or self._waiting >= self._most:
-            many = f"{self._users[user]} {self._what} {of_whom(user)}" if own else f"{self._waiting} {self._what}"
+        lanes = self._lanes
+        own = lanes.count(user) >= OF_ONE
+        if own or lanes.waiting >= self._most:
+            many = f"{lanes.count(user)} {self._what} {of_whom(user)}" if own else f"{lanes.waiting} {self._what}"
             raise ProblemError("too-many-requests", f"{many} wait; retry later", retry_after=RETRY_AFTER)
-        lock = self._locks.setdefault(user, asyncio.Lock())
-        self._users[user] += 1
-        self._waiting += 1
-        waits = True
-        try:
-            async with lock, self._slots:
-                self._waiting -= 1
-                waits = False
-                yield
-        finally:
-            self._waiting -= waits
-            self._users[user] -= 1
-            if not self._users[user]:
-                del self._users[user], self._locks[user]
+        async with lanes.turn(user):
+            yield
 
 
 class AtOnce:
