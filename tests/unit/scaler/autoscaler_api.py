@@ -1,4 +1,4 @@
-"""An API server that stores autoscalers, with KEDA's webhook, and what a scaler that writes to it announced."""
+"""An API server with KEDA's webhook that stores autoscalers, and a scaler that writes to it and records its facts."""
 
 import json
 from collections.abc import Callable
@@ -30,12 +30,12 @@ TRIGGERS = {"maxReplicas": 3, "triggers": [{"type": "cron", "metadata": {"timezo
 
 
 class AutoscalerApi(MemoryKube):
-    """An API server with KEDA's webhook. `calls` are writes and trials of writes, in order."""
+    """An API server with KEDA's webhook. `calls` lists writes and dry runs of writes, in order."""
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[str] = []
-        #: Kinds whose writes a policy refuses; trials of them pass where it is not `strict`.
+        #: Kinds whose writes a policy rejects. Dry runs of them pass unless the policy is `strict`.
         self.refused: set[str] = set()
         self.strict = True
         self.has_keda_webhook = True
@@ -43,7 +43,7 @@ class AutoscalerApi(MemoryKube):
         self.field_manager = "dynamo-scaler"
 
     def kinds(self) -> list[str]:
-        """Kinds of what is stored and not being deleted."""
+        """Kinds of the stored objects that are not being deleted."""
         return sorted(each["kind"] for each in self.objects.values() if "deletionTimestamp" not in each["metadata"])
 
     async def create(
@@ -69,7 +69,7 @@ class AutoscalerApi(MemoryKube):
             raise Forbidden(403, "Forbidden", "a policy says no")
         if resource != SCALED_OBJECTS or not self.has_keda_webhook:
             return
-        # As KEDA's webhook: no ScaledObject, old or new, next to an HPA of its target, unless it takes over that HPA.
+        # Like KEDA's webhook: no ScaledObject next to an HPA of its target, unless it takes over that HPA.
         for (kind, _), hpa in self.objects.items():
             if kind != HORIZONTAL_POD_AUTOSCALERS.id or hpa["spec"]["scaleTargetRef"] != obj["spec"]["scaleTargetRef"]:
                 continue
@@ -80,7 +80,7 @@ class AutoscalerApi(MemoryKube):
 
 
 class AutoscalerDesk:
-    """One scaler's autoscalers of the adapter `g-w`, and what it knows of the API server."""
+    """The autoscalers of the adapter `g-w` in one scaler, and the scaler's cache of the API server."""
 
     def __init__(self) -> None:
         self.api = AutoscalerApi()
@@ -96,11 +96,11 @@ class AutoscalerDesk:
         )
 
     def read(self) -> None:
-        """Hear of everything that is stored."""
+        """Copy all stored objects into the scaler's cache."""
         self.api.publish(self.cache)
 
     async def ask(self, rules: Any) -> AutoscalerState:
-        """A graph asks for an autoscaler, or for none, and is reconciled."""
+        """Reconcile the adapter with the rules of its graph (None: the graph has no autoscaler)."""
         annotations = {AUTOSCALING: json.dumps({"W": rules})} if rules is not None else {}
         graph = {
             "apiVersion": "nvidia.com/v1beta1",
@@ -111,14 +111,14 @@ class AutoscalerDesk:
         return await self.autoscalers.ensure(graph, ADAPTER)
 
     def foreign(self, resource: Resource, name: str = "g-w", **spec: Any) -> KubeObject:
-        """An autoscaler of a user; of the adapter where `spec` does not say otherwise."""
+        """An autoscaler that a user created; it targets the adapter unless `spec` says otherwise."""
         target = {"apiVersion": ADAPTER["apiVersion"], "kind": ADAPTER["kind"], "name": "g-w"}
         metadata = {"name": name, "namespace": "n"}
         spec = {"scaleTargetRef": target, **spec}
         return self.api.put({**resource.type_meta, "metadata": metadata, "spec": spec})
 
     async def kedas(self, triggers: Any) -> KubeObject:
-        """The HPA that KEDA has for the ScaledObject of an adapter with these triggers, where KEDA has no webhook."""
+        """The HPA that KEDA creates for a ScaledObject with these triggers, if KEDA has no webhook."""
         self.api.has_keda_webhook = False
         await self.ask(triggers)
         scaled_object = await self.api.get(SCALED_OBJECTS, KEY)

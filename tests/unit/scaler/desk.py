@@ -1,4 +1,4 @@
-"""A scaler's desk without servers: objects in memory, a clock that is set by hand, and all reports."""
+"""A scaler without servers: objects in memory, a manual clock, and a record of all reports."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ AUTOSCALER = {
 
 
 class DeskKube(MemoryKube):
-    """The rest of the platform acts on changes, where it `acts`. `breaks` names the write, from 1, before which it is away."""
+    """The rest of the platform acts on changes if `acts`. The API server goes away before write `breaks` (from 1)."""
 
     def __init__(self) -> None:
         super().__init__()
         self.breaks = 0
-        #: Object that may not be written.
+        #: The object that must not be written.
         self.refused = ""
         self.acts = True
         self.before_write: Callable[[], None] = lambda: None
@@ -78,12 +78,12 @@ class DeskKube(MemoryKube):
 
 
 class Reports(Announcer):
-    """All facts, sorted by what they are."""
+    """All published facts, sorted by type."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, Any]] = []
         self.kube_events: list[tuple[str, str, str]] = []
-        #: What makes each event another one.
+        #: What distinguishes each event from the others.
         self.identities: list[tuple[str, str, str]] = []
 
     def announce(self, obj: KubeObject, fact: Fact) -> None:
@@ -94,12 +94,12 @@ class Reports(Announcer):
             self.events.append((obj["metadata"]["name"], fact.event, fact.data))
 
     def of(self, graph: str) -> list[tuple[str, str]]:
-        """Event and reason, of one graph."""
+        """Event and reason of each event of one graph."""
         return [(event, data.reason) for name, event, data in self.events if name == graph]
 
 
 class Desk:
-    """One scaler; `again` is another one after it, which has read everything again and remembers nothing."""
+    """One scaler. `again` creates its successor, which reads everything again and has no memory of its own."""
 
     def __init__(self, settings: Scaler, kube: DeskKube | None = None, clock: list[float] | None = None) -> None:
         self.settings = settings
@@ -128,16 +128,16 @@ class Desk:
         return Desk(self.settings, self.kube, self.clock)
 
     def read(self) -> None:
-        """Hear of everything that others wrote."""
+        """Copy all writes of others into the cache."""
         self.kube.publish(self.cache)
 
     def having(self, name: str, *, adapters: bool = True, gpus: int = 1, **replicas: int) -> Desk:
-        """This one, with a graph."""
+        """This desk with a graph added."""
         self.graph(name, adapters=adapters, gpus=gpus, **replicas)
         return self
 
     def graph(self, name: str, *, adapters: bool = True, gpus: int = 1, **replicas: int) -> None:
-        """A graph that is as it should be."""
+        """Add a graph that is in the desired state."""
         main = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
         components = [
             {
@@ -166,7 +166,7 @@ class Desk:
         self.read()
 
     def on_grove(self, name: str, **least: int) -> None:
-        """Grove runs a graph, and starts so many replicas of its components together."""
+        """Let Grove run a graph and start that many replicas of each component together."""
 
         def run(graph: KubeObject) -> None:
             for each in graph["spec"]["components"]:
@@ -180,14 +180,14 @@ class Desk:
         self.change(name, lambda graph: graph["metadata"].setdefault("annotations", {}).update(annotations))
 
     def change(self, name: str, how: Callable[[KubeObject], Any]) -> None:
-        """A user changes a graph, and that is heard of."""
+        """A user changes a graph, and the cache receives the change."""
         obj = copy.deepcopy(self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)])
         how(obj)
         self.kube.put(obj)
         self.read()
 
     def replicas(self, name: str) -> dict[str, int]:
-        """The desired replicas, as the API server has them."""
+        """The desired replicas in the API server."""
         graph = self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)]
         results = {each["name"]: each["replicas"] for each in graph["spec"]["components"]}
         for (plural, _), obj in self.kube.objects.items():
@@ -196,7 +196,7 @@ class Desk:
         return results
 
     def intents(self, name: str) -> dict[str, Any]:
-        """The intents that are remembered."""
+        """The recorded intents."""
         graph = self.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", name)]
         text = graph["metadata"].get("annotations", {}).get(SCALING_INTENTS)
         document: dict[str, Any] = json.loads(text) if text else {}
@@ -208,7 +208,7 @@ class Desk:
 
 
 async def refused(desk: Desk, ask: Any) -> tuple[str, str]:
-    """Reason and message of a command that is refused."""
+    """Reason and message of a command that the scaler rejects."""
     with pytest.raises(CommandRefusedError) as caught:
         await desk.scaling.carry_out(ask)
     return caught.value.reason, str(caught.value)

@@ -1,4 +1,4 @@
-"""One reconcile of a graph's adapters: what is reported, and what the trouble of one of them leaves of the others."""
+"""One reconcile of a graph's adapters: its reports, and that a failure of one adapter does not affect the others."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class StatusKube(DeskKube):
-    """`failure` of patches of graphs; `refuses_apply`: of applies."""
+    """`failure` is raised by patches of graphs, `refuses_apply` by applies."""
 
     failure: KubeError | None = None
     refuses_apply: KubeError | None = None
@@ -60,7 +60,7 @@ class StatusKube(DeskKube):
 
 
 class GivenAutoscalers:
-    """The state of each adapter's autoscaler, as a test says it."""
+    """A state of each adapter's autoscaler that the test sets."""
 
     def __init__(self) -> None:
         self.states: dict[str, AutoscalerState | KubeError] = {}
@@ -73,7 +73,7 @@ class GivenAutoscalers:
 
 
 class ReconcilerDesk:
-    """A reconciler without servers; its graph `g` has adapters for its components."""
+    """A reconciler without servers; its graph `g` has an adapter for each component."""
 
     def __init__(self, **replicas: int) -> None:
         self.kube = StatusKube()
@@ -95,7 +95,7 @@ class ReconcilerDesk:
         )
 
     def change(self, name: str, how: Callable[[KubeObject], Any]) -> None:
-        """A user changes an adapter, and that is heard of."""
+        """A user changes an adapter, and the cache receives the change."""
         adapter = self.adapter(name)
         how(adapter)
         self.kube.put(adapter)
@@ -105,7 +105,7 @@ class ReconcilerDesk:
         return self.kube.objects[ADAPTERS.id, ObjectKey("team", name)]
 
     async def reconcile(self) -> None:
-        """Once, and again after what it waits for."""
+        """Reconcile once, and again when the delay that it returned is over."""
         for _ in range(3):
             await self.reconciler.reconcile(GRAPH)
             self.clock.now += 1.0
@@ -117,8 +117,8 @@ class ReconcilerDesk:
 
 
 @pytest.mark.parametrize("message", ["a policy says no", "the policy of password=hunter2hunter2 says no"])
-async def test_a_lasting_trouble_is_announced_once(message: str) -> None:
-    """Also where the status does not repeat it word by word: what looks like a secret is left out there."""
+async def test_a_lasting_problem_is_announced_once(message: str) -> None:
+    """Even if the status repeats it in other words, because the status leaves out what may be a secret."""
     desk = ReconcilerDesk(Decode=1)
     refused = ConditionState(False, "RefusedByApiServer", message)
     desk.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
@@ -128,7 +128,7 @@ async def test_a_lasting_trouble_is_announced_once(message: str) -> None:
     assert [fact.reason for fact in desk.announced.facts] == ["Scaled", "RefusedByApiServer", "Scaled", "Scaled"]
 
 
-async def test_each_adapter_says_what_is_wrong_with_its_own_number() -> None:
+async def test_each_adapter_reports_the_problem_of_its_own_replicas() -> None:
     desk = ReconcilerDesk(Decode=4, Prefill=4)
     desk.desk.on_grove("g", Decode=3, Prefill=4)
     for name in ("g-decode", "g-prefill"):
@@ -141,7 +141,7 @@ async def test_each_adapter_says_what_is_wrong_with_its_own_number() -> None:
     assert ["3 of minAvailable" in said[0], "4 of minAvailable" in said[1]] == [True, True]
 
 
-async def test_more_replicas_than_any_cluster_has_pods_for_do_not_reach_the_graph() -> None:
+async def test_more_replicas_than_a_cluster_supports_do_not_reach_the_graph() -> None:
     desk = ReconcilerDesk(Decode=1, Prefill=1)
     desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=10_000_000))
     desk.change("g-prefill", lambda adapter: adapter["spec"].update(replicas=2))
@@ -154,10 +154,10 @@ async def test_more_replicas_than_any_cluster_has_pods_for_do_not_reach_the_grap
     )
 
 
-async def test_pods_of_a_component_are_gone_through_once_however_many_adapters_name_it(
+async def test_pods_of_a_component_are_counted_once_for_all_its_adapters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Users may make thousands, and each graph may have thousands of pods."""
+    """Users may create thousands of adapters, and a graph may have thousands of pods."""
     desk = ReconcilerDesk(Decode=1, Prefill=1)
     for number in range(3):
         other = {**desk.adapter("g-decode"), "metadata": {"name": f"other-{number}", "namespace": "team"}}
@@ -176,7 +176,7 @@ async def test_pods_of_a_component_are_gone_through_once_however_many_adapters_n
     assert [desk.condition(f"other-{number}", "Synced") for number in range(3)] == [("False", "NotOwner")] * 3
 
 
-async def test_a_trouble_that_is_back_is_announced_again() -> None:
+async def test_a_problem_that_returns_is_announced_again() -> None:
     desk = ReconcilerDesk(Decode=1)
     refused = ConditionState(False, "RefusedByApiServer", "a policy says no")
     desk.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
@@ -191,7 +191,7 @@ async def test_a_trouble_that_is_back_is_announced_again() -> None:
     assert [fact.reason for fact in desk.announced.facts] == ["RefusedByApiServer", "RefusedByApiServer"]
 
 
-async def test_what_another_program_words_again_and_again_is_announced_once() -> None:
+async def test_a_message_that_another_program_rewords_is_announced_once() -> None:
     """An HPA names another pod each time that it fails for the same reason."""
     desk = ReconcilerDesk(Decode=1)
     for pod in ("a", "b", "c"):
@@ -206,8 +206,8 @@ async def test_what_another_program_words_again_and_again_is_announced_once() ->
     assert [fact.reason for fact in desk.announced.facts] == ["FailedGetResourceMetric", "FailedGetScale"]
 
 
-async def test_an_autoscaler_that_fails_leaves_the_other_adapters_as_they_should_be() -> None:
-    """A webhook for autoscalers that is away is a failure of the server, which passes or not."""
+async def test_a_failing_autoscaler_does_not_block_other_adapters() -> None:
+    """If a webhook for autoscalers is away, the API server answers with an error that may pass."""
     desk = ReconcilerDesk(Decode=1, Prefill=1)
     away = Unavailable(500, "InternalError", "failed calling webhook")
     desk.autoscalers.states["g-decode"] = away
@@ -223,7 +223,7 @@ async def test_an_autoscaler_that_fails_leaves_the_other_adapters_as_they_should
     assert desk.condition("g-decode", "Autoscaling") == ("False", "RefusedByApiServer")
     assert desk.condition("g-decode", "Synced") == ("True", "Synced")
     assert "lastScaleTime" in desk.adapter("g-decode")["status"]
-    # What another attempt may mend says nothing of the autoscaler.
+    # An error that a retry may fix says nothing about the autoscaler.
     desk.autoscalers.states["g-decode"] = AutoscalerState(ConditionState(True, "ScaledObject", "it is there"))
     await desk.reconcile()
     desk.autoscalers.states["g-decode"] = Conflict(409, "Conflict", "it has changed")
@@ -232,7 +232,7 @@ async def test_an_autoscaler_that_fails_leaves_the_other_adapters_as_they_should
     assert desk.condition("g-decode", "Autoscaling") == ("True", "ScaledObject")
 
 
-async def test_a_status_that_is_refused_leaves_those_of_other_adapters() -> None:
+async def test_a_rejected_status_does_not_block_the_status_of_other_adapters() -> None:
     desk = ReconcilerDesk(Decode=1, Prefill=1)
     desk.kube.refused_status = "g-decode"
     with pytest.raises(Invalid):
@@ -240,7 +240,7 @@ async def test_a_status_that_is_refused_leaves_those_of_other_adapters() -> None
     assert desk.condition("g-prefill", "Synced") == ("True", "Synced")
 
 
-async def test_an_api_server_that_does_not_answer_ends_the_reconcile_at_once() -> None:
+async def test_an_unreachable_api_server_ends_the_reconcile_at_once() -> None:
     desk = ReconcilerDesk(Decode=1, Prefill=1)
     desk.autoscalers.states["g-decode"] = Unavailable(0, "TimedOut", "no answer")
     with pytest.raises(Unavailable):
@@ -248,8 +248,8 @@ async def test_an_api_server_that_does_not_answer_ends_the_reconcile_at_once() -
     assert "status" not in desk.adapter("g-prefill")
 
 
-async def test_a_reconcile_that_fails_leaves_no_question_behind() -> None:
-    """All adapters are asked at once for their writers. The key is reconciled again after an error, and asked again."""
+async def test_a_failed_reconcile_leaves_no_request_running() -> None:
+    """The reconciler reads all adapters at once to know their writers. After an error it retries, and reads again."""
     desk = ReconcilerDesk(Decode=1, Prefill=1)
     for name in ("g-decode", "g-prefill"):
         desk.change(name, lambda adapter: adapter["spec"].update(replicas=2))
@@ -270,8 +270,8 @@ async def test_a_reconcile_that_fails_leaves_no_question_behind() -> None:
     assert len(ended) == 2, "its writer is read, and its number applied as it is"
 
 
-async def test_an_update_of_a_graph_that_the_server_cannot_check_is_reported() -> None:
-    """The webhook of graphs is away: pods follow their adapters, and what autoscalers read must, too."""
+async def test_a_graph_update_that_the_webhook_cannot_check_is_reported() -> None:
+    """If the webhook of graphs is away, pods still follow their adapters, and autoscalers must read correct numbers."""
     desk = ReconcilerDesk(Decode=1)
     desk.kube.failure = Unavailable(500, "InternalError", "failed calling webhook")
     desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
@@ -289,8 +289,8 @@ async def test_an_update_of_a_graph_that_the_server_cannot_check_is_reported() -
 
 
 @pytest.mark.parametrize("error", [Forbidden(403, "Forbidden", "a policy says no"), Invalid(422, "Invalid", "no")])
-async def test_a_number_reaches_the_graph_where_its_writer_cannot_be_tracked(error: KubeError) -> None:
-    """The adapter's own apply is only so that later writers are known by name."""
+async def test_replicas_reach_the_graph_even_if_their_writer_cannot_be_tracked(error: KubeError) -> None:
+    """The platform applies the adapter only to know the next writer by name."""
     desk = ReconcilerDesk(Decode=1)
     desk.kube.refuses_apply = error
     desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
@@ -300,11 +300,11 @@ async def test_a_number_reaches_the_graph_where_its_writer_cannot_be_tracked(err
 
 
 def leave_out(graph: KubeObject) -> None:
-    """A manifest without replicas is applied."""
+    """Apply a manifest without replicas."""
     graph["spec"]["components"][0].pop("replicas")
 
 
-async def test_a_scaling_that_no_status_has_yet_is_not_forgotten_with_the_next_number() -> None:
+async def test_a_scaling_missing_from_the_status_is_still_reported_after_the_next_change() -> None:
     it = ReconcilerDesk(Decode=1)
     it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
     it.kube.refused_status = "g-decode"
@@ -316,8 +316,8 @@ async def test_a_scaling_that_no_status_has_yet_is_not_forgotten_with_the_next_n
     assert "lastScaleTime" in it.adapter("g-decode")["status"]
 
 
-async def test_a_graph_that_leaves_the_number_to_its_adapter_is_not_scaled_by_that() -> None:
-    """A manifest without replicas, applied again and again: the graph gets its adapter's number back, and nothing scales."""
+async def test_a_graph_without_replicas_gets_its_adapters_number_and_reports_no_scaling() -> None:
+    """A user often applies a manifest without replicas: the platform restores the adapter's number; nothing scales."""
     it = ReconcilerDesk(Decode=1)
     it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
     await it.reconcile()
@@ -337,7 +337,7 @@ async def test_a_graph_that_leaves_the_number_to_its_adapter_is_not_scaled_by_th
     ]
 
 
-async def test_a_graph_that_is_being_deleted_is_not_said_to_have_a_number_that_it_does_not_have() -> None:
+async def test_a_graph_that_is_being_deleted_is_not_reported_as_scaled() -> None:
     desk = ReconcilerDesk(Decode=1)
     desk.desk.change("g", lambda graph: graph["metadata"].update(deletionTimestamp="2026-03-01T12:00:00Z"))
     desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
@@ -347,7 +347,7 @@ async def test_a_graph_that_is_being_deleted_is_not_said_to_have_a_number_that_i
 
 @pytest.mark.parametrize("followed", [False, True], ids=["gone", "deleted and created again"])
 async def test_an_adapter_whose_graph_is_deleted_is_not_reported(followed: bool) -> None:
-    """The garbage collector deletes it soon: users, and programs that listen to failures, need not hear of it."""
+    """The garbage collector deletes the adapter soon. Users, and subscribers to failures, need no report."""
     it = ReconcilerDesk(Decode=1)
     await it.reconcile()
     graph = it.desk.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, GRAPH)
@@ -360,8 +360,8 @@ async def test_an_adapter_whose_graph_is_deleted_is_not_reported(followed: bool)
     assert it.announced.facts[before:] == []
 
 
-async def test_an_adapter_that_its_graph_asks_for_no_more_is_not_reported() -> None:
-    """The pod-builder deletes it: it is not one that the platform did not create."""
+async def test_an_adapter_that_its_graph_no_longer_requests_is_not_reported() -> None:
+    """The pod-builder deletes it. It is not an adapter that the platform did not create."""
     it = ReconcilerDesk(Decode=1)
     await it.reconcile()
     it.desk.change("g", lambda graph: graph["spec"]["components"][0].pop("scalingAdapter"))
@@ -373,7 +373,7 @@ async def test_an_adapter_that_its_graph_asks_for_no_more_is_not_reported() -> N
     assert [fact.reason for fact in it.announced.facts[before:]] == ["NotOwner"]
 
 
-async def test_two_who_undo_each_others_work_are_named() -> None:
+async def test_two_writers_that_undo_each_other_are_named() -> None:
     it = ReconcilerDesk(Decode=1)
 
     def scale(adapter: KubeObject, writer: str, replicas: int) -> None:
@@ -389,7 +389,9 @@ async def test_two_who_undo_each_others_work_are_named() -> None:
 
 
 @pytest.mark.parametrize(("graph", "reason"), [("g", "NotOwner"), ("missing", "GraphNotFound")])
-async def test_an_adapter_that_no_one_made_scales_nothing_and_says_so(graph: str, reason: str) -> None:
+async def test_an_adapter_that_the_platform_did_not_create_scales_nothing_and_reports_why(
+    graph: str, reason: str
+) -> None:
     it = ReconcilerDesk(Decode=1)
     metadata = {"name": "mine", "namespace": "team", "uid": "m"}
     spec = {"dgdRef": {"name": graph, "componentName": "Decode"}, "replicas": 3}

@@ -1,4 +1,4 @@
-"""What an adapter's status says, who wrote its number, and what its graph is given."""
+"""The status of an adapter, the writer of its number, and the patch of its graph."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -58,7 +58,7 @@ def adapter(**more: Any) -> dict[str, Any]:
 
 
 def cache_of(*graphs: str) -> ObjectCache:
-    """What a scaler knows where these graphs have an adapter each."""
+    """A scaler's cache of these graphs, each with one adapter."""
     cache = ObjectCache()
     index(cache)
     for name in graphs:
@@ -69,7 +69,7 @@ def cache_of(*graphs: str) -> ObjectCache:
     return cache
 
 
-def test_replicas_are_pods_that_are_there_and_stay():
+def test_replicas_count_pods_that_run_or_start_and_are_not_being_deleted():
     results = [pod(), pod("Pending"), pod("Failed"), pod("Succeeded"), pod(leaving=True)]
     assert pods.replicas(GRAPH, {"name": "W"}, results) == 2
     assert pods.selector(GRAPH, {"name": "W"}, results) == (
@@ -77,20 +77,20 @@ def test_replicas_are_pods_that_are_there_and_stay():
     )
 
 
-def test_of_replicas_that_span_nodes_one_pod_counts_where_one_stands_out():
+def test_multi_node_replicas_are_counted_by_their_leaders():
     component = {"name": "W", "multinode": {"nodeCount": 2}}
     groups = [pod(role="leader"), pod(role="worker"), pod(role="leader"), pod(role="worker")]
     assert pods.replicas(GRAPH, component, groups) == 2
     assert pods.selector(GRAPH, component, groups).endswith(",role=leader")
-    # Without a number there are two nodes, as everywhere.
+    # Without nodeCount there are two nodes, as everywhere.
     assert pods.replicas(GRAPH, {"name": "W", "multinode": {}}, groups) == 2
-    # Grove's pods carry no such label: the graph's own count is reported.
+    # Grove's pods carry no such label, so the platform reports the count of the graph's status.
     assert pods.replicas(GRAPH, component, [pod(), pod()]) == 7
     sharing = {"name": "W", "experimental": {"gpuMemoryService": {"mode": "InterPod"}}}
     assert pods.replicas(GRAPH, sharing, [pod(), pod(), pod()]) == 7
 
 
-def test_of_replicas_of_grove_that_span_nodes_an_autoscaler_gets_the_leaders():
+def test_an_autoscaler_gets_only_the_leaders_of_multi_node_replicas_of_grove():
     component = {"name": "W", "multinode": {"nodeCount": 3}}
     cliques = ("g-0-w-1-w-ldr", "g-0-w-1-w-wkr", "g-0-w-1-w-wkr", "g-0-w-0-w-ldr", "g-0-w-0-w-wkr", "g-0-w-0-w-wkr")
     groups = [pod_of_clique(clique) for clique in cliques]
@@ -104,7 +104,7 @@ def test_of_replicas_of_grove_that_span_nodes_an_autoscaler_gets_the_leaders():
     ("multinode", "serving"),
     [(None, "g-0-w-0-w,g-0-w-1-w"), ({"nodeCount": 2}, "g-0-w-0-w-ldr,g-0-w-1-w-ldr")],
 )
-def test_of_engines_that_share_gpu_memory_an_autoscaler_gets_no_pods_that_hold_it(multinode: Any, serving: str):
+def test_an_autoscaler_gets_no_gpu_memory_pods_of_engines_that_share_gpu_memory(multinode: Any, serving: str):
     component = {"name": "W", "multinode": multinode, "experimental": {"gpuMemoryService": {"mode": "InterPod"}}}
     of_ranks = ("gms-0", "ldr", "gms-1", "wkr-1") if multinode else ("gms-0", "")
     cliques = [f"g-0-w-{index}-w-{each}".rstrip("-") for index in (1, 0) for each in of_ranks]
@@ -117,7 +117,7 @@ def managed(*entries: tuple[str, str, dict[str, Any]]) -> dict[str, Any]:
     return {"metadata": {"managedFields": fields}}
 
 
-def test_the_writer_of_a_number_is_who_owns_the_field():
+def test_the_writer_of_a_number_is_the_owner_of_the_field():
     replicas: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
     assert (
         of_adapter(managed(("pod-builder", "1", {"f:spec": {"f:dgdRef": {}}}), ("kubectl", "2", replicas))) == "kubectl"
@@ -130,7 +130,7 @@ def test_the_writer_of_a_number_is_who_owns_the_field():
     assert of_component(managed(("edit", "1", item)), "V") == []
 
 
-def test_a_graph_is_patched_by_position_and_only_where_the_name_still_stands_there():
+def test_a_graph_is_patched_by_position_only_if_the_component_is_still_there():
     graph = {"metadata": {"uid": "u", "generation": 4}}
     assert mirror.patch(graph, [Difference("W", 1, 2, 5)]) == [
         {"op": "test", "path": "/metadata/uid", "value": "u"},
@@ -143,19 +143,19 @@ def test_a_graph_is_patched_by_position_and_only_where_the_name_still_stands_the
 @pytest.mark.parametrize(
     ("generation", "status", "before", "suspicious"),
     [
-        (1, {}, 4, True),  # the adapter has what the graph had: the graph changed
-        (2, {}, 4, False),  # the adapter changed, for the first time
-        (3, {"lastScaleTime": "then"}, 4, True),  # they were in step
-        (3, {"lastScaleTime": "then"}, None, False),  # left to the adapter
+        (1, {}, 4, True),  # The adapter has the graph's former number: the graph changed.
+        (2, {}, 4, False),  # The adapter changed for the first time.
+        (3, {"lastScaleTime": "then"}, 4, True),  # They were equal.
+        (3, {"lastScaleTime": "then"}, None, False),  # The graph leaves the number to the adapter.
     ],
 )
-def test_another_number_in_the_graph_is_asked_about_where_they_were_in_step(generation, status, before, suspicious):
+def test_a_conflict_is_checked_if_the_graph_changed_a_number_that_was_equal(generation, status, before, suspicious):
     result = adapter(status=status)
     result["metadata"]["generation"] = generation
     assert mirror.is_suspicious(result, Difference("W", 0, before, 3)) is suspicious
 
 
-def test_a_number_of_the_platform_is_not_a_conflict_and_one_of_another_writer_names_both():
+def test_replicas_written_by_the_platform_are_not_a_conflict_and_a_conflict_names_both_writers():
     difference = Difference("W", 0, 4, 3)
     for own in ("dynamo-scaler", "manager", "dynamo-pod-builder"):
         assert mirror.overwritten(difference, [own], "hpa") is None
@@ -165,7 +165,7 @@ def test_a_number_of_the_platform_is_not_a_conflict_and_one_of_another_writer_na
     assert result.message.startswith("kubectl-edit set 4 replicas of W in the graph, hpa 3 in the adapter")
 
 
-def test_two_writers_take_turns_when_the_first_undoes_the_second_within_minutes():
+def test_two_writers_take_turns_if_the_first_reverts_the_second_within_minutes():
     clock = ManualClock()
     turns = WriterConflicts(clock)
     assert turns.took("u", "hpa", 3) is None
@@ -179,7 +179,7 @@ def test_two_writers_take_turns_when_the_first_undoes_the_second_within_minutes(
     assert turns.took("u", "kubectl", 1) is None
 
 
-def test_status_keeps_what_is_not_reported_and_a_conflict_is_shown_for_a_while():
+def test_status_keeps_unreported_fields_and_shows_a_conflict_for_a_while():
     first = adapter_status(adapter(), AdapterObservation(OK, 2, "s", scaled=True, conflict=TROUBLE), NOW)
     assert first["replicas"] == 2
     assert first["lastScaleTime"] == "2026-03-01T12:00:00Z"
@@ -200,7 +200,7 @@ def test_status_keeps_what_is_not_reported_and_a_conflict_is_shown_for_a_while()
     assert adapter_status(adapter(status=later), AdapterObservation(OK, 3), NOW + 2 * SHOWN_FOR) == later
 
 
-def test_a_conflict_ends_though_the_time_of_day_was_set_back():
+def test_a_conflict_ends_even_if_the_wall_clock_was_set_back():
     first = adapter_status(adapter(), AdapterObservation(OK, conflict=TROUBLE), NOW)
     earlier = NOW - timedelta(days=1)
     assert conflict_ends_in(first, earlier) == 1.0
@@ -224,7 +224,7 @@ def test_a_lasting_conflict_is_shown_until_it_was_absent_for_a_while():
     assert conflict_ends_in(shown, again) == pytest.approx(SHOWN_FOR.total_seconds() + 1)
 
 
-def test_only_what_can_change_an_adapters_outcome_is_checked():
+def test_only_changes_that_affect_adapters_are_reconciled():
     pace, key = routes(cache_of("g"), Debounce(ManualClock())), ObjectKey("n", "g-w")
 
     def wait(*change: Any) -> tuple[ObjectKey, float] | None:
@@ -254,15 +254,15 @@ def test_pods_of_a_graph_without_adapters_are_not_counted() -> None:
 
 
 def test_no_adapter_is_read_for_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users may make thousands of one graph, and pods come and go."""
+    """Users may create thousands of adapters for one graph, and pods come and go."""
     cache = cache_of("g")
     monkeypatch.setattr(cache, "by_index", lambda *_: pytest.fail("adapters are unpacked"))
     assert routed(routes(cache, Debounce(ManualClock())), PODS, ObjectKey("n", "p"), None, pod())
 
 
 @pytest.mark.parametrize("resource", [PODS, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS])
-def test_an_object_that_is_given_to_another_graph_concerns_both(resource: Resource) -> None:
-    """The former graph counts one pod less, and sets the labels of its autoscaler back."""
+def test_an_object_that_moves_to_another_graph_reconciles_both_graphs(resource: Resource) -> None:
+    """The former graph counts one pod less, and restores the labels of its autoscaler."""
     old, new = pod(), pod()
     new["metadata"]["labels"][labels.GRAPH_DEPLOYMENT_NAME] = "h"
     due = routed(routes(cache_of("g", "h"), Debounce(ManualClock())), resource, ObjectKey("n", "p"), old, new)
@@ -270,8 +270,8 @@ def test_an_object_that_is_given_to_another_graph_concerns_both(resource: Resour
 
 
 @pytest.mark.parametrize("resource", [HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS])
-def test_an_autoscaler_without_labels_concerns_the_graph_of_its_adapter(resource: Resource) -> None:
-    """One of the user's own, as guides show it."""
+def test_an_autoscaler_without_labels_reconciles_the_graph_of_its_adapter(resource: Resource) -> None:
+    """A user's own autoscaler, as guides show it."""
     cache = ObjectCache()
     cache.put(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, adapter())
     target = {"kind": DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind, "name": adapter()["metadata"]["name"]}
@@ -285,7 +285,7 @@ def test_an_autoscaler_without_labels_concerns_the_graph_of_its_adapter(resource
     assert not routed(pace, resource, key, None, other)
 
 
-def test_a_pod_that_is_given_to_another_component_is_counted_again() -> None:
+def test_a_pod_that_moves_to_another_component_is_counted_again() -> None:
     old, new = pod(), pod()
     new["metadata"]["labels"][labels.COMPONENT] = "V"
     due = routed(routes(cache_of("g"), Debounce(ManualClock())), PODS, ObjectKey("n", "p"), old, new)

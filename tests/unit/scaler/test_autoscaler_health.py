@@ -1,4 +1,4 @@
-"""What an HPA or a ScaledObject says of itself reaches the users of its adapter."""
+"""Conditions of an HPA or a ScaledObject reach the status of its adapter."""
 
 import copy
 from datetime import timedelta
@@ -17,10 +17,10 @@ from tests.unit.scaler.autoscaler_api import HPA, NOW, TRIGGERS, AutoscalerDesk
 
 FAILED = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics"}
 UNABLE = {"type": "AbleToScale", "status": "False", "reason": "FailedUpdateScale", "message": "a webhook says no"}
-#: As an HPA says that there are 0 replicas.
+#: An HPA that reports 0 replicas.
 AT_ZERO = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled", "message": "0 replicas"}
 ACTIVE = {"type": "ScalingActive", "status": "True", "reason": "ValidMetric", "message": "fine"}
-#: As a ScaledObject says that its triggers fail, and that its fallback is what scales; it is ready all the same.
+#: A ScaledObject whose triggers fail and whose fallback scales; it is ready all the same.
 FALLBACK = {"type": "Fallback", "status": "True", "reason": "FallbackExists", "message": "a trigger is falling back"}
 NOT_READY = {"type": "Ready", "status": "False", "reason": "ScaledObjectCheckFailed", "message": "no such trigger"}
 
@@ -37,7 +37,7 @@ async def reported(rules: Any, status: Any) -> tuple[bool, str, str]:
     return condition.status, condition.reason, condition.message
 
 
-async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter() -> None:
+async def test_an_hpa_that_does_not_scale_is_a_problem_of_its_adapter() -> None:
     assert await reported(HPA, {"conditions": [FAILED]}) == (
         False,
         "FailedGetResourceMetric",
@@ -49,7 +49,7 @@ async def test_an_hpa_that_does_not_scale_is_a_trouble_of_its_adapter() -> None:
     assert "a webhook says no" in message
 
 
-async def test_a_scaled_object_that_is_not_ready_is_a_trouble_of_its_adapter() -> None:
+async def test_a_scaled_object_that_is_not_ready_is_a_problem_of_its_adapter() -> None:
     assert await reported(TRIGGERS, {"conditions": [NOT_READY]}) == (
         False,
         "ScaledObjectCheckFailed",
@@ -57,7 +57,7 @@ async def test_a_scaled_object_that_is_not_ready_is_a_trouble_of_its_adapter() -
     )
 
 
-async def test_a_scaled_object_that_falls_back_is_a_trouble_of_its_adapter() -> None:
+async def test_a_scaled_object_that_falls_back_is_a_problem_of_its_adapter() -> None:
     ready = {**NOT_READY, "status": "True"}
     status, reason, message = await reported(TRIGGERS, {"conditions": [ready, FALLBACK]})
     assert (status, reason) == (False, "FallbackExists")
@@ -74,10 +74,10 @@ async def test_a_scaled_object_that_falls_back_is_a_trouble_of_its_adapter() -> 
         ([AT_ZERO], (True, "ScaledObject")),
     ],
 )
-async def test_an_hpa_of_keda_that_does_not_scale_is_a_trouble_of_its_adapter(
+async def test_an_hpa_of_keda_that_does_not_scale_is_a_problem_of_its_adapter(
     conditions: list[Any], expected: tuple[bool, str]
 ) -> None:
-    """Most releases of KEDA do not say so in `Ready`."""
+    """Most releases of KEDA do not report this in `Ready`."""
     desk = AutoscalerDesk()
     kedas = await desk.kedas(TRIGGERS)
     desk.api.put({**kedas, "status": {"conditions": conditions}})
@@ -94,11 +94,11 @@ async def test_an_hpa_of_keda_that_does_not_scale_is_a_trouble_of_its_adapter(
     [
         (0.0, "HorizontalPodAutoscaler", 120.0),
         (90.0, "HorizontalPodAutoscaler", 30.0),
-        (-600.0, "HorizontalPodAutoscaler", 120.0),  # by a clock that is ahead
+        (-600.0, "HorizontalPodAutoscaler", 120.0),  # a clock that is ahead
         (120.0, "FailedGetResourceMetric", None),
     ],
 )
-async def test_what_may_pass_while_pods_start_is_reported_after_two_minutes(
+async def test_problems_that_may_pass_while_pods_start_are_reported_after_two_minutes(
     since: float, reason: str, again: Any
 ) -> None:
     desk = AutoscalerDesk()
@@ -118,15 +118,15 @@ async def test_what_may_pass_while_pods_start_is_reported_after_two_minutes(
         {"conditions": [ACTIVE]},
         {"conditions": [AT_ZERO]},
         {"conditions": [{**FAILED, "status": "Unknown"}]},
-        {"conditions": [NOT_READY]},  # an HPA has none of that type
-        # Whatever else may stand there.
+        {"conditions": [NOT_READY]},  # an HPA has no condition of that type
+        # Invalid values.
         {},
         None,
         {"conditions": None},
         {"conditions": ["ScalingActive", {}, {"type": "ScalingActive"}]},
     ],
 )
-async def test_an_hpa_that_does_not_say_so_counts_as_one_that_scales(status: Any) -> None:
+async def test_an_hpa_without_failing_conditions_counts_as_scaling(status: Any) -> None:
     assert await reported(HPA, status) == (
         True,
         "HorizontalPodAutoscaler",
@@ -134,7 +134,7 @@ async def test_an_hpa_that_does_not_say_so_counts_as_one_that_scales(status: Any
     )
 
 
-async def test_what_another_program_says_is_repeated_without_secrets_and_with_a_reason() -> None:
+async def test_messages_of_other_programs_are_repeated_with_a_reason_and_without_secrets() -> None:
     status, reason, message = await reported(HPA, {"conditions": [{"type": "ScalingActive", "status": "False"}]})
     assert (status, reason) == (False, "ScalingActiveIsFalse")
     assert "ScalingActive is False, without a message" in message
@@ -146,7 +146,7 @@ async def test_what_another_program_says_is_repeated_without_secrets_and_with_a_
 
 
 @pytest.mark.parametrize(("resource", "trouble"), [(HORIZONTAL_POD_AUTOSCALERS, FAILED), (SCALED_OBJECTS, NOT_READY)])
-def test_a_trouble_that_comes_or_goes_is_reconciled(resource: Resource, trouble: dict[str, Any]) -> None:
+def test_a_problem_that_starts_or_ends_triggers_a_reconcile(resource: Resource, trouble: dict[str, Any]) -> None:
     def autoscaler(*conditions: Any) -> dict[str, Any]:
         metadata = {"name": "g-w", "namespace": "n", "uid": "h", "labels": {labels.GRAPH_DEPLOYMENT_NAME: "g"}}
         return {"kind": resource.kind, "metadata": metadata, "spec": {}, "status": {"conditions": list(conditions)}}
@@ -159,7 +159,7 @@ def test_a_trouble_that_comes_or_goes_is_reconciled(resource: Resource, trouble:
     assert due(autoscaler(), autoscaler(trouble)) == graph
     assert due(autoscaler(trouble), autoscaler({**trouble, "reason": "Other"})) == graph
     assert due(autoscaler(trouble), autoscaler({**trouble, "status": "True"})) == graph
-    # Words and figures change all the time.
+    # Words and numbers change all the time.
     again = copy.deepcopy(autoscaler({**trouble, "message": "other words"}))
     again["status"]["currentReplicas"] = 2
     assert due(autoscaler(trouble), again) == []

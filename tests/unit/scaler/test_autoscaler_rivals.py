@@ -1,4 +1,4 @@
-"""Several autoscalers of one adapter, as far as the platform reads them, are a trouble."""
+"""Several autoscalers of one adapter are a problem, as far as the platform can read them."""
 
 from typing import Any
 
@@ -14,18 +14,18 @@ BOTH = (
 
 
 async def reported(desk: AutoscalerDesk, rules: Any) -> tuple[bool, str, str] | None:
-    """The condition, when everything that is stored was read."""
+    """The condition after the scaler has read all stored objects."""
     desk.read()
     condition = (await desk.ask(rules)).condition
     return (condition.status, condition.reason, condition.message) if condition is not None else None
 
 
-async def test_a_users_autoscaler_next_to_the_platforms_is_a_trouble_until_it_is_gone() -> None:
+async def test_a_users_autoscaler_next_to_the_platforms_is_a_problem_until_it_is_deleted() -> None:
     desk = AutoscalerDesk()
     await desk.ask(HPA)
     mine = desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "mine")
     assert await reported(desk, HPA) == (False, "SeveralAutoscalers", BOTH)
-    # It says more than what the autoscaler itself says of that.
+    # This message says more than the autoscaler's own condition.
     stored = await desk.api.get(HORIZONTAL_POD_AUTOSCALERS, KEY)
     ambiguous = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector", "message": "two"}
     desk.api.put({**stored, "status": {"conditions": [ambiguous]}})
@@ -38,7 +38,7 @@ async def test_a_users_autoscaler_next_to_the_platforms_is_a_trouble_until_it_is
     assert condition[:2] == (True, "HorizontalPodAutoscaler")
 
 
-async def test_several_of_the_users_own_are_a_trouble_and_one_is_not() -> None:
+async def test_several_autoscalers_of_users_are_a_problem_and_one_is_not() -> None:
     desk = AutoscalerDesk()
     desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "one")
     assert await reported(desk, None) is None
@@ -50,7 +50,7 @@ async def test_several_of_the_users_own_are_a_trouble_and_one_is_not() -> None:
     )
 
 
-async def test_the_hpa_that_keda_makes_for_a_scaled_object_is_a_part_of_it() -> None:
+async def test_the_hpa_that_keda_creates_belongs_to_its_scaled_object() -> None:
     desk = AutoscalerDesk()
     await desk.kedas(TRIGGERS)
     condition = await reported(desk, TRIGGERS)

@@ -1,4 +1,4 @@
-"""What is written when a component gets another autoscaler, in which order, and what is said of it."""
+"""The writes, their order, and the reports when a component gets another autoscaler."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from tests.unit.scaler.autoscaler_api import HPA, KEY, TRIGGERS, AutoscalerDesk
 
 
 @pytest.mark.parametrize("taken_by_another", [False, True])
-async def test_a_deletion_that_others_did_is_not_announced(taken_by_another: bool) -> None:
+async def test_a_deletion_by_another_writer_is_not_announced(taken_by_another: bool) -> None:
     desk = AutoscalerDesk()
     await desk.ask(HPA)
 
@@ -26,7 +26,7 @@ async def test_a_deletion_that_others_did_is_not_announced(taken_by_another: boo
     assert desk.announced.lines == [
         "Normal AutoscalerCreated Autoscale: Created HorizontalPodAutoscaler g-w between 1 and 3 replicas"
     ]
-    # It is not deleted a second time, nor is the other object of the name.
+    # The platform deletes neither that autoscaler again nor the other object of that name.
     desk.api.calls.clear()
     await desk.ask(None)
     assert desk.api.calls == []
@@ -42,7 +42,7 @@ async def test_a_deletion_is_announced() -> None:
     ]
 
 
-async def test_an_hpa_stays_where_the_name_of_a_scaled_object_is_taken() -> None:
+async def test_an_hpa_stays_if_the_name_of_the_scaled_object_is_taken() -> None:
     desk = AutoscalerDesk()
     await desk.ask(HPA)
     desk.foreign(SCALED_OBJECTS)
@@ -61,7 +61,7 @@ async def test_an_hpa_stays_where_the_name_of_a_scaled_object_is_taken() -> None
         assert "delete HorizontalPodAutoscaler" not in desk.api.calls
 
 
-async def test_a_scaled_object_stays_where_the_name_of_an_hpa_is_taken() -> None:
+async def test_a_scaled_object_stays_if_the_name_of_the_hpa_is_taken() -> None:
     desk = AutoscalerDesk()
     await desk.ask(TRIGGERS)
     desk.foreign(HORIZONTAL_POD_AUTOSCALERS)
@@ -79,7 +79,7 @@ async def test_a_scaled_object_stays_where_the_name_of_an_hpa_is_taken() -> None
         (TRIGGERS, HPA, "HorizontalPodAutoscaler", "ScaledObject"),
     ],
 )
-async def test_an_autoscaler_stays_where_the_other_kind_is_refused(before, after, refused, stays) -> None:
+async def test_an_autoscaler_stays_if_a_policy_rejects_the_other_kind(before, after, refused, stays) -> None:
     desk = AutoscalerDesk()
     await desk.ask(before)
     desk.api.refused = {refused}
@@ -90,14 +90,14 @@ async def test_an_autoscaler_stays_where_the_other_kind_is_refused(before, after
     assert state.condition.message.endswith(f"until then {stays} g-w between 1 and 3 replicas stays")
     assert desk.api.kinds() == [stays]
     assert len(desk.announced.lines) == 1
-    # Without the policy, the other kind takes its place.
+    # Without the policy, the other kind replaces it.
     desk.api.refused = set()
     state = await desk.ask(after)
     assert state.condition is not None
     assert (state.condition.status, desk.api.kinds()) == (True, [refused])
 
 
-async def test_an_hpa_is_made_before_a_scaled_object_is_deleted() -> None:
+async def test_an_hpa_is_created_before_the_scaled_object_is_deleted() -> None:
     desk = AutoscalerDesk()
     await desk.ask(TRIGGERS)
     desk.api.calls.clear()
@@ -110,20 +110,20 @@ async def test_an_hpa_is_made_before_a_scaled_object_is_deleted() -> None:
     ]
 
 
-async def test_a_scaled_object_is_tried_before_an_hpa_is_deleted() -> None:
-    """KEDA's webhook lets no ScaledObject come next to an HPA of its target."""
+async def test_a_scaled_object_is_dry_run_before_the_hpa_is_deleted() -> None:
+    """KEDA's webhook rejects a ScaledObject next to an HPA of its target."""
     desk = AutoscalerDesk()
     await desk.ask(HPA)
     desk.api.calls.clear()
     await desk.ask(TRIGGERS)
     assert desk.api.calls == ["try ScaledObject", "delete HorizontalPodAutoscaler", "create ScaledObject"]
-    # What was tried said that it takes over the HPA; what is made does not, since there is no HPA any more.
+    # The dry run says that it takes over the HPA. The real object does not, because the HPA no longer exists.
     made = await desk.api.get(SCALED_OBJECTS, KEY)
     assert list(made["metadata"]["annotations"]) == ["nvidia.com/last-applied-hash"]
     assert "advanced" not in made["spec"]
 
 
-async def test_an_hpa_stays_where_keda_refuses_because_of_a_users_hpa() -> None:
+async def test_an_hpa_stays_if_keda_rejects_the_scaled_object_because_of_a_users_hpa() -> None:
     desk = AutoscalerDesk()
     await desk.ask(HPA)
     desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "mine")
@@ -133,21 +133,21 @@ async def test_an_hpa_stays_where_keda_refuses_because_of_a_users_hpa() -> None:
     assert "delete HorizontalPodAutoscaler" not in desk.api.calls
 
 
-async def test_what_is_refused_after_the_deletion_is_tried_again_soon() -> None:
-    """KEDA may hear of the deletion later than the API server answers."""
+async def test_a_create_that_is_rejected_after_the_deletion_is_retried_soon() -> None:
+    """KEDA may observe the deletion after the API server has answered."""
     desk = AutoscalerDesk()
     await desk.ask(HPA)
     desk.api.refused, desk.api.strict = {"ScaledObject"}, False
-    # It is not a trouble yet.
+    # It is not a problem yet.
     assert await desk.ask(TRIGGERS) == AutoscalerState(None, 1.0)
-    # Refused again, with no HPA left, it is.
+    # It is one when KEDA rejects it again although the HPA no longer exists.
     state = await desk.ask(TRIGGERS)
     assert state.condition is not None
     assert (state.condition.reason, state.again) == ("RefusedByApiServer", 30.0)
 
 
-async def test_where_both_are_there_the_hpa_goes_before_the_scaled_object_is_changed() -> None:
-    """A scaler that stopped in between leaves both; KEDA refuses changes of a ScaledObject next to an HPA, too."""
+async def test_the_hpa_is_deleted_before_the_scaled_object_changes_if_both_exist() -> None:
+    """A scaler that stopped in between leaves both. KEDA rejects changes of a ScaledObject next to an HPA, too."""
     desk = AutoscalerDesk()
     await desk.ask(TRIGGERS)
     scaled_object = await desk.api.get(SCALED_OBJECTS, KEY)
@@ -161,8 +161,8 @@ async def test_where_both_are_there_the_hpa_goes_before_the_scaled_object_is_cha
     assert desk.api.kinds() == ["ScaledObject"]
 
 
-async def test_what_is_being_deleted_counts_as_gone_only_when_it_is() -> None:
-    """KEDA's finalizer keeps a ScaledObject for a while; another of its name cannot come until then."""
+async def test_an_object_that_is_being_deleted_counts_until_it_is_gone() -> None:
+    """KEDA's finalizer keeps a ScaledObject for a while. Until it is gone, the name is taken."""
     desk = AutoscalerDesk()
     await desk.ask(TRIGGERS)
     (stored,) = desk.api.objects.values()
@@ -174,7 +174,7 @@ async def test_what_is_being_deleted_counts_as_gone_only_when_it_is() -> None:
         state = await desk.ask(TRIGGERS)
         assert state.condition is not None
         assert (state.condition.status, state.condition.reason, state.again) == (False, "BeingDeleted", 30.0)
-    # Nor does an HPA go for one that is on its way out.
+    # An HPA is not deleted for a ScaledObject that is being deleted.
     await desk.ask(HPA)
     state = await desk.ask(TRIGGERS)
     assert state.condition is not None
@@ -184,7 +184,7 @@ async def test_what_is_being_deleted_counts_as_gone_only_when_it_is() -> None:
 @pytest.mark.parametrize(
     ("rules", "reason"), [({"maxReplicas": "many"}, "InvalidAutoscaling"), (TRIGGERS, "KedaNotInstalled")]
 )
-async def test_an_autoscaler_stays_where_the_next_one_cannot_be_asked_for(rules: Any, reason: str) -> None:
+async def test_an_autoscaler_stays_if_the_next_one_cannot_be_created(rules: Any, reason: str) -> None:
     desk = AutoscalerDesk()
     await desk.ask(HPA)
     desk.autoscalers = replace(desk.autoscalers, is_served=lambda _: False)
@@ -203,8 +203,8 @@ def _authenticated(reference: Any) -> dict[str, Any]:
     }
 
 
-async def test_secrets_of_the_cluster_go_to_no_server_that_a_graph_names() -> None:
-    """KEDA would send them: who may write graphs need not have the right to create ScaledObjects."""
+async def test_secrets_of_the_cluster_are_not_sent_to_a_server_that_a_graph_names() -> None:
+    """KEDA would send them, but a user who may write graphs need not have the right to create ScaledObjects."""
     desk = AutoscalerDesk()
     state = await desk.ask(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
     assert desk.api.kinds() == []
@@ -218,7 +218,7 @@ async def test_secrets_of_the_cluster_go_to_no_server_that_a_graph_names() -> No
 
 
 @pytest.mark.parametrize("kind", ["SomethingOfALaterKeda", ["ClusterTriggerAuthentication"], 1])
-async def test_only_authentications_of_the_namespace_are_taken_unasked(kind: Any) -> None:
+async def test_only_authentications_of_the_namespace_are_allowed_by_default(kind: Any) -> None:
     desk = AutoscalerDesk()
     state = await desk.ask(_authenticated({"name": "central", "kind": kind}))
     assert (desk.api.kinds(), state.condition and state.condition.status) == ([], False)
@@ -227,7 +227,7 @@ async def test_only_authentications_of_the_namespace_are_taken_unasked(kind: Any
 @pytest.mark.parametrize(
     "reference", [{"name": "own"}, {"name": "own", "kind": "TriggerAuthentication"}, {"name": "own", "kind": ""}, None]
 )
-async def test_secrets_of_the_namespace_are_its_tenants_own(reference: Any) -> None:
+async def test_secrets_of_the_namespace_may_be_used(reference: Any) -> None:
     desk = AutoscalerDesk()
     await desk.ask(_authenticated(reference))
     assert desk.api.kinds() == ["ScaledObject"]

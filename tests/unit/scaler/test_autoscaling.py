@@ -1,4 +1,4 @@
-"""What autoscaler a graph asks for, in either version, and what it becomes."""
+"""The autoscaler that a graph requests, in either version, and the object that the scaler renders from it."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def made(of: dict[str, Any]) -> dict[str, Any]:
     return autoscaler(ADAPTER, desired)
 
 
-def test_without_metrics_cpu_at_80_percent_counts():
+def test_rules_without_metrics_scale_on_cpu_at_80_percent():
     hpa = made(graph({"W": {"minReplicas": 2, "maxReplicas": 8}}))
     assert (hpa["apiVersion"], hpa["kind"], hpa["metadata"]["name"]) == (
         "autoscaling/v2",
@@ -58,7 +58,7 @@ def test_without_metrics_cpu_at_80_percent_counts():
     assert described(hpa) == "HorizontalPodAutoscaler g-w between 2 and 8 replicas"
 
 
-def test_triggers_make_a_scaled_object_from_zero():
+def test_triggers_render_a_scaled_object_that_may_scale_from_zero():
     triggers = [{"type": "cron", "metadata": {"timezone": "UTC"}}]
     behavior = {"scaleDown": {"stabilizationWindowSeconds": 60}}
     rules = {"minReplicas": 0, "maxReplicas": 4, "triggers": triggers, "pollingInterval": 5, "behavior": behavior}
@@ -74,7 +74,7 @@ def test_triggers_make_a_scaled_object_from_zero():
     }
 
 
-def test_v1alpha1_asks_in_its_own_section_which_conversion_keeps():
+def test_the_autoscaling_section_of_v1alpha1_survives_conversion():
     behavior = {"scaleUp": {"stabilizationWindowSeconds": 1}}
     hpa = made(of_alpha(enabled=True, minReplicas=2, maxReplicas=5, behavior=behavior))
     assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"], hpa["spec"]["behavior"]) == (2, 5, behavior)
@@ -83,13 +83,13 @@ def test_v1alpha1_asks_in_its_own_section_which_conversion_keeps():
     assert desired_autoscaling(of_alpha(maxReplicas=5), "W") is None
 
 
-def test_the_annotation_counts_before_the_older_section():
+def test_the_annotation_has_precedence_over_the_v1alpha1_section():
     both = of_alpha(enabled=True, maxReplicas=5)
     both["metadata"]["annotations"][AUTOSCALING] = "W: {maxReplicas: 9}"
     assert made(both)["spec"]["maxReplicas"] == 9
 
 
-def test_nothing_is_asked_for_where_nothing_says_so():
+def test_a_graph_without_rules_requests_no_autoscaler():
     assert desired_autoscaling(graph({"Other": {"maxReplicas": 2}}), "W") is None
     assert desired_autoscaling({"metadata": {}, "spec": {}}, "W") is None
     assert desired_autoscaling(graph(""), "W") is None
@@ -107,7 +107,7 @@ def test_nothing_is_asked_for_where_nothing_says_so():
         ({"W": {"minReplicas": 1}}, "W.maxReplicas"),
     ],
 )
-def test_what_cannot_be_done_is_said_with_its_place(document, words):
+def test_invalid_rules_are_reported_with_their_place(document, words):
     with pytest.raises(InvalidAutoscalingError, match="dynamo-autoscaling") as caught:
         desired_autoscaling(graph(document), "W")
     assert words in str(caught.value)
@@ -118,7 +118,7 @@ def test_the_section_of_v1alpha1_needs_its_bounds_too():
         desired_autoscaling(of_alpha(enabled=True), "W")
 
 
-def test_what_is_no_longer_asked_for_changes_the_hash():
+def test_removed_rules_change_the_hash():
     with_behavior = made(graph({"W": {"maxReplicas": 2, "behavior": {"scaleUp": {}}}}))
     without = made(graph({"W": {"maxReplicas": 2}}))
     hashes = {next(iter(stamped(each)["metadata"]["annotations"].values())) for each in (with_behavior, without)}

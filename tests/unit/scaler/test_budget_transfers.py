@@ -53,7 +53,7 @@ SIX = Budget(name="six", min_gpus=6, max_gpus=6)
 
 
 class AddedUp(dict[PoolKey, DesiredPool]):
-    """Pools that are gone through once."""
+    """Pools that may be iterated only once."""
 
     def values(self) -> Any:
         assert not vars(self), (
@@ -66,14 +66,14 @@ class AddedUp(dict[PoolKey, DesiredPool]):
         raise AssertionError("the pools are gone through by key and value")
 
 
-def test_a_trial_goes_through_no_pools_but_those_that_it_changes() -> None:
+def test_a_trial_iterates_only_over_the_pools_that_it_changes() -> None:
     account = accounts([SIX], [])[0]
     account = replace(account, pools=AddedUp({each: pool(each) for each in (PREFILL, DECODE)}))
     assert (account.before, account.after({PREFILL: 1, B_DECODE: 9})) == (6, 4)
     assert account.fit({PREFILL: 1}) is BudgetFit.BELOW_FLOOR
 
 
-def test_fifty_partners_are_taken_together_at_most() -> None:
+def test_at_most_fifty_partners_join_a_transfer() -> None:
     keys = [PoolKey("team", f"p{number:03}", "Decode") for number in range(60)]
     every = accounts([Budget(name="all", max_gpus=180)], [pool(PREFILL), *(pool(key, 3) for key in keys[:59])])
     partners = [Partner(key, 2, 0.0) for key in keys[:59]]
@@ -81,14 +81,14 @@ def test_fifty_partners_are_taken_together_at_most() -> None:
     assert not settle(every, {PREFILL: 54}, partners).allowed
 
 
-def test_prefill_alone_goes_below_the_floor_and_is_rejected() -> None:
+def test_scaling_down_prefill_alone_breaches_the_floor_and_is_rejected() -> None:
     decision = asked({PREFILL: 2}, [pool(PREFILL), pool(DECODE)], SIX)
     assert (decision.outcome, decision.reason) == (ScaleOutcome.REFUSE, "BudgetFloor")
     assert "5 GPUs, below its floor of 6 (now 6)" in decision.message
     assert applied(decision) == {}
 
 
-def test_with_a_decode_intent_both_are_done_in_one_transfer() -> None:
+def test_prefill_and_decode_scale_together_if_decode_has_an_intent() -> None:
     decode = pool(DECODE)
     decision = asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [intent(decode, 4)])
     assert (decision.outcome, decision.reason) == (ScaleOutcome.APPLY, "Paired")
@@ -96,8 +96,8 @@ def test_with_a_decode_intent_both_are_done_in_one_transfer() -> None:
     assert decision.message == "Prefill 3 -> 2; team/a Decode 3 -> 4"
 
 
-def test_others_are_checked_only_where_a_budget_is_in_the_way() -> None:
-    """Without this, each decision about a held request would read all of some hundred requests."""
+def test_other_intents_are_read_only_if_a_budget_blocks_the_command() -> None:
+    """Otherwise each decision about a held request would read hundreds of requests."""
     pools = [pool(PREFILL), pool(DECODE)]
     checked: list[str] = []
 
@@ -114,7 +114,7 @@ def test_others_are_checked_only_where_a_budget_is_in_the_way() -> None:
     assert checked == ["at them"]
 
 
-def test_a_transfer_between_two_deployments_gives_back_first() -> None:
+def test_a_transfer_between_two_graphs_scales_down_first() -> None:
     twelve = Budget(name="twelve", min_gpus=12, max_gpus=12)
     pools = [pool(PREFILL), pool(DECODE), pool(B_PREFILL), pool(B_DECODE)]
     decision = asked({PREFILL: 2}, pools, twelve, [intent(pools[3], 4)])
@@ -124,13 +124,13 @@ def test_a_transfer_between_two_deployments_gives_back_first() -> None:
 
 
 @pytest.mark.parametrize(("age", "outcome"), [(359.9, ScaleOutcome.APPLY), (360.0, ScaleOutcome.REFUSE)])
-def test_an_intent_whose_life_time_is_over_is_not_paired(age: float, outcome: ScaleOutcome) -> None:
+def test_an_expired_intent_is_not_a_partner(age: float, outcome: ScaleOutcome) -> None:
     decode = pool(DECODE)
     decision = asked({PREFILL: 2}, [pool(PREFILL), decode], SIX, [intent(decode, 4, at=0.0)], now=age)
     assert decision.outcome is outcome
 
 
-def test_above_the_ceiling_is_rejected() -> None:
+def test_a_command_above_the_ceiling_is_rejected() -> None:
     decision = asked({DECODE: 4}, [pool(PREFILL), pool(DECODE)], SIX)
     assert (decision.outcome, decision.reason) == (ScaleOutcome.REFUSE, "BudgetCeiling")
 
@@ -141,7 +141,7 @@ def test_an_intent_of_the_same_direction_is_not_a_partner() -> None:
     assert asked({PREFILL: 2}, pools, budget, [intent(pools[2], 2)]).outcome is ScaleOutcome.REFUSE
 
 
-def test_an_intent_that_someone_made_true_or_void_is_not_a_partner() -> None:
+def test_an_intent_that_is_outdated_or_already_met_is_not_a_partner() -> None:
     decode = pool(DECODE)
     stale = OpenIntent(decode, Intent(replicas=4, current=2, at=0.0, command="before another user scaled it"))
     done = OpenIntent(decode, Intent(replicas=3, current=3, at=0.0, command="as it is"))
@@ -160,12 +160,12 @@ def test_a_transfer_may_miss_the_floor_by_one_replica_and_never_exceeds_the_ceil
     assert asked({PREFILL: 1}, [big, small], budget, [intent(small, 9)]).outcome is ScaleOutcome.REFUSE
 
 
-def test_one_command_may_be_a_transfer_by_itself() -> None:
+def test_one_command_may_be_a_whole_transfer() -> None:
     decision = asked({PREFILL: 2, DECODE: 4}, [pool(PREFILL), pool(DECODE)], SIX)
     assert (decision.reason, applied(decision)) == ("Applied", {PREFILL: 2, DECODE: 4})
 
 
-def test_the_oldest_partner_that_suffices_is_taken_and_several_only_where_none_does() -> None:
+def test_the_oldest_sufficient_partner_is_used_and_several_only_if_no_single_one_suffices() -> None:
     pools = [pool(PREFILL), pool(DECODE), pool(B_PREFILL), pool(B_DECODE)]
     budget = Budget(name="twelve", min_gpus=12, max_gpus=12)
     older, newer = intent(pools[2], 2, at=1.0), intent(pools[1], 2, at=2.0)
@@ -174,7 +174,7 @@ def test_the_oldest_partner_that_suffices_is_taken_and_several_only_where_none_d
     assert applied(both) == {B_PREFILL: 2, DECODE: 2, B_DECODE: 5}
 
 
-def test_what_is_out_of_bounds_may_come_nearer_to_them() -> None:
+def test_usage_outside_the_bounds_may_move_towards_them() -> None:
     pools = [pool(PREFILL, 6), pool(DECODE, 6)]
     ceiling = Budget(name="new", max_gpus=8)
     assert applied(asked({PREFILL: 5}, pools, ceiling)) == {PREFILL: 5}
@@ -184,7 +184,7 @@ def test_what_is_out_of_bounds_may_come_nearer_to_them() -> None:
     assert asked({PREFILL: 5}, pools, floor).outcome is ScaleOutcome.REFUSE
 
 
-def test_every_budget_that_counts_a_pool_must_hold() -> None:
+def test_every_budget_that_counts_a_pool_must_allow_the_change() -> None:
     pools = [pool(PREFILL), pool(DECODE)]
     budgets = [Budget(name="team", namespaces=("team",), max_gpus=20), Budget(name="cluster", max_gpus=6)]
     settlement = settle(accounts(budgets, pools), {DECODE: 4})
@@ -194,14 +194,14 @@ def test_every_budget_that_counts_a_pool_must_hold() -> None:
     assert [each.name for each in settlement.figures] == ["team", "cluster"]
 
 
-def test_an_advisory_budget_reports_and_refuses_nothing() -> None:
+def test_an_advisory_budget_reports_and_rejects_nothing() -> None:
     budget = Budget(name="six", max_gpus=6, advisory=True)
     decision = asked({DECODE: 4}, [pool(PREFILL), pool(DECODE)], budget)
     assert applied(decision) == {DECODE: 4}
     assert "budget six (advisory): 7 GPUs are out of its bounds" in decision.message
 
 
-def test_which_graphs_count() -> None:
+def test_a_budget_counts_the_graphs_that_it_selects() -> None:
     key = ObjectKey("team", "a")
     assert includes(key, (), ())
     assert includes(key, ("team",), ())
@@ -221,7 +221,7 @@ DESIRED = st.dictionaries(st.sampled_from(KEYS), st.integers(0, 12), max_size=5)
 
 
 @given(POOLS, DESIRED, DESIRED, st.integers(-1, 60), st.integers(-1, 60))
-def test_no_decision_exceeds_a_ceiling_that_was_kept(
+def test_no_decision_exceeds_a_ceiling_that_was_kept_before(
     sizes: list[tuple[int, int]], desired: dict[PoolKey, int], others: dict[PoolKey, int], first: int, second: int
 ) -> None:
     floor, ceiling = sorted((first, second))
@@ -241,7 +241,7 @@ def test_no_decision_exceeds_a_ceiling_that_was_kept(
         assert after >= min(floor - 4, before)
 
 
-def test_figures_fit_into_what_they_are_reported_in() -> None:
+def test_numbers_fit_into_the_fields_that_report_them() -> None:
     pools = [pool(PREFILL, 2**31 - 1, 1_000_000), pool(DECODE)]
     (reported,) = asked({DECODE: 2}, pools, Budget(name="any", max_gpus=6)).figures
     assert msgspec.convert(msgspec.to_builtins(reported), type(reported)) == reported
@@ -250,14 +250,14 @@ def test_figures_fit_into_what_they_are_reported_in() -> None:
 @pytest.mark.parametrize(
     ("budget", "changes", "fit"),
     [
-        # Whatever the unknown ones have: this takes no more than before.
+        # Whatever the unknown pools use, this command takes no more than before.
         (Budget(name="b", max_gpus=6), {}, BudgetFit.WITHIN),
         (Budget(name="b", max_gpus=6), {PREFILL: 2}, BudgetFit.WITHIN),
         (Budget(name="b", max_gpus=6), {DECODE: 2}, BudgetFit.WITHIN),
         (Budget(name="b", max_gpus=6), {DECODE: 4}, BudgetFit.UNKNOWN),
         (Budget(name="b", max_gpus=6), {PREFILL: 4}, BudgetFit.UNKNOWN),
         (Budget(name="b", max_gpus=6), {PREFILL: 7}, BudgetFit.ABOVE_CEILING),
-        # Without replicas they have none.
+        # Pools without replicas use no GPUs.
         (Budget(name="b", max_gpus=6), {PREFILL: 4, DECODE: 0}, BudgetFit.WITHIN),
         (Budget(name="b", min_gpus=3), {PREFILL: 4, DECODE: 9}, BudgetFit.WITHIN),
         (Budget(name="b", min_gpus=3), {DECODE: 2}, BudgetFit.WITHIN),
@@ -265,7 +265,7 @@ def test_figures_fit_into_what_they_are_reported_in() -> None:
         (Budget(name="b", min_gpus=4), {DECODE: 4}, BudgetFit.WITHIN),
     ],
 )
-def test_gpus_that_are_not_known_are_neither_none_nor_enough(
+def test_unknown_gpus_count_as_neither_zero_nor_sufficient(
     budget: Budget, changes: Mapping[PoolKey, int], fit: BudgetFit
 ) -> None:
     pools = [pool(PREFILL), replace(pool(DECODE, gpus=0), unknown=("they wait",))]
@@ -273,7 +273,7 @@ def test_gpus_that_are_not_known_are_neither_none_nor_enough(
     assert account.fit(changes) is fit
 
 
-def test_a_bound_that_is_breached_is_reported_before_one_that_may_be() -> None:
+def test_a_certain_breach_is_reported_before_a_possible_one() -> None:
     unknown = replace(pool(DECODE, gpus=0), unknown=("they wait",))
     budgets = [Budget(name="may", max_gpus=9), Budget(name="is", max_gpus=3)]
     settlement = settle(accounts(budgets, [pool(PREFILL), unknown]), {PREFILL: 4})
@@ -284,8 +284,6 @@ def test_a_bound_that_is_breached_is_reported_before_one_that_may_be() -> None:
 @pytest.mark.parametrize(
     ("current", "replicas", "gained"), [(0, 2, 10), (2, 0, -10), (1, 3, 4), (3, 1, -4), (0, 0, 0), (2, 2, 0)]
 )
-def test_a_shared_claim_comes_with_the_first_replica_and_goes_with_the_last(
-    current: int, replicas: int, gained: int
-) -> None:
+def test_a_shared_claim_counts_from_the_first_replica_until_the_last(current: int, replicas: int, gained: int) -> None:
     sharing = replace(pool(DECODE, current, gpus=2), shared={ObjectKey("team", "six"): 6})
     assert sharing.gained(replicas) == gained

@@ -1,4 +1,4 @@
-"""What a command asks for: where it is meant, and how much of it is taken in."""
+"""The scale request that a command carries: its namespace, and the limits on its size."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ def asked(**data: Any) -> ScaleData:
     return ScaleData(**{"graph_deployment": "g", "targets": [ScaleTarget(component="Decode", replicas=2)], **data})
 
 
-def test_a_command_is_meant_where_its_subject_says() -> None:
+def test_the_subject_of_a_command_names_its_namespace() -> None:
     assert namespace_of(command(), "c") == "team"
-    # Not what a part of it says: there are no such namespaces, and no graphs in them.
+    # It is the whole rest of the subject, not a part: no namespace has such a name, so no graph is in it.
     assert namespace_of(command("/clusters/c/namespaces/a/team"), "c") == "a/team"
     for source in ("/clusters/c", "/clusters/c/namespaces", "/clusters/other/namespaces/team"):
         with pytest.raises(CommandRefusedError, match="no namespace"):
@@ -41,12 +41,12 @@ def test_a_command_is_meant_where_its_subject_says() -> None:
         (asked(expected_generation="1" * 5000), "expectedGeneration: not an integer"),
     ],
 )
-def test_what_is_larger_than_any_command_is_refused(data: ScaleData, words: str) -> None:
+def test_a_request_larger_than_any_valid_command_is_rejected(data: ScaleData, words: str) -> None:
     with pytest.raises(CommandRefusedError) as caught:
         ScaleRequest.of(command(), "team", data)
     assert (caught.value.reason, words in str(caught.value)) == ("InvalidCommand", True)
 
 
-def test_long_texts_are_cut_before_they_are_written_down() -> None:
+def test_long_texts_are_cut_before_they_are_stored() -> None:
     ask = ScaleRequest.of(command(time="9" * 1000), "team", asked(reason="why " * 1000))
     assert (len(ask.reason), len(ask.sent)) == (500, 64)

@@ -1,4 +1,4 @@
-"""Budgets of commands where pods get their GPUs by claims."""
+"""Budgets of commands if pods get their GPUs by ResourceClaims."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from .desk import FREE, SIX, TWELVE, Desk, refused
 
 
 def claim(desk: Desk, name: str, **how: str) -> None:
-    """The components of a graph get their GPUs by a claim."""
+    """Let the components of a graph get their GPUs by a claim."""
 
     def change(graph: Any) -> None:
         for component in graph["spec"]["components"]:
@@ -43,14 +43,14 @@ def put_template(desk: Desk, version: int = 1, **exactly: Any) -> None:
 
 
 def allocated(desk: Desk, name: str, count: int, version: int = 2) -> None:
-    """The scheduler finds devices for a claim to all of a node."""
+    """The scheduler allocates all devices of a node to a claim."""
     results = [{"request": "r", "driver": "d", "pool": "p", "device": f"gpu-{index}"} for index in range(count)]
     status = {"allocation": {"devices": {"results": results}}}
     put(desk, RESOURCE_CLAIMS, name, version, spec=devices(allocationMode="All"), status=status)
 
 
 def put_pod(desk: Desk, component: str, made: str, template: str = "gpus") -> None:
-    """A pod of graph a, with the name of the claim that was made for it from a template."""
+    """A pod of graph a, with the name of the claim that was created for it from a template."""
     pod_labels = {labels.GRAPH_DEPLOYMENT_NAME: "a", labels.COMPONENT: component}
     metadata = {"name": f"a-{component}", "namespace": "team", "uid": component, "resourceVersion": "1"}
     status = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": made}]}
@@ -62,7 +62,7 @@ def pools(desk: Desk, name: str = "a") -> list[DesiredPool]:
     return desk.view.pools(desk.view.graph(ObjectKey("team", name)) or {})
 
 
-async def test_gpus_that_pods_claim_count_in_budgets_as_their_template_says() -> None:
+async def test_gpus_of_claims_count_in_budgets_as_their_template_says() -> None:
     desk = Desk(SIX)
     claim(desk, "a", resourceClaimTemplateName="gpus")
     assert [pool.unknown for pool in pools(desk)] == [("ResourceClaimTemplate gpus does not exist",)] * 2
@@ -74,7 +74,7 @@ async def test_gpus_that_pods_claim_count_in_budgets_as_their_template_says() ->
     assert (await desk.scaling.carry_out(desk.ask("a", "c2", Decode=2))).reason == "Applied"
 
 
-async def test_the_gpus_of_a_shared_claim_count_once_for_all_that_share_it() -> None:
+async def test_the_gpus_of_a_shared_claim_count_once_for_all_its_users() -> None:
     desk = Desk(SIX)
     put(desk, RESOURCE_CLAIMS, "four", spec=devices(count=4))
     for name in "ab":
@@ -84,15 +84,15 @@ async def test_the_gpus_of_a_shared_claim_count_once_for_all_that_share_it() -> 
     ((_, _, decision),) = desk.reported.events
     assert [(each.gpus_per_replica, each.shared_gpus) for each in decision.components] == [(0, 4)]
     assert [(each.before, each.after) for each in decision.budgets] == [(4, 4)]
-    # One that no replica of another pool shares goes with its last replica, and comes with its first.
+    # A claim that no other pool shares is released with the last replica, and counts from the first one.
     put(desk, RESOURCE_CLAIMS, "five", spec=devices(count=5))
     claim(desk, "c", resourceClaimName="five")
     assert (await desk.scaling.carry_out(desk.ask("c", "c2", Prefill=0))).reason == "Applied"
     assert "4 GPUs, below its floor" in (await refused(desk, desk.ask("c", "c3", Decode=0)))[1]
 
 
-async def test_replicas_wait_until_their_gpus_are_known() -> None:
-    """All devices of a node are as many as the node has that the first pods come to."""
+async def test_replicas_are_held_until_their_gpus_are_known() -> None:
+    """ "All devices of a node" is known only when the first pods are on a node."""
     desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="twelve", max_gpus=12),)))
     claim(desk, "a", resourceClaimTemplateName="gpus")
     put_template(desk, allocationMode="All")
@@ -115,21 +115,21 @@ async def test_replicas_wait_until_their_gpus_are_known() -> None:
     assert (await refused(desk, desk.ask("a", "c2", Decode=3)))[0] == "BudgetCeiling"
 
 
-async def test_what_is_not_known_holds_nothing_up_that_takes_no_more() -> None:
+async def test_unknown_gpus_do_not_hold_a_command_that_takes_no_more() -> None:
     desk = Desk(TWELVE)
     claim(desk, "a", resourceClaimTemplateName="gpus")
     put_template(desk, allocationMode="All")
     desk.graph("b", Prefill=6, Decode=7)
-    # Towards the floor only what is known counts, which is thirteen.
+    # For the floor only the known GPUs count, thirteen.
     assert (await desk.scaling.carry_out(desk.ask("b", Decode=6))).reason == "Applied"
     reason, message = await refused(desk, desk.ask("b", "c2", Decode=5))
     assert (reason, "11 GPUs known, below its floor of 12" in message) == ("BudgetFloor", True)
     assert (await refused(desk, desk.ask("b", "c3", Decode=7)))[0] == "BudgetCeiling"
-    # The floor is kept without what is not known of them.
+    # The known GPUs alone keep the floor.
     assert (await desk.scaling.carry_out(desk.ask("a", "c4", Decode=0))).reason == "Applied"
 
 
-async def test_an_advisory_budget_says_that_gpus_are_not_known() -> None:
+async def test_an_advisory_budget_reports_unknown_gpus() -> None:
     desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="six", max_gpus=6, advisory=True),)))
     claim(desk, "a", resourceClaimName="none")
     answer = await desk.scaling.carry_out(desk.ask("a", Decode=2))
@@ -137,7 +137,7 @@ async def test_an_advisory_budget_says_that_gpus_are_not_known() -> None:
     assert answer == Answered("Applied", f"Decode 1 -> 2; budget six (advisory): {why}")
 
 
-async def test_pods_of_another_role_say_nothing_of_a_claim_that_they_call_alike() -> None:
+async def test_pods_of_another_component_say_nothing_about_a_claim_of_the_same_name() -> None:
     desk = Desk(SIX)
     claim(desk, "a", resourceClaimTemplateName="gpus")
     put_template(desk, allocationMode="All")
@@ -146,8 +146,8 @@ async def test_pods_of_another_role_say_nothing_of_a_claim_that_they_call_alike(
     assert [bool(pool.unknown) for pool in pools(desk)] == [True, True]
 
 
-def test_a_claim_that_changes_has_pools_worked_out_again_where_it_is_used_and_nowhere_else() -> None:
-    """Each pod with a template gets a claim of its own, and a budget may count a thousand graphs of a namespace."""
+def test_a_changed_claim_recomputes_only_the_pools_that_use_it() -> None:
+    """Each pod with a template gets its own claim, and a budget may count a thousand graphs of a namespace."""
     desk = Desk(SIX)
     claim(desk, "a", resourceClaimTemplateName="gpus")
     put_template(desk, allocationMode="All")

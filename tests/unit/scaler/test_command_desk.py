@@ -31,7 +31,7 @@ from .desk import AUTOSCALER, FREE, SIX, START, TWELVE, Desk, refused
 
 
 @pytest.mark.parametrize("adapters", [True, False])
-async def test_what_is_allowed_is_written_with_what_remembers_it(adapters: bool) -> None:
+async def test_an_allowed_command_writes_replicas_and_their_record_together(adapters: bool) -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", adapters=adapters, Prefill=3, Decode=3)
     answer = await desk.scaling.carry_out(desk.ask("a", Prefill=1, Decode=5))
     assert answer == Answered("Applied", "Prefill 3 -> 1; Decode 3 -> 5")
@@ -44,7 +44,7 @@ async def test_what_is_allowed_is_written_with_what_remembers_it(adapters: bool)
 
 
 @pytest.mark.parametrize("adapters", [True, False])
-async def test_case_24_over_what_is_stored(adapters: bool) -> None:
+async def test_case_24_applies_to_stored_intents(adapters: bool) -> None:
     desk = Desk(SIX).having("a", adapters=adapters, Prefill=3, Decode=3)
     reason, message = await refused(desk, desk.ask("a", "up", Decode=4))
     assert (reason, "it is kept until" in message) == ("BudgetCeiling", True)
@@ -55,7 +55,7 @@ async def test_case_24_over_what_is_stored(adapters: bool) -> None:
     assert desk.intents("a") == {}
 
 
-async def test_two_deployments_exchange_in_two_writes_and_both_hear_of_it() -> None:
+async def test_a_transfer_between_two_graphs_is_two_writes_and_both_are_reported() -> None:
     desk = Desk(TWELVE)
     for name in ("a", "b"):
         desk.graph(name, adapters=False, Prefill=3, Decode=3)
@@ -69,7 +69,7 @@ async def test_two_deployments_exchange_in_two_writes_and_both_hear_of_it() -> N
     assert heard.command == "down"
 
 
-async def test_an_intent_is_forgotten_after_its_life_time() -> None:
+async def test_an_intent_is_deleted_after_its_lifetime() -> None:
     desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     await refused(desk, desk.ask("a", "up", Decode=4))
     desk.clock[0] += 360
@@ -80,7 +80,7 @@ async def test_an_intent_is_forgotten_after_its_life_time() -> None:
 
 @pytest.mark.parametrize("broken", [1, 2, 3, 4])
 @pytest.mark.parametrize("adapters", [True, False])
-async def test_a_transfer_that_breaks_off_anywhere_is_completed(broken: int, adapters: bool) -> None:
+async def test_an_interrupted_transfer_is_completed(broken: int, adapters: bool) -> None:
     desk = Desk(TWELVE)
     for name in ("a", "b"):
         desk.graph(name, adapters=adapters, Prefill=3, Decode=3)
@@ -90,7 +90,7 @@ async def test_a_transfer_that_breaks_off_anywhere_is_completed(broken: int, ada
     try:
         await desk.scaling.carry_out(command)
     except Unavailable:
-        # The scaler dies; the command comes again, to another one.
+        # The scaler dies. NATS redelivers the command to another one.
         other = desk.again()
         await other.resuming.check()
         answer = await other.scaling.carry_out(command)
@@ -103,7 +103,7 @@ async def test_a_transfer_that_breaks_off_anywhere_is_completed(broken: int, ada
 
 
 @pytest.mark.parametrize("adapters", [True, False])
-async def test_fewer_replicas_than_grove_starts_together_are_refused_and_give_back_no_gpus(adapters: bool) -> None:
+async def test_fewer_replicas_than_grove_starts_together_are_rejected_and_free_no_gpus(adapters: bool) -> None:
     desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="all", max_gpus=6),))).having("a", adapters=adapters, Decode=4)
     desk.graph("b", adapters=adapters, Decode=2)
     desk.on_grove("a", Decode=3)
@@ -113,7 +113,7 @@ async def test_fewer_replicas_than_grove_starts_together_are_refused_and_give_ba
     assert desk.replicas("a") == {"Decode": 4}
 
 
-async def test_a_command_that_comes_again_acts_no_second_time() -> None:
+async def test_a_redelivered_command_is_not_carried_out_again() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Prefill=1, Decode=1)
     first = await desk.scaling.carry_out(desk.ask("a", "one", Decode=3))
     await desk.scaling.carry_out(desk.ask("a", "two", Decode=2))
@@ -127,7 +127,7 @@ async def test_a_command_that_comes_again_acts_no_second_time() -> None:
     assert len(desk.kube.writes) == 2
 
 
-async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_sender() -> None:
+async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_requester() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=3))
     late = desk.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04.999Z", Decode=5)
@@ -135,7 +135,7 @@ async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_sender() 
         "Superseded",
         "Decode: a newer command of planner asked for 3 replicas",
     )
-    # Clocks of others say nothing.
+    # Timestamps of other requesters do not count.
     assert (await desk.scaling.carry_out(replace(late, requester="user"))).reason == "Applied"
 
 
@@ -143,9 +143,7 @@ async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_sender() 
     ("newer", "words"),
     [({"withdraw": True}, "withdrew"), ({}, "asked for 1 replica"), ({"withdraw": True, "targets": ()}, "withdrew")],
 )
-async def test_a_retried_command_is_older_than_one_that_left_nothing_on_the_graph(
-    newer: dict[str, Any], words: str
-) -> None:
+async def test_a_retried_command_is_older_than_one_that_wrote_nothing(newer: dict[str, Any], words: str) -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     later = desk.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=1)
     assert (await desk.scaling.carry_out(replace(later, **newer))).reason == "Unchanged"
@@ -154,7 +152,7 @@ async def test_a_retried_command_is_older_than_one_that_left_nothing_on_the_grap
     assert desk.replicas("a")["Decode"] == 1
 
 
-async def test_what_comes_late_makes_no_other_command_the_latest() -> None:
+async def test_a_late_command_does_not_replace_the_latest_one() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     first = desk.ask("a", "first", requester="planner", sent="2026-01-01T00:00:01Z", Decode=3)
     latest = desk.ask("a", "latest", requester="planner", sent="2026-01-01T00:00:05Z", Decode=1)
@@ -170,7 +168,7 @@ async def test_what_comes_late_makes_no_other_command_the_latest() -> None:
     assert (await refused(desk, late))[0] == "Superseded"
 
 
-async def test_what_others_ask_of_other_graphs_makes_no_command_forgotten() -> None:
+async def test_commands_of_other_requesters_do_not_evict_the_latest_one() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1).having("b", Prefill=1, Decode=1)
     later = desk.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=1)
     await desk.scaling.carry_out(later)
@@ -180,7 +178,7 @@ async def test_what_others_ask_of_other_graphs_makes_no_command_forgotten() -> N
     assert (await refused(desk, late))[0] == "Superseded"
 
 
-async def test_a_dry_run_makes_no_command_an_older_one() -> None:
+async def test_a_dry_run_makes_no_command_outdated() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     trial = desk.ask("a", "trial", requester="planner", sent="2026-01-01T00:00:05Z", Decode=3)
     await desk.scaling.carry_out(replace(trial, dry_run=True))
@@ -188,14 +186,14 @@ async def test_a_dry_run_makes_no_command_an_older_one() -> None:
     assert (await desk.scaling.carry_out(asked)).reason == "Applied"
 
 
-async def test_a_clock_that_was_far_ahead_and_was_put_right_is_listened_to() -> None:
+async def test_commands_are_accepted_again_after_a_clock_far_ahead_was_corrected() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "one", requester="planner", sent="2999-01-01T00:00:00Z", Decode=3))
     now = desk.ask("a", "two", requester="planner", sent="2027-01-15T08:00:01Z", Decode=5)
     assert (await desk.scaling.carry_out(now)).reason == "Applied"
 
 
-async def test_what_it_was_decided_from_must_still_be_so() -> None:
+async def test_a_decision_is_repeated_if_its_inputs_changed_before_the_write() -> None:
     desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="six", max_gpus=6),)))
     desk.graph("a", adapters=False, Prefill=1, Decode=3)
 
@@ -210,7 +208,7 @@ async def test_what_it_was_decided_from_must_still_be_so() -> None:
     assert desk.replicas("a") == {"Prefill": 3, "Decode": 3}
 
 
-async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_own() -> None:
+async def test_each_component_of_a_command_gets_its_own_event() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600)))).having("a", Prefill=1, Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Prefill=4, Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Prefill=2, Decode=2))
@@ -225,7 +223,7 @@ async def test_what_becomes_of_each_component_of_a_command_is_an_event_of_its_ow
     ] * 2
 
 
-async def test_an_intent_that_is_asked_for_again_and_again_is_not_written_each_time() -> None:
+async def test_a_repeated_intent_is_not_written_each_time() -> None:
     desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     for number in range(60):
         await refused(desk, desk.ask("a", f"up-{number}", Decode=4))
@@ -234,7 +232,7 @@ async def test_an_intent_that_is_asked_for_again_and_again_is_not_written_each_t
     assert (await desk.scaling.carry_out(desk.ask("a", "down", Prefill=2))).reason == "Paired"
 
 
-async def test_next_to_what_is_done_already_what_waits_is_not_written_each_time() -> None:
+async def test_a_repeated_held_request_is_not_written_each_time_if_other_components_are_done() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600)))).having("a", Prefill=1, Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     for number in range(10):
@@ -257,7 +255,7 @@ async def test_advisory_and_dry_runs_report_and_write_nothing() -> None:
         assert [event for event, _ in desk.reported.of("a")] == ["scale-advised", "scale-refused"]
 
 
-async def test_a_graph_that_cannot_be_written_holds_up_no_other() -> None:
+async def test_a_graph_that_cannot_be_written_does_not_block_others() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60))))
     for name in ("a", "b"):
         desk.graph(name, adapters=False, Decode=1)
@@ -270,7 +268,7 @@ async def test_a_graph_that_cannot_be_written_holds_up_no_other() -> None:
     assert (desk.replicas("a")["Decode"], desk.replicas("b")["Decode"]) == (4, 2)
 
 
-async def test_what_the_cluster_refuses_is_reported_with_what_was_done_before() -> None:
+async def test_a_write_that_the_cluster_rejects_is_reported_with_the_writes_before_it() -> None:
     desk = Desk(TWELVE)
     for name in ("a", "b"):
         desk.graph(name, adapters=False, Prefill=3, Decode=3)
@@ -283,7 +281,7 @@ async def test_what_the_cluster_refuses_is_reported_with_what_was_done_before() 
     assert [each.requested for each in desk.reported.events[-1][2].components] == [4, 2]
 
 
-async def test_what_the_cluster_refuses_is_not_tried_on() -> None:
+async def test_a_write_that_the_cluster_rejects_is_not_retried() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30)))).having("a", Decode=1)
     desk.kube.refused = "dynamographdeploymentscalingadapters a-decode"
     assert (await refused(desk, desk.ask("a", Decode=6)))[0] == "WriteRefused"
@@ -292,7 +290,7 @@ async def test_what_the_cluster_refuses_is_not_tried_on() -> None:
     assert (desk.replicas("a")["Decode"], desk.intents("a")) == (1, {})
 
 
-async def test_a_refusal_before_any_decision_is_reported_where_this_replica_owns_the_graph() -> None:
+async def test_a_rejection_before_any_decision_is_reported_only_by_the_owner_of_the_graph() -> None:
     desk = Desk(Scaler(managed=("team/a",))).having("a", Decode=1)
     desk.graph("b", Decode=1)
     await refused(desk, desk.ask("a", Encode=2))
@@ -300,7 +298,7 @@ async def test_a_refusal_before_any_decision_is_reported_where_this_replica_owns
     assert (desk.reported.of("a"), desk.reported.of("b")) == ([("scale-refused", "UnknownComponent")], [])
 
 
-async def test_annotations_that_are_made_to_hurt_say_nothing() -> None:
+async def test_malicious_annotations_are_ignored() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", adapters=False, Decode=1)
     deep = '{"Decode": {"replicas": 2, "current": 1, "at": 1, "command": "c", "x": ' + "[" * 5000 + "]" * 5000 + "}}"
     below = '{"Decode": {"replicas": -2, "current": 1, "before": 1, "at": 1800000000, "command": "c", "held": true}}'
@@ -311,7 +309,7 @@ async def test_annotations_that_are_made_to_hurt_say_nothing() -> None:
     assert (await desk.scaling.carry_out(desk.ask("a", Decode=2))).reason == "Applied"
 
 
-async def test_commands_for_other_owners_are_refused() -> None:
+async def test_commands_for_graphs_of_other_owners_are_rejected() -> None:
     desk = Desk(Scaler(managed=("team/a",))).having("a", Decode=1)
     desk.graph("b", Decode=1)
     assert (await refused(desk, desk.ask("b", Decode=2)))[0] == "NotManaged"
@@ -323,7 +321,7 @@ async def test_commands_for_other_owners_are_refused() -> None:
     assert "Decode is scaled by HorizontalPodAutoscaler hpa" in message
 
 
-async def test_generations_and_graphs_that_are_not_there() -> None:
+async def test_commands_for_another_generation_or_a_missing_graph_are_rejected() -> None:
     desk = Desk(Scaler()).having("a", adapters=False, Decode=1)
     stale = replace(desk.ask("a", Decode=2), expected_generation=7)
     assert await refused(desk, stale) == (
@@ -331,14 +329,14 @@ async def test_generations_and_graphs_that_are_not_there() -> None:
         "team/a is at generation 1, not 7: read it again, and decide again",
     )
     assert (await refused(desk, desk.ask("b", Decode=2)))[0] == "NotFound"
-    # Of a graph that was just made the news may be on its way.
+    # The cache may not have received a new graph yet.
     fresh = desk.again()
     fresh.cache.take(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("team", "a"), None, Version("", 2**60, ""))
     assert (await fresh.scaling.carry_out(replace(stale, expected_generation=1))).reason == "Applied"
 
 
-async def test_a_command_for_a_graph_that_was_deleted_scales_none_that_has_its_name_now() -> None:
-    """Commands wait while the scaler or the API server is away, and a graph may be created again meanwhile."""
+async def test_a_command_for_a_deleted_graph_does_not_scale_its_successor() -> None:
+    """Commands wait while the scaler or the API server is away, and a user may recreate a graph meanwhile."""
     desk = Desk(Scaler())
     desk.graph("a", adapters=False, Decode=1)
     assert (await desk.scaling.carry_out(replace(desk.ask("a", Decode=2), uid="uid-a"))).reason == "Applied"
@@ -347,7 +345,7 @@ async def test_a_command_for_a_graph_that_was_deleted_scales_none_that_has_its_n
     assert await refused(desk, earlier) == refusal
     assert await refused(desk, replace(earlier, withdraw=True, requester="planner")) == refusal
     assert desk.replicas("a") == {"Decode": 2}
-    # The news of its end may be late: what the API server has counts.
+    # The deletion may reach the cache late: the API server decides.
     late = desk.again()
     late.change("a", lambda graph: graph["metadata"].update(uid="uid-new"))
     late.cache.take(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("team", "a"), None, Version("", 2**60, ""))
@@ -361,7 +359,7 @@ async def test_a_command_for_a_graph_that_was_deleted_scales_none_that_has_its_n
     assert await refused(late, replace(desk.ask("a", Decode=9), uid="uid-a")) == refusal
 
 
-async def test_a_policy_with_a_mistake_refuses() -> None:
+async def test_an_invalid_policy_rejects_commands() -> None:
     desk = Desk(Scaler()).having("a", Decode=1)
     desk.note("a", **{SCALING_POLICY: "{Decode: {max: -1}}"})
     reason, message = await refused(desk, desk.ask("a", Decode=2))
@@ -369,12 +367,12 @@ async def test_a_policy_with_a_mistake_refuses() -> None:
     assert "Decode.max" in message
 
 
-async def test_fewer_replicas_than_the_least_are_refused() -> None:
+async def test_fewer_replicas_than_the_minimum_are_rejected() -> None:
     desk = Desk(Scaler()).having("a", Decode=1)
     assert (await refused(desk, desk.ask("a", Decode=0)))[0] == "BelowMinimum"
 
 
-async def test_half_of_a_transfer_waits_for_the_other_half() -> None:
+async def test_one_half_of_a_transfer_waits_for_the_other_half() -> None:
     desk = Desk(SIX.model_copy(update={"limits": ScalingLimits(up=Direction(cooldown=60), down=Direction())}))
     desk.graph("a", Prefill=3, Decode=3)
     await desk.scaling.carry_out(desk.ask("a", "first", Prefill=2, Decode=4))
@@ -393,7 +391,7 @@ async def test_answers_are_read_from_memory_and_from_the_stream() -> None:
     assert await answers.find("team", "one") is None
     answers.keep("team", "one", Answered("Applied", "so"))
     assert await answers.find("team", "one") == Answered("Applied", "so")
-    # A client that sends commands for another namespace answers none of this one.
+    # An answer to a client of another namespace is not an answer for this one.
     assert await answers.find("other", "one") is None
     publisher = EventPublisher(bus, "c")
     for name, event, reason in (("two", "completed", "Held"), ("three", "failed", "NotFound")):
@@ -414,8 +412,8 @@ async def test_answers_are_read_from_memory_and_from_the_stream() -> None:
     assert await answers.find("team", "two") is None
 
 
-async def test_a_refusal_is_remembered_without_what_led_to_it() -> None:
-    """An error holds the frames that raised it, and they whole graphs: two thousand of them would be much."""
+async def test_a_remembered_rejection_holds_no_stack_frames() -> None:
+    """An error holds the frames that raised it, and they hold whole graphs: much memory for two thousand errors."""
     answers = Answers(MemoryBus(), "c")
 
     async def refuse() -> weakref.ref[Desk]:
@@ -429,7 +427,7 @@ async def test_a_refusal_is_remembered_without_what_led_to_it() -> None:
     desk = await refuse()
     gc.collect()
     assert desk() is None
-    # A caller that raises what is remembered leaves nothing in it.
+    # Raising the remembered error must not attach frames to it.
     for _ in range(2):
         known = await answers.find("team", "one")
         assert isinstance(known, CommandRefusedError)
@@ -451,7 +449,7 @@ STEPS = st.lists(
 
 @examples(20)
 @given(steps=STEPS, adapters=st.booleans(), gpus=st.tuples(st.integers(1, 3), st.integers(1, 3)))
-async def test_no_sequence_of_commands_and_breakdowns_leaves_the_budget(
+async def test_no_sequence_of_commands_and_interruptions_breaks_the_budget(
     steps: list[tuple[str, dict[str, int], int, int]], adapters: bool, gpus: tuple[int, int]
 ) -> None:
     total = 4 * sum(gpus)
@@ -494,7 +492,7 @@ async def test_no_sequence_of_commands_and_breakdowns_leaves_the_budget(
     assert desk.clock[0] >= START
 
 
-def test_adapters_are_known_by_their_graph() -> None:
+def test_pools_follow_the_adapters_of_their_graph() -> None:
     desk = Desk(Scaler()).having("a", Prefill=2, Decode=3)
     key = ObjectKey("team", "a-decode")
     adapter = desk.cache.get(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key)
@@ -511,8 +509,8 @@ def test_adapters_are_known_by_their_graph() -> None:
 
 
 @pytest.mark.parametrize("adapters", [False, True], ids=["graph", "adapter"])
-async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone(adapters: bool) -> None:
-    """A gateway says so, or an API server that does not know the type yet: the command comes again."""
+async def test_a_404_that_names_no_object_removes_nothing_from_the_cache(adapters: bool) -> None:
+    """A gateway may answer so, or an API server that does not know the type yet. NATS redelivers the command."""
     desk = Desk(Scaler(limits=FREE)).having("a", adapters=adapters, Decode=1)
 
     def no_page(*_: object) -> Any:

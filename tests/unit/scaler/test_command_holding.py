@@ -1,4 +1,4 @@
-"""Commands that take time: what rests, what goes in steps, and what is held until it may be done."""
+"""Commands that take time: cooldowns, steps, and intents that are held until they are allowed."""
 
 import copy
 import json
@@ -20,12 +20,12 @@ from dynamo_shared.runtime.settings.scaler import Budget, Direction, Scaler, Sca
 
 from .desk import AUTOSCALER, FREE, SIX, START, Desk, refused
 
-#: An intent that is over.
+#: An expired intent.
 EXPIRED = {"replicas": 2, "current": 1, "at": 0, "command": "c", "held": True}
 SAID_BY = "of the annotation nvidia.com/scaling-policy, else of platform.scaler.limits"
 
 
-async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
+async def test_a_command_held_by_a_cooldown_is_carried_out_once_when_it_ends() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60)))).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     desk.clock[0] += 10
@@ -44,8 +44,8 @@ async def test_what_rests_is_carried_out_when_it_has_rested_once() -> None:
     assert desk.intents("a") == {}
 
 
-async def test_what_a_budget_refused_is_not_gone_through_each_second() -> None:
-    """There may be thousands of them, and nothing is done about them but to forget them."""
+async def test_intents_that_a_budget_rejected_are_not_checked_each_second() -> None:
+    """There may be thousands of them, and the only work on them is to delete them."""
     desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     await refused(desk, desk.ask("a", Decode=5))
     assert (desk.view.has_intents(), len(desk.view.keys_with_intents())) == (True, 1)
@@ -57,8 +57,8 @@ async def test_what_a_budget_refused_is_not_gone_through_each_second() -> None:
     assert not desk.view.has_intents()
 
 
-async def test_graphs_of_one_namespace_hold_up_those_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenant writes what he likes into the annotations of thousands of graphs, and each end of an intent is a write."""
+async def test_graphs_of_one_namespace_do_not_block_those_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant may write anything into the annotations of thousands of graphs, and each expired intent is a write."""
     monkeypatch.setattr(held_scalings, "PASS", 0.0)
     desk = _with_intents_of_two_namespaces({"Gone": EXPIRED})
     for _ in range(2):
@@ -72,7 +72,9 @@ async def test_graphs_of_one_namespace_hold_up_those_of_no_other(monkeypatch: py
     assert sorted(done) == ["quiet", "team"]
 
 
-def test_of_thousands_of_intents_some_of_each_namespace_are_partners(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partners_come_from_each_namespace_even_if_one_has_thousands_of_intents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(cluster_view, "PARTNERS", 2)
     desk = _with_intents_of_two_namespaces({"Decode": {**EXPIRED, "at": START}})
     every = {pool.key: pool for pool in desk.view.all_pools()}
@@ -80,7 +82,7 @@ def test_of_thousands_of_intents_some_of_each_namespace_are_partners(monkeypatch
 
 
 def _with_intents_of_two_namespaces(intents: dict[str, Any]) -> Desk:
-    """Three graphs of one namespace, and then one of another, with the same intents."""
+    """Three graphs of one namespace, then one of another, with the same intents."""
     desk = Desk(Scaler(limits=FREE))
     for name in ("t1", "t2", "t3"):
         desk.graph(name, adapters=False, Decode=1)
@@ -92,7 +94,7 @@ def _with_intents_of_two_namespaces(intents: dict[str, Any]) -> Desk:
     return desk
 
 
-async def test_more_intents_than_a_graph_has_components_are_not_read() -> None:
+async def test_no_more_intents_are_read_than_a_graph_has_components() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
     forged = {f"Gone{number}": {**EXPIRED, "command": f"c{number}"} for number in range(600)}
     desk.note("a", **{SCALING_INTENTS: json.dumps(forged)})
@@ -103,7 +105,7 @@ async def test_more_intents_than_a_graph_has_components_are_not_read() -> None:
     assert desk.replicas("a") == {"Decode": 4}
 
 
-async def test_what_is_asked_for_again_is_kept_as_long_as_the_answer_says() -> None:
+async def test_a_repeated_request_is_held_until_the_time_that_the_answer_says() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=3600)), intent_lifetime=100)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     desk.clock[0] += 10
@@ -113,7 +115,7 @@ async def test_what_is_asked_for_again_is_kept_as_long_as_the_answer_says() -> N
     assert again.message.rpartition("until ")[2] == first.message.rpartition("until ")[2]
 
 
-async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
+async def test_the_answer_names_rejected_components_next_to_held_ones() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(min=1, down=Direction(cooldown=60)))).having("a", Frontend=1, Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     held = await desk.scaling.carry_out(desk.ask("a", "down", Frontend=0, Decode=2))
@@ -124,7 +126,7 @@ async def test_next_to_what_is_held_the_answer_names_what_is_refused() -> None:
     assert "carried out when that ends, until" in held.message
 
 
-async def test_an_answer_says_why_a_component_goes_only_as_far_as_its_bound() -> None:
+async def test_the_answer_says_which_bound_stopped_a_component() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(min=1, max=5))).having("a", Frontend=2, Decode=3)
     answer = await desk.scaling.carry_out(desk.ask("a", Frontend=0, Decode=9))
     assert (answer.reason, desk.replicas("a")) == ("Applied", {"Frontend": 1, "Decode": 5})
@@ -134,7 +136,7 @@ async def test_an_answer_says_why_a_component_goes_only_as_far_as_its_bound() ->
     )
 
 
-async def test_steps_follow_each_other_to_the_end() -> None:
+async def test_steps_continue_to_the_requested_number() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30)))).having("a", adapters=False, Decode=1)
     answer = await desk.scaling.carry_out(desk.ask("a", Decode=6))
     assert answer.message.startswith("Decode 1 -> 3; Decode not yet at 6: StepLimit: 2 replicas at a time; carried out")
@@ -149,7 +151,7 @@ async def test_steps_follow_each_other_to_the_end() -> None:
 
 @pytest.mark.parametrize("broken", [1, 2, 3])
 @pytest.mark.parametrize("adapters", [True, False])
-async def test_steps_go_on_wherever_the_first_one_broke_off(broken: int, adapters: bool) -> None:
+async def test_steps_continue_after_an_interruption(broken: int, adapters: bool) -> None:
     desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30))))
     desk.graph("a", adapters=adapters, Decode=1)
     command = desk.ask("a", Decode=6)
@@ -169,7 +171,7 @@ async def test_steps_go_on_wherever_the_first_one_broke_off(broken: int, adapter
     assert (sizes, desk.intents("a")) == ([3, 5, 6], {})
 
 
-async def test_a_window_begins_again_with_a_restart_also_for_what_was_held_before() -> None:
+async def test_a_restart_starts_the_window_again_for_held_requests() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(stabilization=300)), intent_lifetime=1000))
     desk.graph("a", Decode=4)
     assert (await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))).reason == "Held"
@@ -181,19 +183,19 @@ async def test_a_window_begins_again_with_a_restart_also_for_what_was_held_befor
 
 
 @pytest.mark.parametrize("advisory", [True, False])
-async def test_a_trial_knows_of_the_window_as_the_command_would(advisory: bool) -> None:
+async def test_a_dry_run_respects_the_window_like_the_command(advisory: bool) -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(stabilization=300)), advisory=advisory))
     desk.graph("a", Decode=4)
     trial = replace(desk.ask("a", "trial", Decode=2), dry_run=not advisory)
     assert (await desk.scaling.carry_out(trial)).message.startswith("Decode stays at 4: Stabilizing: ")
     desk.clock[0] += 300
     later = await desk.scaling.carry_out(replace(trial, command="later"))
-    # A dry run asks for nothing.
+    # A dry run leaves no request in the window.
     assert later.message.startswith("would be done: " if advisory else "Decode stays at 4: Stabilizing: ")
     assert desk.kube.writes == []
 
 
-async def test_what_is_held_ends_with_its_life_time_and_says_so() -> None:
+async def test_a_held_request_expires_after_its_lifetime_and_is_reported() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=600)))).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
@@ -221,7 +223,7 @@ async def holding(**annotations: str) -> Desk:
 
 
 @pytest.mark.parametrize("targets", [(), ("Decode",), ("Prefill",)])
-async def test_what_its_requester_withdraws_is_not_done(targets: tuple[str, ...]) -> None:
+async def test_a_request_that_its_requester_withdraws_is_not_carried_out(targets: tuple[str, ...]) -> None:
     desk = await holding(**PLANNED)
     asked = desk.ask("a", "no more", "planner", "", **dict.fromkeys(targets, 0))
     answer = await desk.scaling.carry_out(replace(asked, withdraw=True))
@@ -234,7 +236,7 @@ async def test_what_its_requester_withdraws_is_not_done(targets: tuple[str, ...]
     assert (("scale-refused", "Withdrawn") in desk.reported.of("a")) is given_up
 
 
-async def test_a_newer_request_is_not_withdrawn_by_an_older_word_of_its_requester() -> None:
+async def test_an_older_withdrawal_does_not_withdraw_a_newer_request() -> None:
     desk = Desk(RESTS).having("a", Decode=1)
     desk.note("a", **PLANNED)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
@@ -244,7 +246,7 @@ async def test_a_newer_request_is_not_withdrawn_by_an_older_word_of_its_requeste
     assert set(desk.intents("a")) == {"Decode"}
 
 
-async def test_what_another_requester_asked_for_as_well_is_not_withdrawn() -> None:
+async def test_a_request_that_another_requester_repeated_is_not_withdrawn() -> None:
     desk = Desk(RESTS).having("a", Decode=1)
     desk.note("a", **PLANNED)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
@@ -257,20 +259,20 @@ async def test_what_another_requester_asked_for_as_well_is_not_withdrawn() -> No
     assert desk.replicas("a")["Decode"] == 2
 
 
-async def test_who_withdraws_has_a_name() -> None:
+async def test_a_withdrawal_needs_a_requester() -> None:
     desk = await holding()
     reason, _ = await refused(desk, replace(desk.ask("a", "x"), withdraw=True))
     assert reason == "InvalidCommand"
 
 
-async def test_what_a_planner_desired_that_is_off_now_is_not_done() -> None:
+async def test_a_held_request_of_a_planner_that_was_switched_off_is_withdrawn() -> None:
     desk = await holding()
     await desk.resuming.check()
     assert set(desk.intents("a")) == {"Prefill"}
     assert ("scale-refused", "Withdrawn") in desk.reported.of("a")
 
 
-async def test_what_another_owner_scaled_meanwhile_is_left_alone() -> None:
+async def test_a_held_request_is_dropped_if_another_writer_scaled_the_component() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(down=Direction(cooldown=60)))).having("a", adapters=False, Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
     await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
@@ -293,7 +295,7 @@ async def test_the_newest_request_counts() -> None:
     assert desk.replicas("a")["Decode"] == 4
 
 
-async def test_what_is_asked_for_together_stays_together_where_a_part_of_it_was_asked_for_before() -> None:
+async def test_components_requested_together_scale_together_even_if_one_was_held_before() -> None:
     limits = ScalingLimits(up=Direction(cooldown=60), down=Direction(cooldown=120))
     desk = Desk(Scaler(limits=limits, budgets=(Budget(name="twelve", max_gpus=12),))).having("a", Prefill=6, Decode=6)
     await desk.scaling.carry_out(desk.ask("a", "first", Prefill=5, Decode=7))
@@ -307,7 +309,7 @@ async def test_what_is_asked_for_together_stays_together_where_a_part_of_it_was_
     assert "scale-refused" not in [event for event, _ in desk.reported.of("a")]
 
 
-async def test_a_change_that_no_one_acted_on_holds_and_another_number_does_not() -> None:
+async def test_an_unobserved_spec_change_holds_a_command_and_an_unobserved_number_does_not() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", adapters=False, Decode=1)
     desk.kube.acts = False
     await desk.scaling.carry_out(desk.ask("a", "one", Decode=2))
@@ -322,7 +324,7 @@ async def test_a_change_that_no_one_acted_on_holds_and_another_number_does_not()
     assert desk.replicas("a")["Decode"] == 4
 
 
-async def test_what_is_held_is_not_done_where_we_do_not_scale_any_more() -> None:
+async def test_a_held_request_is_dropped_if_the_platform_no_longer_scales_the_graph() -> None:
     resting = ScalingLimits(down=Direction(cooldown=60))
     desk = Desk(Scaler(limits=resting)).having("a", Decode=1)
     await desk.scaling.carry_out(desk.ask("a", "up", Decode=4))
@@ -338,15 +340,15 @@ async def test_what_is_held_is_not_done_where_we_do_not_scale_any_more() -> None
     assert desk.intents("a") == {}
 
 
-async def test_no_partner_is_what_an_autoscaler_scales() -> None:
+async def test_a_component_with_an_autoscaler_is_not_a_partner() -> None:
     desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     await refused(desk, desk.ask("a", "up", Decode=4))
     desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
     assert (await refused(desk, desk.ask("a", "down", Prefill=2)))[0] == "BudgetFloor"
 
 
-async def test_a_partner_is_not_held_where_the_first_half_of_a_transfer_is_refused() -> None:
-    """It is remembered as before: refused for its budget, and its requester has its answer."""
+async def test_a_partner_is_not_held_if_the_first_half_of_a_transfer_is_rejected() -> None:
+    """Its intent stays as before: rejected by its budget, and its requester has the answer."""
     desk = Desk(SIX).having("a", Prefill=3, Decode=3)
     await refused(desk, desk.ask("a", "up", Decode=4))
     before = desk.intents("a")["Decode"]
@@ -360,7 +362,7 @@ async def test_a_partner_is_not_held_where_the_first_half_of_a_transfer_is_refus
     assert (desk.intents("a"), len(desk.reported.events)) == ({"Decode": before}, reported)
 
 
-async def test_a_command_that_cannot_be_written_does_not_hold_up_another_one_of_its_graph() -> None:
+async def test_a_held_command_that_cannot_be_written_does_not_block_another_one_of_its_graph() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(min=0, up=Direction(cooldown=30)))).having("a", Prefill=1, Decode=1)
     for name in ("Prefill", "Decode"):
         await desk.scaling.carry_out(desk.ask("a", f"{name}-2", **{name: 2}))  # type: ignore[arg-type]
@@ -380,9 +382,9 @@ async def test_a_command_that_cannot_be_written_does_not_hold_up_another_one_of_
 
 @pytest.mark.parametrize("broken", [1, 2, 3])
 @pytest.mark.parametrize("position", [0, 1])
-async def test_what_is_held_goes_on_wherever_it_broke_off(broken: int, position: int) -> None:
+async def test_a_held_command_continues_after_an_interruption(broken: int, position: int) -> None:
     desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30)))).having("a", Prefill=1, Decode=1)
-    # One component by its adapter, one in the graph, whose annotation has the intents of both.
+    # One component is scaled by its adapter, one in the graph. The graph's annotation has the intents of both.
     desk.change("a", lambda graph: graph["spec"]["components"][position].pop("scalingAdapter"))
     await desk.scaling.carry_out(desk.ask("a", "two", Prefill=2, Decode=2))
     assert (await desk.scaling.carry_out(desk.ask("a", "three", Prefill=3, Decode=3))).reason == "Held"
@@ -397,8 +399,8 @@ async def test_what_is_held_goes_on_wherever_it_broke_off(broken: int, position:
     assert ({pool.current for pool in pools}, desk.intents("a")) == ({3}, {})
 
 
-async def test_the_next_owner_forgets_nothing_that_it_has_not_heard_of_yet() -> None:
-    """The key is given away as soon as the last command is done, and the cache of the next owner hears of that later."""
+async def test_the_next_owner_keeps_intents_that_its_cache_does_not_have_yet() -> None:
+    """The owner gives the key away after its last command. The next owner's cache receives that write later."""
     desk = Desk(Scaler(limits=ScalingLimits(up=Direction(cooldown=30)))).having("a", Prefill=1, Decode=1)
     desk.note("a", team="one")
     await desk.scaling.carry_out(desk.ask("a", "two", Prefill=2, Decode=2))
@@ -412,8 +414,8 @@ async def test_the_next_owner_forgets_nothing_that_it_has_not_heard_of_yet() -> 
     assert (other.replicas("a"), other.intents("a")) == ({"Prefill": 3, "Decode": 3}, {})
 
 
-async def test_what_began_and_is_refused_then_is_not_carried_out_later() -> None:
-    """Its rest is remembered before its first step, which comes too late."""
+async def test_a_command_that_is_rejected_after_its_first_write_is_not_carried_out_later() -> None:
+    """The remaining replicas are recorded before the first step, which comes too late."""
     desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30)))).having("a", Decode=1)
 
     def another_user() -> None:
@@ -421,7 +423,7 @@ async def test_what_began_and_is_refused_then_is_not_carried_out_later() -> None
         adapter = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.id, ObjectKey("team", "a-decode")]
         desk.kube.put({**adapter, "metadata": {**adapter["metadata"], "annotations": {"of": "another"}}})
 
-    # Before the second write, the adapter's.
+    # Before the second write, which is the adapter's.
     desk.kube.before_write = lambda: setattr(desk.kube, "before_write", another_user)
     asked = replace(desk.ask("a", Decode=6), expected_generation=1)
     assert (await refused(desk, asked))[0] == "StaleGeneration"
@@ -431,9 +433,9 @@ async def test_what_began_and_is_refused_then_is_not_carried_out_later() -> None
     assert desk.replicas("a")["Decode"] == 1
 
 
-async def test_half_done_a_command_goes_on_whatever_generation_its_own_half_made() -> None:
+async def test_a_half_written_command_continues_although_its_first_write_raised_the_generation() -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Prefill=1, Decode=1)
-    # One component by its adapter, one in the graph.
+    # One component is scaled by its adapter, one in the graph.
     desk.change("a", lambda graph: graph["spec"]["components"][0].pop("scalingAdapter"))
     generation = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, ObjectKey("team", "a")]["metadata"]["generation"]
     command = replace(desk.ask("a", Prefill=2, Decode=2), expected_generation=generation)

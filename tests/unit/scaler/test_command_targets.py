@@ -1,4 +1,4 @@
-"""Which components a command means."""
+"""The components that a command targets."""
 
 import pytest
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
@@ -15,7 +15,7 @@ POOLS = [
 ]
 
 
-def test_by_name_and_by_the_only_one_of_a_type() -> None:
+def test_a_target_is_a_name_or_the_only_component_of_a_type() -> None:
     targets = [
         ScaleTarget(component="short", replicas=2),
         ScaleTarget(sub_component_type="Prefill", replicas=3),
@@ -24,10 +24,10 @@ def test_by_name_and_by_the_only_one_of_a_type() -> None:
     assert resolve(targets, POOLS) == {FIRST: 2, PREFILL: 3, SECOND: 4}
 
 
-def test_a_name_that_no_component_has_may_be_a_type() -> None:
+def test_an_unknown_component_name_may_be_a_type() -> None:
     pools = [DesiredPool(PREFILL, "decode", 1, 1), DesiredPool(FIRST, "prefill", 1, 1)]
     assert resolve([ScaleTarget(component="decode", replicas=2)], pools) == {PREFILL: 2}
-    # A name comes first.
+    # A name has precedence.
     assert resolve([ScaleTarget(component="prefill", replicas=2)], pools) == {PREFILL: 2}
 
 
@@ -56,7 +56,9 @@ def test_a_name_that_no_component_has_may_be_a_type() -> None:
         ),
     ],
 )
-def test_what_means_no_one_component_is_refused(targets: list[ScaleTarget], reason: str, words: str) -> None:
+def test_a_target_that_does_not_match_exactly_one_component_is_rejected(
+    targets: list[ScaleTarget], reason: str, words: str
+) -> None:
     with pytest.raises(CommandRefusedError) as caught:
         resolve(targets, POOLS)
     assert caught.value.reason == reason

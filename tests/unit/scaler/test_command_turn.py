@@ -1,4 +1,4 @@
-"""Work that one replica does at a time begins, ends and moves with the key that it is owned by."""
+"""Work that one replica does at a time starts, ends and moves with the ownership of its key."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ KEY, OTHER = ObjectKey("", "mine"), ObjectKey("", "other")
 
 
 class Owned(AllKeys):
-    """Ownership that the test hands out."""
+    """Ownership that the test controls."""
 
     def __init__(self, owned: bool) -> None:
         super().__init__()
@@ -41,13 +41,13 @@ class Owned(AllKeys):
 
 
 class Work:
-    """Work that says how often it began and ended."""
+    """Work that counts its starts and ends."""
 
     def __init__(self) -> None:
         self.begun = self.ended = 0
         self.began = asyncio.Event()
         self.fails: Exception | None = None
-        #: What it closes on its way out may be closed.
+        #: What it closes at its end may already be closed.
         self.closing = asyncio.Event()
         self.closing.set()
 
@@ -76,7 +76,7 @@ async def turns(owned: Owned) -> AsyncIterator[Work]:
     assert work.begun == work.ended
 
 
-async def test_it_begins_when_the_key_is_gained_and_ends_when_it_is_lost() -> None:
+async def test_work_starts_when_the_key_is_gained_and_ends_when_it_is_lost() -> None:
     owned = Owned(False)
     async with turns(owned) as work:
         await asyncio.sleep(0)
@@ -89,7 +89,7 @@ async def test_it_begins_when_the_key_is_gained_and_ends_when_it_is_lost() -> No
         assert work.begun == 2
 
 
-async def test_before_the_key_is_given_away_the_work_has_ended() -> None:
+async def test_work_ends_before_the_key_is_given_away() -> None:
     owned = Owned(True)
     async with turns(owned) as work:
         await work.until_begun()
@@ -101,7 +101,7 @@ async def test_before_the_key_is_given_away_the_work_has_ended() -> None:
         await work.until_begun()
 
 
-async def test_what_the_work_closes_on_its_way_out_is_waited_for_and_not_cut_off() -> None:
+async def test_the_cleanup_of_the_work_is_awaited_and_not_cancelled() -> None:
     owned = Owned(True)
     async with turns(owned) as work:
         await work.until_begun()
@@ -117,7 +117,7 @@ async def test_what_the_work_closes_on_its_way_out_is_waited_for_and_not_cut_off
         assert work.ended == 1
 
 
-async def test_a_single_replica_has_every_turn() -> None:
+async def test_a_single_replica_always_works() -> None:
     work = Work()
     task = asyncio.create_task(Turn(AllKeys(), KEY, work.run).run())
     await work.until_begun()
@@ -125,7 +125,7 @@ async def test_a_single_replica_has_every_turn() -> None:
     assert (work.begun, work.ended) == (1, 1)
 
 
-async def test_its_error_is_not_swallowed() -> None:
+async def test_an_error_of_the_work_is_raised() -> None:
     work = Work()
     work.fails = RuntimeError("broken")
     with pytest.raises(RuntimeError, match="broken"):

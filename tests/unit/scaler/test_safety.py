@@ -1,4 +1,4 @@
-"""How far and when a component may be scaled."""
+"""When a component may be scaled, and by how many replicas."""
 
 from typing import Any
 
@@ -41,13 +41,13 @@ def outcome(current: int, requested: int, situation: Situation, least: int = 1) 
         (7, 6, {"max": 5}, (6, 6, "")),
     ],
 )
-def test_bounds_of_a_component(
+def test_a_component_stays_within_its_bounds(
     current: int, requested: int, limits: dict[str, Any], expected: tuple[int, int, str]
 ) -> None:
     assert outcome(current, requested, Situation(ScalingLimits.model_validate(limits))) == expected
 
 
-def test_steps_go_part_of_the_way_and_the_rest_is_held() -> None:
+def test_a_step_limit_splits_a_change_and_holds_the_rest() -> None:
     limits = ScalingLimits(up=Direction(step=2, cooldown=30), down=Direction(step=1, cooldown=30))
     assert outcome(2, 10, Situation(limits)) == (4, 10, "StepLimit")
     assert outcome(5, 1, Situation(limits)) == (4, 1, "StepLimit")
@@ -66,7 +66,7 @@ def test_steps_go_part_of_the_way_and_the_rest_is_held() -> None:
         (5, 0, {"min": 0, "down": {"step": 1, "cooldown": 30}}, (4, 0, "StepLimit")),
     ],
 )
-def test_replicas_that_start_together_go_together(
+def test_replicas_that_start_together_scale_together(
     current: int, requested: int, limits: dict[str, Any], expected: tuple[int, int, str]
 ) -> None:
     assert outcome(current, requested, Situation(ScalingLimits.model_validate(limits)), least=3) == expected
@@ -75,9 +75,7 @@ def test_replicas_that_start_together_go_together(
 @pytest.mark.parametrize(
     ("ago", "requested", "allowed"), [(59.0, 2, 3), (60.0, 2, 2), (29.0, 5, 3), (30.0, 5, 5), (1.0, 3, 3)]
 )
-def test_a_component_rests_after_it_was_scaled_each_direction_its_time(
-    ago: float, requested: int, allowed: int
-) -> None:
+def test_each_direction_has_its_own_cooldown(ago: float, requested: int, allowed: int) -> None:
     limits = ScalingLimits(up=Direction(cooldown=30), down=Direction(cooldown=60))
     situation = Situation(limits, scaled_at=NOW - ago)
     verdict = judge(pool(3), requested, situation, NOW)
@@ -91,11 +89,11 @@ def test_a_clock_that_was_set_back_does_not_block_scaling(ahead: float, allowed:
     assert judge(pool(3), 2, situation, NOW).allowed == allowed
 
 
-def test_what_was_never_scaled_needs_no_rest() -> None:
+def test_a_component_that_was_never_scaled_has_no_cooldown() -> None:
     assert outcome(3, 2, Situation(ScalingLimits(down=Direction(cooldown=60)))) == (2, 2, "")
 
 
-def test_within_a_window_the_request_that_changes_least_counts() -> None:
+def test_the_smallest_change_requested_within_the_window_counts() -> None:
     limits = ScalingLimits(up=Direction(stabilization=60), down=Direction(stabilization=300))
     lately = (
         ReplicaRequest(NOW - 400, 9),
@@ -114,7 +112,7 @@ def test_within_a_window_the_request_that_changes_least_counts() -> None:
     assert outcome(3, 9, Situation(limits, asked=(ReplicaRequest(NOW - 61, 5), ReplicaRequest(NOW, 9)))) == (9, 9, "")
 
 
-def test_a_window_of_a_day_knows_what_was_asked_for_in_the_morning() -> None:
+def test_a_window_of_a_day_keeps_the_requests_of_the_morning() -> None:
     history, limits = RequestHistory(), ScalingLimits(down=Direction(stabilization=86_400))
     for minute in range(1400):
         history.note(KEY, 9 if not minute else 2 + minute % 3, 9, NOW + 60 * minute)
@@ -123,13 +121,13 @@ def test_a_window_of_a_day_knows_what_was_asked_for_in_the_morning() -> None:
 
 
 def stabilizing(history: RequestHistory, current: int, desired: int, now: float) -> int:
-    """How far a pool goes with a window of five minutes in both directions."""
+    """The replicas that a window of five minutes in both directions allows."""
     window = Direction(stabilization=300)
     asked = history.of(KEY, current, now)
     return judge(pool(current), desired, Situation(ScalingLimits(up=window, down=window), asked=asked), now).allowed
 
 
-def test_the_first_request_of_a_component_starts_its_window_with_what_there_is() -> None:
+def test_the_first_request_starts_its_window_with_the_current_replicas() -> None:
     history = RequestHistory()
     history.note(KEY, 2, 5, NOW)
     assert stabilizing(history, 5, 2, NOW) == 5
@@ -140,8 +138,8 @@ def test_the_first_request_of_a_component_starts_its_window_with_what_there_is()
 
 
 @pytest.mark.parametrize("other", [2, 9])
-def test_a_number_stands_until_another_one_is_asked_for(other: int) -> None:
-    """A planner is silent while it wants what there is. Its first other number begins a window, as any does."""
+def test_a_requested_number_counts_until_another_one_is_requested(other: int) -> None:
+    """A planner that needs no change sends nothing. Its first other number starts a window, as any does."""
     history = RequestHistory()
     history.note(KEY, 5, 5, NOW)
     assert stabilizing(history, 5, other, NOW + 3600) == 5
@@ -150,7 +148,7 @@ def test_a_number_stands_until_another_one_is_asked_for(other: int) -> None:
     assert stabilizing(history, 5, other, NOW + 3600 + 300) == other
 
 
-def test_a_window_ends_though_the_time_of_day_was_set_back():
+def test_a_window_ends_even_if_the_wall_clock_was_set_back():
     history = RequestHistory()
     history.note(KEY, 2, 5, NOW)
     earlier = NOW - 86400
@@ -159,7 +157,7 @@ def test_a_window_ends_though_the_time_of_day_was_set_back():
     assert stabilizing(history, 5, 2, earlier + 300) == 2
 
 
-def test_roll_outs_hold_both_directions_and_lack_of_capacity_holds_growth() -> None:
+def test_roll_outs_hold_both_directions_and_a_lack_of_capacity_holds_growth() -> None:
     rollout = Situation(ScalingLimits(), rollout=Hold("RolloutInProgress", "so"))
     assert outcome(3, 4, rollout) == (3, 4, "RolloutInProgress")
     assert outcome(3, 2, rollout) == (3, 2, "RolloutInProgress")
@@ -188,7 +186,7 @@ def graph(generation: int = 2, observed: int = 2, replicas: int = 1, image: str 
         ({"components": {"Prefill": {"replicas": 3, "updatedReplicas": 1}}}, ""),
     ],
 )
-def test_what_is_a_roll_out(status: dict[str, Any], words: str) -> None:
+def test_a_graph_that_is_not_fully_rolled_out_is_a_roll_out(status: dict[str, Any], words: str) -> None:
     result = holds.rollout(graph(**status), "Decode", observed=True)
     assert (result is not None) == bool(words)
     if result is not None:
@@ -196,7 +194,7 @@ def test_what_is_a_roll_out(status: dict[str, Any], words: str) -> None:
         assert words in result.message
 
 
-def test_an_unprocessed_change_is_a_roll_out_and_another_number_is_not() -> None:
+def test_an_unobserved_spec_change_is_a_roll_out_and_changed_replicas_are_not() -> None:
     shapes = Shapes()
     assert not shapes.is_observed(graph(generation=3, observed=2))
     shapes.note(graph())
@@ -215,7 +213,7 @@ def pod(name: str, reason: str = "", **metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, **metadata}, "status": {"phase": "Pending", "conditions": [scheduled]}}
 
 
-def test_pods_without_a_place_hold_growth_and_are_named() -> None:
+def test_unschedulable_pods_hold_growth_and_are_named() -> None:
     waiting = [pod(f"p{n}", "Unschedulable") for n in range(5)]
     result = holds.capacity([pod("fine"), *waiting])
     assert result == Hold("CapacityPending", "5 pods wait for a node (p0, p1, p2 and 2 more): no GPU")
@@ -239,7 +237,7 @@ def policy(text: str) -> dict[str, Any]:
 DEFAULTS = ScalingLimits(down=Direction(cooldown=60))
 
 
-def test_the_annotation_goes_over_the_settings_a_name_over_any() -> None:
+def test_the_annotation_overrides_the_settings_and_a_name_overrides_the_wildcard() -> None:
     assert limits_of(graph(), "Decode", DEFAULTS) == DEFAULTS
     said = policy("{'*': {min: 2, down: {cooldown: 5m}}, Decode: {max: 8, down: {stabilization: 30s}}}")
     limits = limits_of(said, "Decode", DEFAULTS)
@@ -266,7 +264,7 @@ def test_the_annotation_goes_over_the_settings_a_name_over_any() -> None:
         ("Decode: {min: 2}\n---\nDecode: {max: 3}", "write an object by component"),
     ],
 )
-def test_a_mistake_in_the_annotation_lifts_no_limit(text: str, words: str) -> None:
+def test_an_invalid_annotation_lifts_no_limit(text: str, words: str) -> None:
     with pytest.raises(InvalidPolicyError, match=SCALING_POLICY) as caught:
         limits_of(policy(text), "Decode", DEFAULTS)
     assert words in str(caught.value)

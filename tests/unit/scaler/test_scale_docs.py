@@ -1,4 +1,4 @@
-"""The examples of docs/scale-commands.md are understood, and its reasons are those that there are."""
+"""The examples of docs/scale-commands.md parse, and the page explains every reason."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "scale-commands.md").read
 EXAMPLES = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
 
 
-def test_the_annotation() -> None:
+def test_the_annotation_example_parses() -> None:
     (annotations,) = [each for each in EXAMPLES if SCALING_POLICY in each]
     graph = {
         "metadata": {"annotations": annotations},
@@ -26,7 +26,7 @@ def test_the_annotation() -> None:
     assert prefill.min == 1
 
 
-def test_the_settings() -> None:
+def test_the_settings_example_parses() -> None:
     (settings,) = [each for each in EXAMPLES if "platform" in each]
     scaler = Scaler.model_validate(settings["platform"]["scaler"])
     assert [(each.name, each.min_gpus, each.max_gpus) for each in scaler.budgets] == [
@@ -37,7 +37,7 @@ def test_the_settings() -> None:
     assert Scaler().limits.down.cooldown == 60.0
 
 
-def test_every_reason_is_explained() -> None:
+def test_every_reason_is_documented() -> None:
     modules = (admission, decision, scaling, targets, holds, verdict)
     values = {
         value for module in modules for name, value in vars(module).items() if name.isupper() and _is_reason(value)
