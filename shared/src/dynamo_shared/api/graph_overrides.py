@@ -17,16 +17,19 @@ _OF_ALPHA = ("services", "envs", "pvcs")
 PATCH = "$patch"
 APPEND = {"args": "append"}
 #: What is wrong with a directive.
-NOT_A_DIRECTIVE = "{value} is not allowed; only args: append is, which adds the args next to it to the generated ones"
+NOT_A_DIRECTIVE = (
+    "{value} is not allowed; only args: append is, which appends the args next to it to the generated ones"
+)
 NOT_OF_ALPHA = (
-    "v1alpha1 has no directives, and arguments of workers are appended without one: leave it out, or write the override in "
+    "v1alpha1 has no $patch, and appends arguments of workers without it: leave it out, or write the override in "
     "v1beta1"
 )
 NOT_IN_A_CONTAINER = (
-    "only containers have directives: write it next to the name of one, in podTemplate.spec.containers of a component"
+    "only containers can have $patch: write it next to the name of a container, in podTemplate.spec.containers of "
+    "a component"
 )
-NO_CONTAINER = "is needed next to $patch: the name of the container that gets the arguments"
-NO_ARGUMENTS = "is needed next to $patch: a list of texts, and one at least that is not empty"
+NO_CONTAINER = "required next to $patch: the name of the container that gets the arguments"
+NO_ARGUMENTS = "required next to $patch: a list of strings, at least one of them not empty"
 #: Place of a container in an override of v1beta1; None stands for an index.
 _CONTAINER = ("spec", "components", None, "podTemplate", "spec", "containers", None)
 

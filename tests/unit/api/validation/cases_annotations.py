@@ -32,7 +32,8 @@ CASES = [
         "alpha: limits of scale commands out of order",
         services({"a": service()}, metadata=annotated(scaling_policy="{'*': {min: 3, max: 2}, b: {}}")),
         'error: metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0, for any number, or at least min, which is 3',
-        'error: metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * stands for all',
+        'error: metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * selects '
+        "all components",
     ),
     Case(
         "alpha: annotations",
@@ -95,11 +96,16 @@ CASES = [
             **annotated(deployment_strategy="Blue"),
             metadata=annotated(deployment_strategy="Recreate", dynamo_discovery_backend="Kubernetes"),
         ),
-        'warning: metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one',
-        "warning: metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-        "warning: spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
-        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
-        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used",
+        'warning: metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in '
+        "spec.annotations for all components, or in the pod template of one component",
+        "warning: metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not a known "
+        "backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'",
+        "warning: spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not a known strategy, so the "
+        "platform uses RollingUpdate; one of 'RollingUpdate', 'Recreate'",
+        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' "
+        "is not a known backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'",
+        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is "
+        "not a known strategy, so the platform uses RollingUpdate; one of 'RollingUpdate', 'Recreate'",
     ),
     Case(
         "beta: annotations that are fine",
@@ -124,7 +130,8 @@ CASES = [
         Case(
             f"{version}: what runs a graph overrules the switch of Grove",
             made(metadata=annotated(workload_provider="grove", enable_grove="False"), topologyConstraint=constraint),
-            'warning: metadata.annotations["nvidia.com/enable-grove"]: has no effect: the annotation nvidia.com/workload-provider says grove',
+            'warning: metadata.annotations["nvidia.com/enable-grove"]: has no effect: the annotation '
+            "nvidia.com/workload-provider selects grove",
             facts=GROVE,
         )
         for version, made, constraint in (
@@ -138,7 +145,9 @@ CASES = [
             made(metadata={"annotations": {"nvidia.com/enable-disaggregatedset": value}}),
             *(
                 [
-                    'warning: metadata.annotations["nvidia.com/enable-disaggregatedset"]: has no effect: no DisaggregatedSet runs graphs here; without Grove each component has a Deployment or a LeaderWorkerSet'
+                    'warning: metadata.annotations["nvidia.com/enable-disaggregatedset"]: has no effect: this '
+                    "platform uses no DisaggregatedSet; without Grove each component has a Deployment or a "
+                    "LeaderWorkerSet"
                 ]
                 if value == "True"
                 else []
@@ -153,7 +162,8 @@ CASES = [
     Case(
         "beta: Grove is not used for a graph of components",
         components(component("a", minAvailable=1), metadata=annotated(workload_provider="component")),
-        "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
+        "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and Grove "
+        "does not run this graph",
         facts=GROVE,
     ),
     *(

@@ -26,7 +26,7 @@ OWN: list[dict[str, Any]] = [
     for name in ("leader", "worker")
 ]
 SHARED = {"gpuMemoryService": {"mode": "IntraPod"}, "failover": {"mode": "IntraPod"}}
-LACKS = "required: another role has a template of its own, and the"
+LACKS = "required: another role has its own template, and the"
 
 CASES = [
     Case(
@@ -37,7 +37,9 @@ CASES = [
               eppConfig: {config: {plugins: [], schedulingProfiles: []}}
               main: {image: 'r:5000/frontend:1.5.0-rc1'}
         """),
-        "warning: spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
+        "warning: spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has a new endpoint picker, "
+        "which reads no eppConfig; with eppConfig, pods start the picker of 1.4 and earlier: leave eppConfig out, "
+        "or set an image of 1.4 or earlier",
     ),
     Case(
         "beta: a picker of a later runtime by its version, with several replicas",
@@ -52,7 +54,8 @@ CASES = [
               main: {image: 'frontend:1.5.1'}
               pod: {volumes: [{name: models, emptyDir: {}}]}
         """),
-        "warning: spec.services.Epp.extraPodSpec.volumes: replaces the volumes of the platform: hf-cache, which main mounts, becomes a claim that must exist; write it, too",
+        "warning: spec.services.Epp.extraPodSpec.volumes: replaces the platform's volumes, so hf-cache, which main "
+        "mounts, becomes a claim that must exist: add this volume, too",
     ),
     Case(
         "beta: a configuration for a picker whose tag is later",
@@ -62,7 +65,9 @@ CASES = [
               eppConfig: {config: {plugins: [], schedulingProfiles: []}}
               main: {image: 'picker:1.6.0'}
         """),
-        "warning: spec.components[0].podTemplate.spec.containers[0].image: Dynamo 1.6.0 has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: leave eppConfig out, or name an image of that",
+        "warning: spec.components[0].podTemplate.spec.containers[0].image: Dynamo 1.6.0 has a new endpoint picker, "
+        "which reads no eppConfig; with eppConfig, pods start the picker of 1.4 and earlier: leave eppConfig out, "
+        "or set an image of 1.4 or earlier",
     ),
     Case(
         "beta: a picker whose author says that it is an earlier one",
@@ -90,7 +95,7 @@ CASES = [
         ),
         "error: spec.components[0].roles: roles are parts of a replica that spans nodes: set multinode, or leave roles out",
         "error: spec.components[1].roles[1].replicas: 4 is not allowed for the worker of 4 nodes: write 3, which follows from multinode",
-        "error: spec.components[3].roles[1].name: 'worker' is the role of [0] already; name each role once",
+        "error: spec.components[3].roles[1].name: 'worker' is already the role of [0]: name each role once",
         "error: spec.components[3].roles[2].name: 'x' is not a role; one of 'leader', 'worker'",
         "error: spec.components[3].roles: lacks leader: name leader and worker, or leave roles out",
         facts=GROVE,
@@ -120,11 +125,15 @@ CASES = [
             component("d", gpus="1", multinode={}, roles=[{"name": "leader"}, OWN[1]], experimental=SHARED),
             metadata={"annotations": {"nvidia.com/dynamo-kube-discovery-mode": "container"}},
         ),
-        f"error: spec.components[0].roles[1].podTemplate: {LACKS} component has none for this one; write it here, or podTemplate of the component",
-        "error: spec.components[1].podTemplate: not together with templates of all roles, which take its place: leave it out",
-        "error: spec.components[2].roles[1].podTemplate.spec.containers: needs a container main with an image: the pods of a role are made of its template alone",
-        "error: spec.components[3].experimental.gpuMemoryService: not together with pod templates of roles, whose commands stay as they are written: leave it out, or write podTemplate of the component for all",
-        "error: spec.components[3].experimental.failover: not together with pod templates of roles, whose commands stay as they are written: leave it out, or write podTemplate of the component for all",
+        f"error: spec.components[0].roles[1].podTemplate: {LACKS} component has no template for this role; write it here, or write podTemplate of the component",
+        "error: spec.components[1].podTemplate: cannot be combined with templates of all roles, which replace it: "
+        "leave it out",
+        "error: spec.components[2].roles[1].podTemplate.spec.containers: needs a container main with an image: the "
+        "platform creates the pods of a role from this template alone",
+        "error: spec.components[3].experimental.gpuMemoryService: cannot be combined with pod templates of roles, "
+        "whose commands the platform does not change: leave it out, or write podTemplate of the component for all",
+        "error: spec.components[3].experimental.failover: cannot be combined with pod templates of roles, whose "
+        "commands the platform does not change: leave it out, or write podTemplate of the component for all",
         facts=GROVE,
     ),
     Case(
@@ -133,8 +142,10 @@ CASES = [
             "a: {volumeMounts: [{name: v, mountPoint: ''}, {name: c, useAsCompilationCache: true}]}",
             "b: {kind: frontend, volumeMounts: [{name: c, useAsCompilationCache: true}]}",
         ),
-        "error: spec.services.a.volumeMounts[0].mountPoint: required: the path in the container, or useAsCompilationCache: true for the place of the engine's cache",
-        "error: spec.services.b.volumeMounts[0].mountPoint: required: componentType frontend has no place of its own for what it compiles; name the directory that it caches into",
+        "error: spec.services.a.volumeMounts[0].mountPoint: required: the path in the container, or "
+        "useAsCompilationCache: true for the default path of the engine's cache",
+        "error: spec.services.b.volumeMounts[0].mountPoint: required: componentType frontend has no default path "
+        "for its compilation cache; write the directory of the cache",
     ),
     Case(
         "beta: cache of an engine without a place for it",
@@ -143,7 +154,8 @@ CASES = [
             "b: {compilationCache: {pvcName: c, mountPath: /cache}}",
             backendFramework="trtllm",
         ),
-        "error: spec.components[0].compilationCache.mountPath: required: trtllm has no place of its own for what it compiles; name the directory that it caches into",
+        "error: spec.components[0].compilationCache.mountPath: required: trtllm has no default path for its "
+        "compilation cache; write the directory of the cache",
     ),
     Case(
         "beta: directories of a cache",
@@ -160,7 +172,8 @@ CASES = [
         alpha(
             "a: {frontendSidecar: {image: x}, pod: {containers: [{name: b, image: x}, {name: sidecar-frontend, image: x}]}}"
         ),
-        "error: spec.services.a.extraPodSpec.containers[1].name: 'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out",
+        "error: spec.services.a.extraPodSpec.containers[1].name: 'sidecar-frontend' is the name of the container "
+        "that frontendSidecar creates: rename or remove this container",
     ),
     Case(
         "beta: a frontend sidecar by another name",
@@ -204,7 +217,8 @@ CASES = [
         "an adapter of a picker",
         services({"Epp": service("epp", eppConfig=EPP_CONFIG, scalingAdapter={"enabled": True})}),
         components(component("epp", "epp", eppConfig=EPP_CONFIG, scalingAdapter={})),
-        "warning: {at}.scalingAdapter: has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
+        "warning: {at}.scalingAdapter: has no effect: an endpoint picker has one replica, and admission refuses "
+        "another number; leave it out",
         at=("spec.services.Epp", "spec.components[0]"),
     ),
     Case(
@@ -224,8 +238,11 @@ CASES = [
     Case(
         "alpha: types that the platform does not know",
         services({"a": service("wroker"), "b": service("default"), "c": service("encode-process-data")}),
-        "warning: spec.services.a.componentType: 'wroker' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
-        "warning: spec.services.c.componentType: 'encode-process-data' is not a type that the platform knows, and pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
+        "warning: spec.services.a.componentType: 'wroker' is not a type that the platform knows, so pods run "
+        "exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean "
+        "worker?",
+        "warning: spec.services.c.componentType: 'encode-process-data' is not a type that the platform knows, so "
+        "pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
     ),
     Case(
         "beta: no image",
@@ -233,8 +250,10 @@ CASES = [
             {"name": "a"},
             {"name": "b", "podTemplate": {"spec": {"containers": [{"name": "s", "image": "x"}, {"name": "main"}]}}},
         ),
-        "warning: spec.components[0].podTemplate.spec.containers: the container main has no image yet, and pods cannot be made without one",
-        "warning: spec.components[1].podTemplate.spec.containers[1].image: the container main has no image yet, and pods cannot be made without one",
+        "warning: spec.components[0].podTemplate.spec.containers: the container main has no image yet, and the "
+        "platform cannot create pods without one",
+        "warning: spec.components[1].podTemplate.spec.containers[1].image: the container main has no image yet, "
+        "and the platform cannot create pods without one",
     ),
     Case(
         "beta: a component alone",
@@ -244,11 +263,15 @@ CASES = [
             {**component("a", experimental={"gpuMemoryService": {}}), "frontendSidecar": "x"},
             name="1" + "a" * 63,
         ),
-        "error: metadata.name: begins with '1'; it begins the names of Services, which begin with a letter",
-        "error: metadata.name: makes the Dynamo namespace 'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 69 characters, where a label holds 63: shorten it by 6",
-        "error: metadata.name: makes a Service with a name of 64 characters, where Kubernetes allows 63: shorten it by 1",
+        "error: metadata.name: begins with '1', but the names of Services begin with this name, so it must begin "
+        "with a letter",
+        "error: metadata.name: results in the Dynamo namespace "
+        "'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' of 69 characters, but a label "
+        "value has at most 63: shorten it by 6",
+        "error: metadata.name: results in a Service name of 64 characters, but Kubernetes allows 63: shorten it by 1",
         "error: spec.frontendSidecar: 'x' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
-        "error: spec.experimental.gpuMemoryService: needs a GPU at least: ask for one in resources.limits of the container main, as nvidia.com/gpu",
+        "error: spec.experimental.gpuMemoryService: needs at least one GPU: set it in resources.limits of the "
+        "container main, as nvidia.com/gpu",
     ),
     *both(
         "an adapter without a graph",

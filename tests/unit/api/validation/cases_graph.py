@@ -17,7 +17,8 @@ CASES = [
         "a policy where nodes are not read",
         services({"a": service()}, **policy(labelKey="zone")),
         components(component("a"), **policy(labelKey="zone")),
-        "warning: spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their pods this label",
+        "warning: spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes "
+        "of the chart): workers start only if another program sets this label on their pods",
         facts=replace(PLAIN, gpu_discovery=False),
     ),
     Case(
@@ -32,18 +33,21 @@ CASES = [
     Case(
         "beta: more start together than there are",
         beta("a: {replicas: 3, minAvailable: 4}", "c: {minAvailable: 2, scalingAdapter: {}}"),
-        "error: spec.components[0].minAvailable: 4 are more than the 3 of replicas: Grove would wait for the others; write 3 or fewer",
+        "error: spec.components[0].minAvailable: 4 is more than replicas (3), and Grove would wait for the missing "
+        "ones: write at most 3",
         facts=GROVE,
     ),
     Case(
         "alpha: replicas that start together, without Grove",
         services({"a": service(replicas=1, minAvailable=2)}),
-        "warning: spec.services.a.minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
+        "warning: spec.services.a.minAvailable: has no effect: only Grove starts replicas together, and Grove does "
+        "not run this graph",
     ),
     Case(
         "beta: replicas that start together, with Grove turned off",
         beta("a: {replicas: 2, minAvailable: 2}", metadata={"annotations": {"nvidia.com/enable-grove": "false"}}),
-        "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and it does not run this graph",
+        "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and Grove "
+        "does not run this graph",
         facts=GROVE,
     ),
     Case(
@@ -55,7 +59,8 @@ CASES = [
         "replicas of a component deployment that start together",
         alone("v1alpha1", **service(replicas=1, minAvailable=2)),
         alone("v1beta1", **component("a", replicas=1, minAvailable=2)),
-        "warning: spec.minAvailable: has no effect: only Grove starts replicas together, and it runs graphs; write a DynamoGraphDeployment",
+        "warning: spec.minAvailable: has no effect: only Grove starts replicas together, and Grove runs only "
+        "graphs; write a DynamoGraphDeployment",
         facts=GROVE,
     ),
     Case(
@@ -65,9 +70,10 @@ CASES = [
             "Decode: {}",
             restart={"id": "1", "strategy": {"order": ["Frontend", "Frontend", "decode"]}},
         ),
-        "error: spec.restart.strategy.order[1]: 'Frontend' stands at [0] already; name each service once",
+        "error: spec.restart.strategy.order[1]: 'Frontend' is already at [0]: name each service once",
         "error: spec.restart.strategy.order[2]: 'decode' is not a service of this graph; did you mean Decode?",
-        "error: spec.restart.strategy.order: lacks Decode: name every service once, or leave order out for the alphabetical one",
+        "error: spec.restart.strategy.order: lacks Decode: name every service once, or leave order out for "
+        "alphabetical order",
     ),
     Case(
         "beta: order with every component once",
@@ -77,8 +83,11 @@ CASES = [
         "name of a graph",
         services({"a": service()}, metadata={"name": "3d", "namespace": "n" * 63}),
         components(component("a"), metadata={"name": "3d", "namespace": "n" * 63}),
-        "error: metadata.name: begins with '3'; it begins the names of Services, which begin with a letter",
-        "error: metadata.name: makes the Dynamo namespace 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d', 66 characters, where a label holds 63: shorten it by 3",
+        "error: metadata.name: begins with '3', but the names of Services begin with this name, so it must begin "
+        "with a letter",
+        "error: metadata.name: results in the Dynamo namespace "
+        "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d' of 66 characters, but a label value "
+        "has at most 63: shorten it by 3",
     ),
     Case(
         "alpha: names under Grove",
@@ -87,8 +96,10 @@ CASES = [
             backendFramework="sglang",
             metadata={"name": "graph-of-some-length"},
         ),
-        "error: spec.services.SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS: makes names of 46 characters together (8 of the graph + ssssssssssssssssssssssssssssssssssssss), where Grove allows 45: shorten it by 1",
-        "error: spec.services.mmmmmmmmmmmmmmmmmmmmmmmmm: makes names of 62 characters together (8 of the graph + mmmmmmmmmmmmmmmmmmmmmmmmm + mmmmmmmmmmmmmmmmmmmmmmmmm-ldr), where Grove allows 45: shorten it by 9",
+        "error: spec.services.SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS: results in names of 46 characters in total "
+        "(8 of the graph + ssssssssssssssssssssssssssssssssssssss), but Grove allows 45: shorten it by 1",
+        "error: spec.services.mmmmmmmmmmmmmmmmmmmmmmmmm: results in names of 62 characters in total (8 of the "
+        "graph + mmmmmmmmmmmmmmmmmmmmmmmmm + mmmmmmmmmmmmmmmmmmmmmmmmm-ldr), but Grove allows 45: shorten it by 9",
         facts=GROVE,
     ),
     Case(
@@ -104,7 +115,8 @@ CASES = [
             backendFramework="vllm",
             metadata={"name": "graph-of-some-length"},
         ),
-        "error: spec.components[1].name: makes names of 49 characters together (8 of the graph + ggggggggggggggggg + ggggggggggggggggg-wkr-11), where Grove allows 45: shorten it by 2",
+        "error: spec.components[1].name: results in names of 49 characters in total (8 of the graph + "
+        "ggggggggggggggggg + ggggggggggggggggg-wkr-11), but Grove allows 45: shorten it by 2",
         facts=GROVE,
     ),
     Case(
@@ -128,12 +140,15 @@ CASES = [
                 "nvidia.com/deployment-rolling-update-max-unavailable": "100%",
             },
         ),
-        "error: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: '101%' is more than all pods; write 100% at most",
+        "error: "
+        'spec.services.a.extraPodMetadata.annotations["nvidia.com/deployment-rolling-update-max-unavailable"]: '
+        "'101%' is more than all pods: write at most 100%",
     ),
     Case(
         "beta: domains without a topology",
         components(*(component(name, topologyConstraint={"packDomain": "rack"}) for name in ("a", "b"))),
-        "error: spec.topologyConstraint: required, since a, b have a topologyConstraint: set clusterTopologyName to the ClusterTopology that has the domains",
+        "error: spec.topologyConstraint: required, because a, b have a topologyConstraint: set clusterTopologyName "
+        "to the ClusterTopology with the domains",
         facts=GROVE,
     ),
     Case(
@@ -187,6 +202,7 @@ CASES = [
         "topology without Grove",
         services({"a": service()}, topologyConstraint={"topologyProfile": "x", "packDomain": "rack"}),
         components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "rack"}),
-        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it does not run this graph",
+        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and Grove does not "
+        "run this graph",
     ),
 ]

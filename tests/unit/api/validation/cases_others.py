@@ -66,7 +66,7 @@ _ROUTERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 
 _APPEND = {"$patch": {"args": "append"}}
-_NO_ARGUMENTS = "is needed next to $patch: a list of texts, and one at least that is not empty"
+_NO_ARGUMENTS = "required next to $patch: a list of strings, at least one of them not empty"
 
 
 #: Wrong directives of overrides: why, the override, the place and the words.
@@ -74,7 +74,7 @@ _DIRECTIVES: tuple[tuple[str, dict[str, Any], str], ...] = (
     (
         "that says nothing",
         {"spec": _worker(args=["--x"], **{"$patch": {}})},
-        f'spec.{_MAIN}["$patch"]: an empty object is not allowed; only args: append is, which adds the args next to it to the generated ones',
+        f'spec.{_MAIN}["$patch"]: an empty object is not allowed; only args: append is, which appends the args next to it to the generated ones',
     ),
     ("with an empty argument", {"spec": _worker(**_APPEND, args=[""])}, f"spec.{_MAIN}.args: {_NO_ARGUMENTS}"),
     ("with a number", {"spec": _worker(**_APPEND, args=["--x", 1])}, f"spec.{_MAIN}.args: {_NO_ARGUMENTS}"),
@@ -85,7 +85,8 @@ CASES = [
         Case(
             f"an override that is not a part of a graph: {at}",
             _request(BETA, overrides={"dgd": override}),
-            f"error: spec.overrides.dgd.spec{at}: graphs have no such field: the one that is generated would be refused{hint}",
+            f"error: spec.overrides.dgd.spec{at}: graphs have no such field, so the API server would "
+            f"reject the generated graph{hint}",
         )
         for at, override, hint in (
             (".nonsense", {"spec": {"nonsense": 1}}, ""),
@@ -120,7 +121,7 @@ CASES = [
     Case(
         "beta: arguments of an override that replace all of an engine's",
         _request(BETA, overrides={"dgd": {"spec": _worker(args=["--x"])}}),
-        f"warning: spec.overrides.dgd.spec.{_MAIN}.args: replaces all arguments of the engine, and has no --model, without which it finds no model: to keep the generated ones, add $patch with args: append next to it",
+        f"warning: spec.overrides.dgd.spec.{_MAIN}.args: replaces all arguments of the engine, but has no --model, without which the engine has no model: to keep the generated arguments, add $patch with args: append next to it",
     ),
     *(
         Case(f"beta: arguments of an override that may replace others: {why}", _request(BETA, overrides={"dgd": dgd}))
@@ -189,12 +190,12 @@ CASES = [
             workload={"isl": 0, "osl": -5, "requestRate": 0},
             hardware={"totalGpus": -1, "numGpusPerNode": 0},
         ),
-        "error: spec.sla.ttft: -1 is given; more than 0 is needed, or leave it out",
-        "error: spec.sla.itl: 0 is given; more than 0 is needed, or leave it out",
-        "error: spec.workload.isl: 0 is given; more than 0 is needed, or leave it out",
-        "error: spec.workload.osl: -5 is given; more than 0 is needed, or leave it out",
-        "error: spec.workload.requestRate: 0 is given; more than 0 is needed, or leave it out",
-        "error: spec.hardware.totalGpus: -1 is given; more than 0 is needed, or leave it out",
+        "error: spec.sla.ttft: -1 is not allowed: write a number above 0, or leave it out",
+        "error: spec.sla.itl: 0 is not allowed: write a number above 0, or leave it out",
+        "error: spec.workload.isl: 0 is not allowed: write a number above 0, or leave it out",
+        "error: spec.workload.osl: -5 is not allowed: write a number above 0, or leave it out",
+        "error: spec.workload.requestRate: 0 is not allowed: write a number above 0, or leave it out",
+        "error: spec.hardware.totalGpus: -1 is not allowed: write a number above 0, or leave it out",
     ),
     Case(
         "beta: what the planner does not read",
@@ -262,8 +263,8 @@ CASES = [
     Case(
         "beta: a result that is deployed for another spec",
         _request(BETA, {"phase": "Ready"}, backend="vllm"),
-        "error: spec.backend: cannot be changed together with autoApply in phase Ready: the graph that is deployed then was made "
-        "for the spec as it was; change autoApply alone, or create the request again",
+        "error: spec.backend: cannot be changed together with autoApply in phase Ready: the graph to be deployed "
+        "was generated for the earlier spec; change only autoApply, or create the request again",
         old=_request(BETA, {"phase": "Ready"}, autoApply=False, backend="sglang"),
     ),
     Case(

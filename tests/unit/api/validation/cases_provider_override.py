@@ -24,11 +24,11 @@ def whole(constraint: Any) -> dict[str, Any]:
 RACK = packed("rack")
 CLIQUE: dict[str, Any] = {"spec": {"minAvailable": 2}}
 GROUP: dict[str, Any] = {"minAvailable": 2}
-STARTS = "has no effect: only Grove starts replicas together, and it does not run this graph"
+STARTS = "has no effect: only Grove starts replicas together, and Grove does not run this graph"
 CHANGED = "cannot be added, removed or changed while Grove runs the graph: recreate the DynamoGraphDeployment"
-NO_EFFECT = "has no effect: only Grove packs pods by topology, and it does not run this graph"
-NOT_HERE = "cannot be written here, as the platform writes it:"
-DOMAINS = "required: an object with the domains that pods share, such as pack, with required: rack"
+NO_EFFECT = "has no effect: only Grove packs pods by topology, and Grove does not run this graph"
+NOT_HERE = "cannot be set here, because the platform sets it:"
+DOMAINS = "required: an object with the domains that pods share, for example pack with required: rack"
 
 
 def several(name: str, **fields: Any) -> dict[str, Any]:
@@ -78,13 +78,15 @@ CASES = [
             component("c", **override({"topologyConstraint": {"pack": []}})),
             **override({"kind": "x", "spec": {"replicas": 2, "template": []}}),
         ),
-        "error: spec.providerOverride.value.kind: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
-        "error: spec.providerOverride.value.spec.replicas: cannot be written here, as the platform writes it: only value.spec.template.topologyConstraint can",
+        "error: spec.providerOverride.value.kind: cannot be set here, because the platform sets it: only "
+        "value.spec.template.topologyConstraint can be set",
+        "error: spec.providerOverride.value.spec.replicas: cannot be set here, because the platform sets it: only "
+        "value.spec.template.topologyConstraint can be set",
         f"error: spec.providerOverride.value.spec.template.topologyConstraint: {DOMAINS}",
-        f"error: spec.components[0].providerOverride.value.minAvailable: {NOT_HERE} only value.topologyConstraint and value.spec.minAvailable can",
-        f"error: spec.components[0].providerOverride.value.spec.replicas: {NOT_HERE} only value.topologyConstraint and value.spec.minAvailable can",
-        "error: spec.components[1].providerOverride.value.topologyConstraint.packDomain: must be a text",
-        "error: spec.components[1].providerOverride.value.topologyConstraint.pack.preferred: must be a text",
+        f"error: spec.components[0].providerOverride.value.minAvailable: {NOT_HERE} only value.topologyConstraint and value.spec.minAvailable can be set",
+        f"error: spec.components[0].providerOverride.value.spec.replicas: {NOT_HERE} only value.topologyConstraint and value.spec.minAvailable can be set",
+        "error: spec.components[1].providerOverride.value.topologyConstraint.packDomain: must be a string",
+        "error: spec.components[1].providerOverride.value.topologyConstraint.pack.preferred: must be a string",
         "error: spec.components[2].providerOverride.value.topologyConstraint.pack: must be an object with required, preferred or both",
         facts=GROVE,
     ),
@@ -114,15 +116,17 @@ CASES = [
         ),
         "error: spec.components[0].providerOverride.value.spec.minAvailable: '2' is not a number of replicas: write a whole number, 1 or more",
         "error: spec.components[1].providerOverride.value.minAvailable: 0 is not a number of replicas: write a whole number, 1 or more",
-        "error: spec.components[2].providerOverride.value.spec.minAvailable: minAvailable of the component says it, too: leave one of the two out",
+        "error: spec.components[2].providerOverride.value.spec.minAvailable: minAvailable of the component sets "
+        "the same number: leave one of the two out",
         "error: spec.components[4].providerOverride.value.spec.minAvailable: 2147483648 is not a number of replicas: write a whole number, 1 or more",
-        "error: spec.components[3].providerOverride.value.spec.minAvailable: 2 are more than the 1 of replicas: Grove would wait for the others; write 1 or fewer",
+        "error: spec.components[3].providerOverride.value.spec.minAvailable: 2 is more than replicas (1), and "
+        "Grove would wait for the missing ones: write at most 1",
         facts=GROVE,
     ),
     Case(
         "beta: a role says how many replicas start together",
         components(several("a", roles=[{"name": "leader", **override({**CLIQUE, **RACK})}, {"name": "worker"}])),
-        f"error: spec.components[0].roles[0].providerOverride.value.spec: {NOT_HERE} only value.topologyConstraint can; write minAvailable in the override of the component, for all of its roles",
+        f"error: spec.components[0].roles[0].providerOverride.value.spec: {NOT_HERE} only value.topologyConstraint can be set; write minAvailable in the override of the component, for all of its roles",
         facts=GROVE,
     ),
     Case(
@@ -132,8 +136,10 @@ CASES = [
             component("b", replicas=3, **override(CLIQUE)),
             component("c", replicas=3),
         ),
-        "error: spec.components[1].providerOverride.value.spec.minAvailable: cannot be changed from 3 to 2, as Grove fixes it: create a DynamoGraphDeployment of another name",
-        "error: spec.components[2].minAvailable: cannot be changed from 2 to 1, as Grove fixes it: create a DynamoGraphDeployment of another name",
+        "error: spec.components[1].providerOverride.value.spec.minAvailable: cannot be changed from 3 to 2, "
+        "because Grove cannot change it: create a DynamoGraphDeployment of another name",
+        "error: spec.components[2].minAvailable: cannot be changed from 2 to 1, because Grove cannot change it: "
+        "create a DynamoGraphDeployment of another name",
         old=components(
             component("a", replicas=3, minAvailable=2),
             component("b", replicas=3, minAvailable=3),

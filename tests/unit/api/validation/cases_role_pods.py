@@ -42,36 +42,62 @@ CASES = [
     Case(
         "beta: what rules of pods refuse, of the workers alone",
         components(spread(role("leader", VLLM), wrong("worker"))),
-        "error: spec.components[0].roles[1].podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a LeaderWorkerSet, which restarts them; leave it out",
-        "error: spec.components[0].roles[1].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
-        "error: spec.components[0].roles[1].podTemplate.spec.initContainers[0].image: required: only the image of the engine's container may come later",
-        'error: spec.components[0].roles[1].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several',
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].startupProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        "error: spec.components[0].roles[1].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume of the pod; did you mean cache?: add it to spec.components[0].roles[1].podTemplate.spec.volumes; only main mounts claims by name alone",
+        "error: spec.components[0].roles[1].podTemplate.spec.restartPolicy: must be Always, not Never: without "
+        "Grove, pods belong to a LeaderWorkerSet, which restarts them; leave it out",
+        "error: spec.components[0].roles[1].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: "
+        "pods belong to a LeaderWorkerSet, which runs them without end; leave it out",
+        "error: spec.components[0].roles[1].podTemplate.spec.initContainers[0].image: required: only the image of "
+        "the engine's container may be added later",
+        'error: spec.components[0].roles[1].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: '
+        "needs a limit of the same amount: nvidia.com/gpu cannot be overcommitted",
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].startupProbe: has no action, and the "
+        "platform has no default for it: add httpGet, exec, tcpSocket or grpc",
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0].name: is read as the "
+        "name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name, "
+        "which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.components[0].roles[1].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not "
+        "a volume of the pod; did you mean cache?: add it to spec.components[0].roles[1].podTemplate.spec.volumes; "
+        "only main can mount claims by name",
     ),
     Case(
         "beta: what rules of pods refuse, of the leader alone",
         components(spread(wrong("leader"), role("worker", VLLM))),
-        "error: spec.components[0].roles[0].podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a LeaderWorkerSet, which restarts them; leave it out",
-        "error: spec.components[0].roles[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
-        "error: spec.components[0].roles[0].podTemplate.spec.initContainers[0].image: required: only the image of the engine's container may come later",
-        'error: spec.components[0].roles[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several',
-        "error: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        "error: spec.components[0].roles[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume of the pod; did you mean cache?: add it to spec.components[0].roles[0].podTemplate.spec.volumes; only main mounts claims by name alone",
+        "error: spec.components[0].roles[0].podTemplate.spec.restartPolicy: must be Always, not Never: without "
+        "Grove, pods belong to a LeaderWorkerSet, which restarts them; leave it out",
+        "error: spec.components[0].roles[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: "
+        "pods belong to a LeaderWorkerSet, which runs them without end; leave it out",
+        "error: spec.components[0].roles[0].podTemplate.spec.initContainers[0].image: required: only the image of "
+        "the engine's container may be added later",
+        'error: spec.components[0].roles[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: '
+        "needs a limit of the same amount: nvidia.com/gpu cannot be overcommitted",
+        "error: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].name: is read as the "
+        "name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name, "
+        "which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.components[0].roles[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not "
+        "a volume of the pod; did you mean cache?: add it to spec.components[0].roles[0].podTemplate.spec.volumes; "
+        "only main can mount claims by name",
     ),
     Case(
         "beta: what rules of pods refuse, of the component's template that workers go by",
         components(
             spread(role("leader", VLLM), {"name": "worker"}, podTemplate=wrong("worker")["podTemplate"]),
         ),
-        "error: spec.components[0].podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods are of a LeaderWorkerSet, which restarts them; leave it out",
-        "error: spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods are of a LeaderWorkerSet, which runs them without end; leave it out",
-        "error: spec.components[0].podTemplate.spec.initContainers[0].image: required: only the image of the engine's container may come later",
-        'error: spec.components[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several',
-        "error: spec.components[0].podTemplate.spec.containers[0].startupProbe: does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc",
-        "error: spec.components[0].podTemplate.spec.containers[0].volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        "error: spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume of the pod; did you mean cache?: add it to spec.components[0].podTemplate.spec.volumes; only main mounts claims by name alone",
+        "error: spec.components[0].podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods "
+        "belong to a LeaderWorkerSet, which restarts them; leave it out",
+        "error: spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods belong "
+        "to a LeaderWorkerSet, which runs them without end; leave it out",
+        "error: spec.components[0].podTemplate.spec.initContainers[0].image: required: only the image of the "
+        "engine's container may be added later",
+        'error: spec.components[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a '
+        "limit of the same amount: nvidia.com/gpu cannot be overcommitted",
+        "error: spec.components[0].podTemplate.spec.containers[0].startupProbe: has no action, and the platform "
+        "has no default for it: add httpGet, exec, tcpSocket or grpc",
+        "error: spec.components[0].podTemplate.spec.containers[0].volumeMounts[0].name: is read as the name of a "
+        "claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name, which has "
+        "lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume "
+        "of the pod; did you mean cache?: add it to spec.components[0].podTemplate.spec.volumes; only main can "
+        "mount claims by name",
     ),
     Case(
         "beta: paths, images and claims of roles",
@@ -100,10 +126,16 @@ CASES = [
             )
         ),
         "error: spec.components[0].compilationCache.mountPath: '/cache' is where 'models' is mounted already (spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0]): mount one of them elsewhere",
-        "warning: spec.components[0].roles[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods share the devices of ResourceClaim 'gpus': more of them get no more; with resourceClaimTemplateName each pod gets its own",
-        "warning: spec.components[0].roles[1].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods share the devices of ResourceClaim 'gpus': more of them get no more; with resourceClaimTemplateName each pod gets its own",
-        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].mountPath: is taken from the root of the container: '/data'; write that",
-        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[1].mountPath: is taken from the root of the container: '/x'; write that",
+        "warning: spec.components[0].roles[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods "
+        "share the devices of ResourceClaim 'gpus', and more pods get no more devices; with "
+        "resourceClaimTemplateName each pod gets its own",
+        "warning: spec.components[0].roles[1].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods "
+        "share the devices of ResourceClaim 'gpus', and more pods get no more devices; with "
+        "resourceClaimTemplateName each pod gets its own",
+        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].mountPath: is "
+        "relative to the root of the container: write '/data'",
+        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[1].mountPath: is "
+        "relative to the root of the container: write '/x'",
     ),
     Case(
         "beta: what has no effect in templates of roles",
@@ -127,29 +159,39 @@ CASES = [
         ),
         "error: spec.components[0].roles[1].podTemplate.metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'threads' is not allowed; one of 'mp', 'ray'",
         "error: spec.components[0].roles[1].podTemplate.metadata.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: 'many' is neither a number of pods nor a percentage; write 1 or 25%",
-        "warning: spec.components[0].roles[1].podTemplate.metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other",
+        "warning: "
+        'spec.components[0].roles[1].podTemplate.metadata.annotations["nvidia.com/dynamo-discovery-backend"]: '
+        "'consul' is not a known backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'",
         "warning: spec.components[0].roles[1].podTemplate.spec.terminationGracePeriodSeconds: 0 has no effect: pods get the default of their type; write 1 or more",
-        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0]: is replaced by the platform's /dev/shm: set its size in sharedMemorySize, or 0 there to keep this one",
-        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0]: is replaced by the platform's /dev/shm: set its size in sharedMemorySize, or 0 there to keep this one",
-        "warning: spec.components[0].roles[1].podTemplate.metadata.name: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0]: the platform's "
+        "/dev/shm replaces it: set the size in sharedMemorySize, or set 0 there to keep this one",
+        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0]: the platform's "
+        "/dev/shm replaces it: set the size in sharedMemorySize, or set 0 there to keep this one",
+        "warning: spec.components[0].roles[1].podTemplate.metadata.name: has no effect: pods get only labels and "
+        "annotations from the metadata of their template",
     ),
     Case(
         "beta: engines of roles",
         components(spread(role("leader", VLLM), role("worker", SGLANG))),
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, where spec.components[0].roles[0].podTemplate.spec.containers[0] starts vllm: a graph has one engine",
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, but "
+        "spec.components[0].roles[0].podTemplate.spec.containers[0] starts vllm: a graph has one engine",
     ),
     Case(
         "beta: the engine of a role is not the one that is named",
         components(spread(role("leader", VLLM), role("worker", SGLANG)), backendFramework="vllm"),
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, where backendFramework is vllm: make them agree, or leave backendFramework out",
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, but backendFramework is "
+        "vllm: change one of them, or leave backendFramework out",
     ),
     Case(
         "beta: Grove places the pods of all roles",
         components(
             spread(role("leader", VLLM), role("worker", VLLM, schedulerName="mine", nodeName="node-1")),
         ),
-        "warning: spec.components[0].roles[1].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'mine': name one for all, or turn Grove off for it",
-        "warning: spec.components[0].roles[1].podTemplate.spec.nodeName: Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
+        "warning: spec.components[0].roles[1].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have "
+        "several schedulers, and not all pods of this graph name 'mine': name one scheduler for all pods, or "
+        "disable Grove for this graph",
+        "warning: spec.components[0].roles[1].podTemplate.spec.nodeName: Grove places pods itself and rejects new "
+        "graphs whose pods set this field: leave it out, or disable Grove for this graph",
         facts=GROVE,
     ),
     Case(
@@ -165,9 +207,13 @@ CASES = [
                 )
             }
         ),
-        "error: spec.services.a.roles[0].podTemplate.spec.containers: lacks 'sidecar-frontend', which frontendSidecar makes a container of the pods of all roles: add it, or leave frontendSidecar out",
-        "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be promised to several",
-        "error: spec.services.a.volumeMounts[0].name: is taken for a claim, since the pod has no volume of that name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.services.a.roles[0].podTemplate.spec.containers: lacks 'sidecar-frontend', a container that "
+        "frontendSidecar requires in the pods of all roles: add it, or leave frontendSidecar out",
+        "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be "
+        "overcommitted",
+        "error: spec.services.a.volumeMounts[0].name: is read as the name of a claim, because the pod has no "
+        "volume of this name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' "
+        "and '.', and begins and ends with a letter or digit",
     ),
     Case(
         "alpha: a compilation cache is of the pods of all roles",
@@ -181,7 +227,8 @@ CASES = [
                 }
             }
         ),
-        "warning: spec.services.a.roles[1].podTemplate.metadata.name: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+        "warning: spec.services.a.roles[1].podTemplate.metadata.name: has no effect: pods get only labels and "
+        "annotations from the metadata of their template",
     ),
     Case(
         "alpha: a frontend sidecar is a container of the service, which no role goes by",
@@ -195,7 +242,8 @@ CASES = [
                 }
             }
         ),
-        "error: spec.services.a.frontendSidecar: not together with templates of all roles, which take its place: leave it out",
+        "error: spec.services.a.frontendSidecar: cannot be combined with templates of all roles, which replace it: "
+        "leave it out",
     ),
     Case(
         "beta: annotations of a component deployment whose leader has a template",

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - messages stand here whole
 """Cases about what Kubernetes or rendering would refuse later: engines that cannot run as asked."""
 
 from dataclasses import replace
@@ -32,14 +31,20 @@ CASES: list[Case] = [
     Case(
         "alpha: what Grove does not run",
         services({"a": service(replicas=0), "b": alpha_pod(schedulerName="own")}),
-        "warning: spec.services.b.extraPodSpec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
+        "warning: spec.services.b.extraPodSpec.schedulerName: Grove rejects graphs whose pods have several "
+        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove "
+        "for this graph",
         facts=GROVE,
     ),
     Case(
         "beta: what Grove does not run",
         components(component("a", replicas=0), beta_pod("b", schedulerName="own"), beta_pod("c", schedulerName="own")),
-        "warning: spec.components[1].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
-        "warning: spec.components[2].podTemplate.spec.schedulerName: Grove refuses a graph whose pods have several schedulers, and not all pods of this one name 'own': name one for all, or turn Grove off for it",
+        "warning: spec.components[1].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have several "
+        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove "
+        "for this graph",
+        "warning: spec.components[2].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have several "
+        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove "
+        "for this graph",
         facts=GROVE,
     ),
     Case(
@@ -59,9 +64,13 @@ CASES: list[Case] = [
             "b: {kind: frontend, multinode: {nodeCount: 2}}",
             "c: {kind: default, multinode: {nodeCount: 2}}",
         ),
-        "error: spec.services.a.multinode: the engine connects the 2 nodes of a replica, and none is known: set backendFramework to vllm, sglang or trtllm, or let the command start it by python3 -m dynamo.<engine>",
-        "error: spec.services.b.multinode: not for componentType 'frontend', which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
-        "error: spec.services.c.multinode: not for componentType none, which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
+        "error: spec.services.a.multinode: the engine connects the 2 nodes of a replica, but the platform does not "
+        "know the engine: set backendFramework to vllm, sglang or trtllm, or start the engine with python3 -m "
+        "dynamo.<engine>",
+        "error: spec.services.b.multinode: not allowed for componentType 'frontend', which runs no engine that "
+        "could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
+        "error: spec.services.c.multinode: not allowed for componentType none, which runs no engine that could use "
+        "several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
         facts=GROVE,
     ),
     Case(
@@ -83,7 +92,8 @@ CASES: list[Case] = [
             """,
             backendFramework="trtllm",
         ),
-        "error: spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each: ask for them in resources.limits.gpu",
+        "error: spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each node: set it "
+        "in resources.limits.gpu",
         facts=GROVE,
     ),
     Case(
@@ -98,8 +108,12 @@ CASES: list[Case] = [
             """,
             backendFramework="vllm",
         ),
-        "error: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, into which the flags for gpuMemoryService cannot be put: set command to python3 -m dynamo.vllm, or to a shell with a script that does so",
-        "warning: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        "error: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, to which "
+        "the platform cannot add the flags for gpuMemoryService: set command to python3 -m dynamo.vllm, or to a "
+        "shell with a script that starts it",
+        "warning: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, to which "
+        "the platform cannot add flags for several nodes: the program must connect the nodes itself, by "
+        "DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
         facts=GROVE,
     ),
     Case(
@@ -112,9 +126,15 @@ CASES: list[Case] = [
             "e: {main: {command: [./start]}}",
             backendFramework="vllm",
         ),
-        "warning: spec.services.a.extraPodSpec.mainContainer: starts './start', into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
-        "warning: spec.services.b.extraPodSpec.mainContainer: starts a script without its engine, into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
-        "warning: spec.services.c.extraPodSpec.mainContainer: starts 'sh', into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        "warning: spec.services.a.extraPodSpec.mainContainer: starts './start', to which the platform cannot add "
+        "flags for several nodes: the program must connect the nodes itself, by DYNAMO_RANK and "
+        "DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        "warning: spec.services.b.extraPodSpec.mainContainer: starts a script without its engine, to which the "
+        "platform cannot add flags for several nodes: the program must connect the nodes itself, by DYNAMO_RANK "
+        "and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        "warning: spec.services.c.extraPodSpec.mainContainer: starts 'sh', to which the platform cannot add flags "
+        "for several nodes: the program must connect the nodes itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; "
+        "or set command to python3 -m dynamo.vllm",
         facts=GROVE,
     ),
     Case(
@@ -126,8 +146,12 @@ CASES: list[Case] = [
             "d: {kind: planner, main: {args: [--config, x]}}",
             backendFramework="vllm",
         ),
-        "warning: spec.services.a.extraPodSpec.mainContainer.args[0]: '--model' is run as the script of /bin/sh -c, which has the place of a command that is not written, also of the image's: set command to the program that takes these args, such as python3 -m dynamo.vllm",
-        "warning: spec.services.d.extraPodSpec.mainContainer.args[0]: '--config' is run as the script of /bin/sh -c, which has the place of a command that is not written, also of the image's: set command to the program that takes these args, such as python3 -m dynamo.vllm",
+        "warning: spec.services.a.extraPodSpec.mainContainer.args[0]: without a command, /bin/sh -c runs '--model' "
+        "as a script, even if the image has an entrypoint: set command to the program for these args, such as "
+        "python3 -m dynamo.vllm",
+        "warning: spec.services.d.extraPodSpec.mainContainer.args[0]: without a command, /bin/sh -c runs "
+        "'--config' as a script, even if the image has an entrypoint: set command to the program for these args, "
+        "such as python3 -m dynamo.vllm",
     ),
     Case(
         "beta: flags without a program",
@@ -137,7 +161,9 @@ CASES: list[Case] = [
                 "b", {"args": ["--model", "x"], "readinessProbe": {"tcpSocket": {"port": 1}}}, initContainers=[STAYS]
             ),
         ),
-        "warning: spec.components[0].podTemplate.spec.containers[0].args[0]: '--model' is run as the script of /bin/sh -c, which has the place of a command that is not written, also of the image's: set command to the program that takes these args, such as python3 -m dynamo.vllm",
+        "warning: spec.components[0].podTemplate.spec.containers[0].args[0]: without a command, /bin/sh -c runs "
+        "'--model' as a script, even if the image has an entrypoint: set command to the program for these args, "
+        "such as python3 -m dynamo.vllm",
     ),
     Case(
         "beta: mpirun starts any program",
@@ -155,7 +181,8 @@ CASES: list[Case] = [
             """,
             metadata=CONTAINER_DISCOVERY,
         ),
-        "error: spec.components[0].experimental.failover: only vLLM fails over within a pod, and the engine is not known: leave failover out",
+        "error: spec.components[0].experimental.failover: only vLLM can fail over within a pod, but the engine is "
+        "not known: leave failover out",
     ),
     Case(
         "beta: checkpoints without a model, and of several pods",
@@ -164,8 +191,10 @@ CASES: list[Case] = [
             component("b", "decode", multinode=MULTINODE, experimental={"checkpoint": IDENTITY}),
             backendFramework="sglang",
         ),
-        "error: spec.components[0].experimental.checkpoint: not for type 'planner', which loads no model: leave the checkpoint out",
-        "error: spec.components[1].experimental.checkpoint: not together with multinode: a checkpoint is of one pod; leave one of the two out",
+        "error: spec.components[0].experimental.checkpoint: not allowed for type 'planner', which loads no model: "
+        "leave the checkpoint out",
+        "error: spec.components[1].experimental.checkpoint: cannot be combined with multinode: a checkpoint "
+        "contains one pod; leave one of the two out",
         facts=GROVE,
     ),
     *both(
@@ -179,7 +208,8 @@ CASES: list[Case] = [
         "a checkpoint where there are none",
         services({"a": service(checkpoint={"enabled": True, **IDENTITY})}),
         components(component("a", experimental={"checkpoint": IDENTITY})),
-        "warning: {at}.checkpoint: cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or leave the checkpoint out",
+        "warning: {at}.checkpoint: cannot run, because checkpoints are disabled on this platform: set "
+        "checkpoint.enabled in the operator configuration, or leave the checkpoint out",
         at=("spec.services.a", "spec.components[0].experimental"),
         facts=replace(PLAIN, checkpoints=False),
     ),

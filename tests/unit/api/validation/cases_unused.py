@@ -25,7 +25,7 @@ from .building import (
 
 GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
 IDENTITY = {"model": "m", "backendFramework": "vllm"}
-SHARED = "is replaced by the platform's /dev/shm: set its size in {}, or {} there to keep this one"
+SHARED = "the platform's /dev/shm replaces it: set the size in {}, or set {} there to keep this one"
 SHARED_ALPHA = SHARED.format("sharedMemory.size", "disabled: true")
 SHARED_BETA = SHARED.format("sharedMemorySize", "0")
 
@@ -66,8 +66,10 @@ overrides:
 LATENCIES = "sla: {optimizationType: latency, ttft: 200, itl: 10}"
 OF_PODS = annotated(enable_metrics="false", deployment_strategy="Recreate", x="y")
 OFF_GROVE = (
-    'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph',
-    'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: it is said of Grove, which does not run this graph',
+    'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that '
+    "Grove runs wait in queues of KAI, and Grove does not run this graph",
+    'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: only Grove uses it, and '
+    "Grove does not run this graph",
 )
 OF_GRAPH = annotated(enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete")
 OF_SPEC = annotated(disable_image_pull_secret_discovery="True")
@@ -150,8 +152,10 @@ CASES = [
             """,
             metadata=CONTAINER_DISCOVERY,
         ),
-        "warning: spec.services.a.extraPodSpec.mainContainer.ports: has no port http, which probes and the Service name: add containerPort 8000 of that name",
-        "warning: spec.services.c.extraPodSpec.mainContainer.ports: has no port system, which probes and the Service name: add containerPort 9090 of that name",
+        "warning: spec.services.a.extraPodSpec.mainContainer.ports: has no port http, which probes and the Service "
+        "use: add containerPort 8000 with this name",
+        "warning: spec.services.c.extraPodSpec.mainContainer.ports: has no port system, which probes and the "
+        "Service use: add containerPort 9090 with this name",
     ),
     Case(
         "alpha: engines that listen elsewhere than they are asked",
@@ -160,8 +164,10 @@ CASES = [
             "b: {envs: [{name: DYN_SYSTEM_PORT, value: '8081'}]}",
             "c: {envs: [{name: DYN_SYSTEM_PORT, value: '9090'}, {name: DYN_HTTP_PORT, value: '1'}]}",
         ),
-        "warning: spec.services.a.extraPodSpec.mainContainer.env[0].value: it listens there, and probes and the Service ask port http, which is 8000: leave DYN_HTTP_PORT out",
-        "warning: spec.services.b.envs[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
+        "warning: spec.services.a.extraPodSpec.mainContainer.env[0].value: the container listens on this port, but "
+        "probes and the Service use port http, which is 8000: leave DYN_HTTP_PORT out",
+        "warning: spec.services.b.envs[0].value: the container listens on this port, but probes and the Service "
+        "use port system, which is 9090: leave DYN_SYSTEM_PORT out",
     ),
     Case(
         "beta: engines that listen elsewhere than they are asked",
@@ -176,9 +182,12 @@ CASES = [
             e: {kind: frontend, log: true, main: {args: [python3 -m dynamo.frontend --http-port=8000 -x]}}
             f: {kind: frontend, log: true, main: {command: [x, --http-port 80], env: [{name: DYN_HTTP_PORT, value: '8'}]}}
         """),
-        "warning: spec.components[0].podTemplate.spec.containers[1].env[0].value: it listens there, and probes and the Service ask port system, which is 9090: leave DYN_SYSTEM_PORT out",
-        "warning: spec.components[3].podTemplate.spec.containers[1].args: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
-        "warning: spec.components[5].podTemplate.spec.containers[1].command: it listens there, and probes and the Service ask port http, which is 8000: leave --http-port out",
+        "warning: spec.components[0].podTemplate.spec.containers[1].env[0].value: the container listens on this "
+        "port, but probes and the Service use port system, which is 9090: leave DYN_SYSTEM_PORT out",
+        "warning: spec.components[3].podTemplate.spec.containers[1].args: the container listens on this port, but "
+        "probes and the Service use port http, which is 8000: leave --http-port out",
+        "warning: spec.components[5].podTemplate.spec.containers[1].command: the container listens on this port, "
+        "but probes and the Service use port http, which is 8000: leave --http-port out",
     ),
     Case(
         "alpha: volumes of a picker",
@@ -189,14 +198,15 @@ CASES = [
               main: {volumeMounts: [{name: v, mountPath: /v}]}
               pod: {volumes: [{name: v, emptyDir: {}}]}
         """),
-        "warning: spec.services.a.extraPodSpec.mainContainer.volumeMounts: replaces the mounts of the platform: the picker has no configuration; mount epp-config at /etc/epp, too",
+        "warning: spec.services.a.extraPodSpec.mainContainer.volumeMounts: replaces the platform's mounts, so the "
+        "picker has no configuration: mount epp-config at /etc/epp, too",
     ),
     *(
         Case(
             f"beta: volumes of a picker: {pod}",
             beta(f"a: {{kind: epp, log: true, eppConfig: {{configMapRef: {{name: c, key: k}}}}, {pod}}}"),
             *(
-                f"warning: spec.components[0].podTemplate.spec.volumes: replaces the volumes of the platform: {name}, which main mounts, becomes a claim that must exist; write it, too"
+                f"warning: spec.components[0].podTemplate.spec.volumes: replaces the platform's volumes, so {name}, which main mounts, becomes a claim that must exist: add this volume, too"
                 for name in missing
             ),
         )
@@ -218,9 +228,11 @@ CASES = [
             f"{version}: annotations that are nearly read",
             made,
             *queue,
-            "warning: metadata.annotations[\"nvidia.com/enable-metrics\"]: 'False' has no effect: only 'false' is read",
-            "warning: spec.annotations[\"nvidia.com/disable-image-pull-secret-discovery\"]: 'True' has no effect: only 'true' is read",
-            f"warning: spec.{at}.annotations[\"nvidia.com/enable-metrics\"]: 'FALSE' has no effect: only 'false' is read",
+            "warning: metadata.annotations[\"nvidia.com/enable-metrics\"]: 'False' has no effect: the platform "
+            "reads only 'false'",
+            "warning: spec.annotations[\"nvidia.com/disable-image-pull-secret-discovery\"]: 'True' has no effect: "
+            "the platform reads only 'true'",
+            f"warning: spec.{at}.annotations[\"nvidia.com/enable-metrics\"]: 'FALSE' has no effect: the platform reads only 'false'",
             facts=facts,
         )
         for version, made, at, facts, queue in (
@@ -232,8 +244,10 @@ CASES = [
     Case(
         "beta: metadata of pods",
         beta("a: {log: true, metadata: {labels: {a: b}, annotations: {a: b}, name: x, finalizers: [a/b]}}"),
-        "warning: spec.components[0].podTemplate.metadata.name: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
-        "warning: spec.components[0].podTemplate.metadata.finalizers: has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+        "warning: spec.components[0].podTemplate.metadata.name: has no effect: pods get only labels and "
+        "annotations from the metadata of their template",
+        "warning: spec.components[0].podTemplate.metadata.finalizers: has no effect: pods get only labels and "
+        "annotations from the metadata of their template",
     ),
     Case(
         "alpha: what needs another field",
@@ -255,9 +269,11 @@ CASES = [
         "warning: spec.pvcs[0].volumeAccessMode: has no effect: the claim is not created; set create: true, or leave it out",
         "warning: spec.services.a.resources.limits.gpuType: has no effect without gpu: set gpu to the number of GPUs",
         "warning: spec.services.b.sharedMemory.size: has no effect: disabled is true; leave one of the two out",
-        "warning: spec.services.d.subComponentType: is a label of the pods and nothing more: only prefill and decode of componentType worker change what they run",
-        "warning: spec.services.e.subComponentType: is a label of the pods and nothing more: only prefill and decode of componentType worker change what they run",
-        "warning: spec.services.f.serviceName: has no effect: the service is called 'f', which is its key in spec.services",
+        "warning: spec.services.d.subComponentType: becomes only a label of the pods: only prefill and decode with "
+        "componentType worker change what pods run",
+        "warning: spec.services.e.subComponentType: becomes only a label of the pods: only prefill and decode with "
+        "componentType worker change what pods run",
+        "warning: spec.services.f.serviceName: has no effect: the name of the service is its key in spec.services, 'f'",
     ),
     Case(
         "alpha: compilation caches",
@@ -269,8 +285,10 @@ CASES = [
               - {name: x, mountPoint: /x, useAsCompilationCache: true}
             b: {kind: frontend, volumeMounts: [{name: v, mountPoint: /v, useAsCompilationCache: true}]}
         """),
-        "warning: spec.services.a.volumeMounts[2].useAsCompilationCache: has no effect: volumeMounts[1] is the compilation cache, and a component has one; this is mounted as any volume",
-        "warning: spec.services.b.volumeMounts[0].useAsCompilationCache: has no effect: only workers compile; this is mounted as any volume",
+        "warning: spec.services.a.volumeMounts[2].useAsCompilationCache: has no effect: volumeMounts[1] is the "
+        "compilation cache, and a component has one; this is mounted like any volume",
+        "warning: spec.services.b.volumeMounts[0].useAsCompilationCache: has no effect: only workers compile; this "
+        "is mounted like any volume",
     ),
     Case(
         "alpha: the main container",
@@ -287,17 +305,22 @@ CASES = [
               volumeMounts: [{name: v, useAsCompilationCache: true}, {name: o, mountPoint: /o}]
               main: {name: main, volumeMounts: [{name: w, mountPath: /w}]}
         """),
-        "warning: spec.services.a.volumeMounts: has no effect: spec.services.a.extraPodSpec.mainContainer.volumeMounts takes its place; write all of it there",
-        "warning: spec.services.a.envFromSecret: has no effect: spec.services.a.extraPodSpec.mainContainer.envFrom takes its place; write all of it there",
-        "warning: spec.services.a.resources.claims: has no effect: spec.services.a.extraPodSpec.mainContainer.resources.claims takes its place; write all of it there",
-        "warning: spec.services.a.extraPodSpec.mainContainer.name: has no effect: the container is called main",
+        "warning: spec.services.a.volumeMounts: has no effect: "
+        "spec.services.a.extraPodSpec.mainContainer.volumeMounts replaces it; write everything there",
+        "warning: spec.services.a.envFromSecret: has no effect: spec.services.a.extraPodSpec.mainContainer.envFrom "
+        "replaces it; write everything there",
+        "warning: spec.services.a.resources.claims: has no effect: "
+        "spec.services.a.extraPodSpec.mainContainer.resources.claims replaces it; write everything there",
+        "warning: spec.services.a.extraPodSpec.mainContainer.name: has no effect: the container always has the "
+        "name main",
         "warning: spec.services.a.extraPodSpec.containers[1]: has no effect: the container main is written in extraPodSpec.mainContainer",
     ),
     Case(
         "alpha: a gateway of no VirtualService",
         services({"a": service("frontend", ingress={"enabled": True, "host": "h", "virtualServiceGateway": "g"})}),
         "warning: spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
-        "warning: spec.services.a.ingress.virtualServiceGateway: has no effect without useVirtualService: true; an Ingress is made",
+        "warning: spec.services.a.ingress.virtualServiceGateway: has no effect without useVirtualService: true; "
+        "the platform creates an Ingress",
     ),
     Case(
         "alpha: what a VirtualService does not use",
@@ -307,13 +330,15 @@ CASES = [
               ingress: {enabled: true, host: h, useVirtualService: true, virtualServiceGateway: g, tls: {secretName: s}}
         """),
         "warning: spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
-        "warning: spec.services.a.ingress.tls: has no effect: a VirtualService is made; its Gateway 'g' has the certificates",
+        "warning: spec.services.a.ingress.tls: has no effect: the platform creates a VirtualService, whose Gateway "
+        "'g' has the certificates",
     ),
     *both(
         "topology of a component alone",
         alone(ALPHA, **service(serviceName="a", topologyConstraint={"packDomain": "rack"})),
         alone(BETA, **component("a", topologyConstraint={"packDomain": "rack"})),
-        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment",
+        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and Grove runs only "
+        "graphs; write a DynamoGraphDeployment",
     ),
     *both(
         "annotations of pods on a component alone",
@@ -343,9 +368,10 @@ CASES = [
     *both(
         "the Job of a checkpoint",
         *in_both("DynamoCheckpoint", {"identity": IDENTITY, "job": yaml.load(JOB_OF_A_CHECKPOINT, yaml.CSafeLoader)}),
-        "warning: spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets labels and annotations of its template, and nothing else of its metadata",
-        "warning: spec.job.podTemplateSpec.spec.restartPolicy: has no effect: the pod of the Job is never started again",
-        "warning: spec.job.backoffLimit: has no effect: the Job runs once; create the checkpoint again to take it again",
+        "warning: spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets only labels and annotations "
+        "from the metadata of its template",
+        "warning: spec.job.podTemplateSpec.spec.restartPolicy: has no effect: the Job never restarts its pod",
+        "warning: spec.job.backoffLimit: has no effect: the Job runs once; to repeat it, recreate the DynamoCheckpoint",
         "warning: spec.job.ttlSecondsAfterFinished: has no effect: the Job is kept for 300 seconds after its end",
     ),
     Case(
@@ -369,15 +395,16 @@ CASES = [
         *(
             f"warning: spec.overrides.profilingJob.template.spec.containers[{at}: has no effect: {why}; leave it out"
             for at, why in (
-                ("0].image", "this container runs in the image of the profiler, whose Python it needs"),
-                ("2]", "the Job has a profiler and an output-copier, and no other container"),
+                ("0].image", "this container runs the profiler's image, because it needs its Python"),
+                ("2]", "the Job has only the containers profiler and output-copier"),
             )
         ),
     ),
     Case(
         "beta: what to favour next to latencies (rapid)",
         request("searchStrategy: rapid", LATENCIES),
-        "warning: spec.sla.optimizationType: has no effect next to ttft, itl: engines are simulated, and chosen by latencies; leave one or the other out",
+        "warning: spec.sla.optimizationType: has no effect together with ttft, itl: the simulation selects engines "
+        "by latency; leave one or the other out",
     ),
     Case("beta: what to favour next to latencies (thorough)", request("searchStrategy: thorough", LATENCIES)),
     Case(
@@ -389,6 +416,7 @@ CASES = [
         ),
         "warning: spec.profilingConfig.profilerImage is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has image",
         "warning: spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
-        "warning: spec.profilingConfig.config.sla.optimizationType: has no effect next to ttft: engines are simulated, and chosen by latencies; leave one or the other out",
+        "warning: spec.profilingConfig.config.sla.optimizationType: has no effect together with ttft: the "
+        "simulation selects engines by latency; leave one or the other out",
     ),
 ]

@@ -37,7 +37,8 @@ def adapters_belong_to_graphs(component: ComponentView, metadata: object, _facts
 
 
 @ALONE.rule(
-    "has no effect: only Grove packs pods by topology, and it runs graphs; write a DynamoGraphDeployment", added=True
+    "has no effect: only Grove packs pods by topology, and Grove runs only graphs; write a DynamoGraphDeployment",
+    added=True,
 )
 def topology_belongs_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """The pod template of a component deployment without a graph places its pods; no topology constraint does."""
@@ -45,7 +46,7 @@ def topology_belongs_to_graphs(component: ComponentView, metadata: object, _fact
         yield broken(component.field("topologyConstraint"))
 
 
-@ALONE.rule("has no effect: only Grove {does}, and it runs graphs; write a DynamoGraphDeployment", added=True)
+@ALONE.rule("has no effect: only Grove {does}, and Grove runs only graphs; write a DynamoGraphDeployment", added=True)
 def fields_of_grove_belong_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """Grove does not run component deployments, so fields that only Grove reads have no effect."""
     for field, does in () if _graph_of(metadata) else fields_of_grove(component):
@@ -75,7 +76,7 @@ def annotations_are_read_from_pods(component: ComponentView, metadata: object, _
 
 
 @OF_A_GRAPH.rule(
-    "DynamoGraphDeployment {graph} controls this component deployment and sets it back: change {component} there",
+    "DynamoGraphDeployment {graph} controls this component deployment and reverts the change: change {component} there",
     added=True,
 )
 def a_graph_sets_its_components_back(

@@ -90,8 +90,8 @@ def component_annotations_have_known_values(component: ComponentView, _facts: Fa
 
 _NO_SUCH_STRATEGY = "{value} is not allowed; one of 'RollingRecreate', 'OnDelete'"
 _NOT_COHERENT = (
-    "'Coherent' is not supported: Grove takes no other replicas while it updates in that way, and the platform does not wait for "
-    "that; write 'RollingRecreate', or leave it out"
+    "'Coherent' is not supported: during such an update Grove accepts no other number of replicas, and the "
+    "platform does not wait until the update ends; write 'RollingRecreate', or leave it out"
 )
 
 
@@ -107,7 +107,7 @@ def grove_update_strategy_is_known(graph: GraphView, _facts: Facts) -> Violation
 
 
 _NO_PROVIDER = "{value} is not allowed; one of 'grove', 'component'"
-_NO_GROVE_HERE = "'grove' needs Grove, which runs no graphs here: leave it out, or install Grove first"
+_NO_GROVE_HERE = "'grove' needs Grove, which runs no graphs on this platform: leave it out, or install Grove first"
 
 
 @ANNOTATIONS.rule(_NO_PROVIDER, _NO_GROVE_HERE)
@@ -120,7 +120,7 @@ def workload_provider_is_there(graph: GraphView, facts: Facts) -> Violations:
         yield ("metadata", "annotations", WORKLOAD_PROVIDER), _NO_GROVE_HERE
 
 
-@ANNOTATIONS.rule("component {name} is a planner of its own, and this asks the planner service: keep one of them")
+@ANNOTATIONS.rule("component {name} is a planner, and this annotation enables the planner service: keep one of them")
 def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
     """Two planners would revert each other's decisions, so a graph uses the planner service or a planner component, not
     both.
@@ -133,7 +133,7 @@ def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
 
 _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
 _MARGIN = re.compile(r"[0-9]{1,9}%?")
-_ABOVE_ALL = "{value} is more than all pods; write 100% at most"
+_ABOVE_ALL = "{value} is more than all pods: write at most 100%"
 
 
 @ANNOTATIONS.rule(_NO_MARGIN, _ABOVE_ALL, added=True)
@@ -152,7 +152,7 @@ def component_margins_are_numbers(component: ComponentView, _facts: Facts) -> Vi
 
 
 _NO_RULES = "{value} is not a map of components to their autoscalers, as YAML or JSON"
-_NOT_ADAPTED = "{component} has no {adapter}: enable it, and the autoscaler has something to write to"
+_NOT_ADAPTED = "{component} has no {adapter}, which the autoscaler scales: enable it"
 _NO_COMPONENT = "is not a component of this graph"
 _NO_AUTOSCALING = "{problem}"  # the messages of the contract
 
@@ -175,7 +175,7 @@ def autoscalers_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
 
 
 _NO_POLICY = "{value} is not a map of components to their limits, as YAML or JSON"
-_NO_LIMITED = "is not a component of this graph; * stands for all"
+_NO_LIMITED = "is not a component of this graph; * selects all components"
 _NO_LIMIT = "{problem}"  # the messages of the contract
 
 
@@ -227,17 +227,21 @@ _OF_PODS = (*_OF_UPDATES, DISABLE_IMAGE_PULL_SECRET_DISCOVERY)
 _BACKENDS = ("kubernetes", "etcd")
 _STRATEGIES = ("RollingUpdate", "Recreate")
 
-_NOT_ON_GRAPHS = "has no effect here: write it in spec.annotations for all components, or in the pod template of one"
-_NO_BACKEND = "{value} is not known; one of 'kubernetes', 'etcd': pods get no rights to discover each other"
-_NO_QUEUE = (
-    "has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and it does not run this graph"
+_NOT_ON_GRAPHS = (
+    "has no effect here: write it in spec.annotations for all components, or in the pod template of one component"
 )
-_NO_GROVE = "has no effect: it is said of Grove, which does not run this graph"
+_NO_BACKEND = (
+    "{value} is not a known backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'"
+)
+_NO_QUEUE = (
+    "has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and Grove does not run this graph"
+)
+_NO_GROVE = "has no effect: only Grove uses it, and Grove does not run this graph"
 _NO_UPDATE = "has no effect: Grove runs this graph, and replaces its pods in its own way"
-_NO_SWITCH = "{value} has no effect: only '{switch}' is read"
+_NO_SWITCH = "{value} has no effect: the platform reads only '{switch}'"
 #: Annotations with only one effective value, and that value.
 _SWITCHES = ((ENABLE_METRICS, "false"), (DISABLE_IMAGE_PULL_SECRET_DISCOVERY, "true"))
-_NO_STRATEGY = "{value} is not known; one of 'RollingUpdate', 'Recreate': RollingUpdate is used"
+_NO_STRATEGY = "{value} is not a known strategy, so the platform uses RollingUpdate; one of 'RollingUpdate', 'Recreate'"
 
 
 #: Introduced after Dynamo 1.5: one object of LeaderWorkerSet's controller for all roles of a graph.
@@ -245,7 +249,8 @@ _DISAGGREGATED_SET = "nvidia.com/enable-disaggregatedset"
 
 
 @ANNOTATIONS_WITHOUT_EFFECT.rule(
-    "has no effect: no DisaggregatedSet runs graphs here; without Grove each component has a Deployment or a LeaderWorkerSet",
+    "has no effect: this platform uses no DisaggregatedSet; without Grove each component has a Deployment or a "
+    "LeaderWorkerSet",
     added=True,
 )
 def no_disaggregated_set_runs_graphs(graph: GraphView, _facts: Facts) -> Violations:
@@ -254,7 +259,7 @@ def no_disaggregated_set_runs_graphs(graph: GraphView, _facts: Facts) -> Violati
         yield broken(("metadata", "annotations", _DISAGGREGATED_SET))
 
 
-@ANNOTATIONS_WITHOUT_EFFECT.rule("has no effect: the annotation {annotation} says {provider}", added=True)
+@ANNOTATIONS_WITHOUT_EFFECT.rule("has no effect: the annotation {annotation} selects {provider}", added=True)
 def grove_is_not_switched_off_for_graphs_that_it_must_run(graph: GraphView, _facts: Facts) -> Violations:
     """The workload provider annotation takes precedence over the annotation that turns Grove off."""
     if graph.provider == OF_GROVE and str(graph.annotations.get(ENABLE_GROVE, "")).lower() == "false":

@@ -11,19 +11,19 @@ UNUSED_IN_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "always")
 CHANGES_OF_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "when updated")
 
 
-@CHECKPOINTS.rule("cannot be enabled: a checkpoint does not hold its memory; leave it out")
+@CHECKPOINTS.rule("cannot be enabled, because a checkpoint does not contain its memory: leave it out")
 def checkpoint_holds_no_shared_gpu_memory(spec: dict[str, Any], facts: Facts) -> Violations:
     """Engines with a GPU memory service cannot have a checkpoint, unless the platform is configured to allow it."""
     if mapping(spec.get("gpuMemoryService")).get("enabled") is True and not facts.gms_snapshot:
         yield broken(("spec", "gpuMemoryService"))
 
 
-_ONCE = "has no effect: the Job runs once; create the checkpoint again to take it again"
+_ONCE = "has no effect: the Job runs once; to repeat it, recreate the DynamoCheckpoint"
 _KEPT = "has no effect: the Job is kept for 300 seconds after its end"
 
 
-_NOT_STARTED_AGAIN = "has no effect: the pod of the Job is never started again"
-_NOT_OF_THE_POD = "has no effect: the pod gets labels and annotations of its template, and nothing else of its metadata"
+_NOT_STARTED_AGAIN = "has no effect: the Job never restarts its pod"
+_NOT_OF_THE_POD = "has no effect: the pod gets only labels and annotations from the metadata of its template"
 _OF_THE_POD = frozenset({"labels", "annotations", "creationTimestamp"})
 
 
@@ -44,7 +44,7 @@ def the_job_is_the_platforms(spec: dict[str, Any], _facts: Facts) -> Violations:
 
 
 @CHANGES_OF_CHECKPOINTS.rule(
-    "cannot be changed, as components find the checkpoint by it: create another DynamoCheckpoint"
+    "cannot be changed, because components find the checkpoint by it: create another DynamoCheckpoint"
 )
 def identity_stays(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
     """The identity of a checkpoint cannot change."""

@@ -32,11 +32,9 @@ def ingress_has_a_host(component: ComponentView, _facts: Facts) -> Violations:
 
 
 _NO_MOUNT_POINT = (
-    "required: the path in the container, or useAsCompilationCache: true for the place of the engine's cache"
+    "required: the path in the container, or useAsCompilationCache: true for the default path of the engine's cache"
 )
-_NO_CACHE_PLACE = (
-    "required: {engine} has no place of its own for what it compiles; name the directory that it caches into"
-)
+_NO_CACHE_PLACE = "required: {engine} has no default path for its compilation cache; write the directory of the cache"
 
 
 @COMPONENTS.rule(_NO_MOUNT_POINT, _NO_CACHE_PLACE, versions=(ALPHA,))
@@ -86,7 +84,7 @@ def _without_cache_place(component: ComponentView) -> str | None:
     return None if engine.pods.compilation_cache_path else component.engine
 
 
-@COMPONENTS.rule("must not be below 0, which stands for no shared memory", versions=(BETA,), added=True)
+@COMPONENTS.rule("must not be below 0; 0 disables shared memory", versions=(BETA,), added=True)
 def shared_memory_is_not_negative(component: ComponentView, _facts: Facts) -> Violations:
     """Shared memory has a size, or is off. In v1alpha1 the schema requires this."""
     size = quantity.amount_of(component.spec.get("sharedMemorySize"))
@@ -95,7 +93,7 @@ def shared_memory_is_not_negative(component: ComponentView, _facts: Facts) -> Vi
 
 
 @COMPONENTS.rule(
-    "'sidecar-frontend' is the name of the container that frontendSidecar becomes: rename this one, or leave it out",
+    "'sidecar-frontend' is the name of the container that frontendSidecar creates: rename or remove this container",
     versions=(ALPHA,),
 )
 def frontend_sidecar_has_its_name_alone(component: ComponentView, _facts: Facts) -> Violations:
@@ -112,7 +110,7 @@ _NO_SIDECAR = (
     "{name} is not a container of podTemplate.spec.containers other than main{hint}: add it there, or leave this out"
 )
 _ROLE_LACKS_SIDECAR = (
-    "lacks {name}, which frontendSidecar makes a container of the pods of all roles: add it, or leave "
+    "lacks {name}, a container that frontendSidecar requires in the pods of all roles: add it, or leave "
     "frontendSidecar out"
 )
 
@@ -135,8 +133,8 @@ def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> 
 
 
 @COMPONENTS.rule(
-    "lacks 'sidecar-frontend', which frontendSidecar makes a container of the pods of all roles: add it, or leave "
-    "frontendSidecar out",
+    "lacks 'sidecar-frontend', a container that frontendSidecar requires in the pods of all roles: add it, or "
+    "leave frontendSidecar out",
     versions=(ALPHA,),
     added=True,
 )
@@ -219,7 +217,7 @@ _WITH_PORTS = frozenset(_TYPES) - {"epp"}
 
 
 @WORTH_KNOWING.rule(
-    "{type} is not a type that the platform knows, and pods run exactly as written; one of {types}{hint}",
+    "{type} is not a type that the platform knows, so pods run exactly as written; one of {types}{hint}",
     versions=(ALPHA,),
     added=True,
 )
@@ -230,9 +228,10 @@ def other_types_run_as_written(component: ComponentView, _facts: Facts) -> Viola
         yield broken(component.type_at, type=shown(component.type), types=listed(map(shown, _TYPES)), hint=hint)
 
 
-_NO_IMAGE = "the container main has no image yet, and pods cannot be made without one"
+_NO_IMAGE = "the container main has no image yet, and the platform cannot create pods without one"
 _NO_MAIN = (
-    "none is called main, which runs the component; there is {names}: rename the one that does, or pods cannot be made"
+    "no container is called main, which must run the component; there is {names}: rename the container that runs "
+    "the component, or the platform cannot create pods"
 )
 
 
@@ -258,7 +257,7 @@ def _lacks_template(component: ComponentView) -> bool:
 
 
 @WORTH_KNOWING.rule(
-    "has no port {name}, which probes and the Service name: add containerPort {number} of that name", added=True
+    "has no port {name}, which probes and the Service use: add containerPort {number} with this name", added=True
 )
 def ports_have_the_one_that_is_asked(component: ComponentView, _facts: Facts) -> Violations:
     """Ports of a container replace the platform's, so they must include the named port that probes and the Service use."""
@@ -275,7 +274,9 @@ _PORT_GIVEN = re.compile(rf"{_PORT_FLAG}(?: +|=)[\"']?([0-9]{{1,5}})(?![0-9])")
 
 
 @WORTH_KNOWING.rule(
-    "it listens there, and probes and the Service ask port {name}, which is {number}: leave {variable} out", added=True
+    "the container listens on this port, but probes and the Service use port {name}, which is {number}: leave "
+    "{variable} out",
+    added=True,
 )
 def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts) -> Violations:
     """A port in env or in a flag must be the port that probes and the Service use, or pods never become ready."""
@@ -314,8 +315,8 @@ def _asked(component: ComponentView) -> tuple[ports.Port | None, str]:
 
 
 @WORTH_KNOWING.rule(
-    "all {pods} pods share the devices of ResourceClaim {name}: more of them get no more; with resourceClaimTemplateName "
-    "each pod gets its own",
+    "all {pods} pods share the devices of ResourceClaim {name}, and more pods get no more devices; with "
+    "resourceClaimTemplateName each pod gets its own",
     added=True,
 )
 def pods_share_a_claim(component: ComponentView, _facts: Facts) -> Violations:

@@ -17,8 +17,8 @@ def only_workers_share_gpu_memory(component: ComponentView, _facts: Facts) -> Vi
         yield broken(component.gms.at, type=component.words.type, observed=observed)
 
 
-_NO_GPU = "needs a GPU at least: ask for one in {gpus}"
-_NO_GPU_COUNT = "{value} is not a number of GPUs; {field} needs a whole one, 1 at least"
+_NO_GPU = "needs at least one GPU: set it in {gpus}"
+_NO_GPU_COUNT = "{value} is not a number of GPUs: {field} needs a whole number, at least 1"
 
 
 @ENGINES.rule(_NO_GPU, _NO_GPU_COUNT)
@@ -44,7 +44,7 @@ def _is_count(value: object) -> bool:
     return number is None or (number >= 1 and number == number.to_integral_value())
 
 
-_NO_SERVICE = "needs gpuMemoryService in the same mode, {mode}: failover engines take weights over from it"
+_NO_SERVICE = "needs gpuMemoryService in the same mode, {mode}: failover engines get their weights from it"
 _OTHER_MODE = "{mode} differs from {other} of gpuMemoryService; they must be the same"
 
 
@@ -61,7 +61,7 @@ def failover_goes_with_shared_gpu_memory(component: ComponentView, _facts: Facts
         yield (*failover.at, "mode"), message
 
 
-@ENGINES.rule("{shadows} is too many: intraPod keeps exactly 1 engine waiting, interPod any number", versions=(ALPHA,))
+@ENGINES.rule("{shadows} is too many: intraPod has exactly 1 standby engine, interPod any number", versions=(ALPHA,))
 def failover_in_a_pod_has_one_shadow(component: ComponentView, _facts: Facts) -> Violations:
     """Within a pod, exactly one engine stands by. In v1beta1 the schema allows no other number."""
     failover = component.failover
@@ -69,7 +69,7 @@ def failover_in_a_pod_has_one_shadow(component: ComponentView, _facts: Facts) ->
         yield broken((*failover.at, "numShadows"), shadows=failover.shadows)
 
 
-@ENGINES.rule("not for {type} {observed}, which runs no engine: leave failover out")
+@ENGINES.rule("not allowed for {type} {observed}, which runs no engine: leave failover out")
 def only_engines_fail_over_between_pods(component: ComponentView, _facts: Facts) -> Violations:
     """Frontends, planners and endpoint pickers have no engine, so they cannot fail over."""
     failover = component.failover
@@ -77,7 +77,9 @@ def only_engines_fail_over_between_pods(component: ComponentView, _facts: Facts)
         yield broken(failover.at, type=component.words.type, observed=component.type)
 
 
-@ENGINES.rule("not together with gpuMemoryService, whose memory is in no checkpoint: leave one of the two out")
+@ENGINES.rule(
+    "cannot be combined with gpuMemoryService, whose memory a checkpoint does not contain: leave one of the two out"
+)
 def shared_gpu_memory_is_in_no_checkpoint(component: ComponentView, facts: Facts) -> Violations:
     """An engine has either a checkpoint or a GPU memory service; a platform can be configured to allow both with
     DynamoCheckpoints.
@@ -94,9 +96,7 @@ def checkpoints_are_named_or_switched_on(component: ComponentView, _facts: Facts
         yield broken(component.checkpoint or ())
 
 
-@ENGINES.rule(
-    "not together with checkpointRef, which names a checkpoint that is taken already: leave one of the two out"
-)
+@ENGINES.rule("cannot be combined with checkpointRef, which names an existing checkpoint: leave one of the two out")
 def captures_are_of_the_component(component: ComponentView, _facts: Facts) -> Violations:
     """A component sets job only if the platform takes the checkpoint of that component."""
     start = component.start

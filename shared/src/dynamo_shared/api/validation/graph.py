@@ -34,7 +34,7 @@ def has_at_most_one_picker(graph: GraphView, _facts: Facts) -> Violations:
 
 _EMPTY_CLAIM_NAME = "must not be empty"
 _INCOMPLETE_CLAIM = (
-    "must not be {value}: create is true, and a claim is made of size, storageClass and volumeAccessMode"
+    "must not be {value}: with create: true the platform creates the claim from size, storageClass and volumeAccessMode"
 )
 
 
@@ -64,9 +64,9 @@ def priority_class_has_a_name(graph: GraphView, _facts: Facts) -> Violations:
 
 
 _ORDER_OF_PARALLEL = "not allowed with type Parallel, which restarts all at once: leave it out, or use Sequential"
-_NAMED_TWICE = "{name} stands at [{first}] already; name each {component} once"
+_NAMED_TWICE = "{name} is already at [{first}]: name each {component} once"
 _UNKNOWN_IN_ORDER = "{name} is not a {component} of this graph{hint}"
-_ORDER_LACKS = "lacks {missing}: name every {component} once, or leave order out for the alphabetical one"
+_ORDER_LACKS = "lacks {missing}: name every {component} once, or leave order out for alphabetical order"
 
 
 @GRAPHS.rule(_ORDER_OF_PARALLEL, _NAMED_TWICE, _UNKNOWN_IN_ORDER, _ORDER_LACKS)
@@ -98,7 +98,7 @@ def restart_order_names_every_component_once(graph: GraphView, _facts: Facts) ->
 
 
 @GRAPHS.rule(
-    "must be 'container'{observed}: {field} keeps several engines in one pod, and each must be discovered by itself"
+    "must be 'container'{observed}: {field} runs several engines in one pod, and discovery must register each of them"
 )
 def failover_in_a_pod_needs_discovery_of_containers(graph: GraphView, _facts: Facts) -> Violations:
     """If engines fail over within a pod, the graph's annotation must select discovery by container."""
@@ -115,8 +115,10 @@ def failover_in_a_pod_needs_discovery_of_containers(graph: GraphView, _facts: Fa
 
 
 _GROVE_IS_OFF = "{mode} needs Grove, which this platform does not use: write {other}, or leave gpuMemoryService out"
-_GROVE_IS_OPTED_OUT = "{mode} needs Grove, which the annotation {annotation} turns off for this graph: remove it"
-_ONLY_VLLM = "must be vllm, not {backend}: {field} is {mode}, which only vLLM can do"
+_GROVE_IS_OPTED_OUT = (
+    "{mode} needs Grove, which the annotation {annotation} disables for this graph: remove the annotation"
+)
+_ONLY_VLLM = "must be vllm, not {backend}: {field} is {mode}, which only vLLM supports"
 
 
 @GRAPHS.rule(_GROVE_IS_OFF, _GROVE_IS_OPTED_OUT, _ONLY_VLLM)

@@ -19,7 +19,9 @@ ADVICE = RuleSet("Changes of graphs", (GRAPH,), "when updated")
 ADVICE_ALONE = RuleSet("Changes of component deployments", (COMPONENT,), "when updated")
 
 _OTHER_BACKEND = "cannot be changed from {before} to {now}: create a {kind} of another name"
-_BACKEND_ADVICE = "the engine is fixed once pods run; serve the other engine next to this one, and move the traffic"
+_BACKEND_ADVICE = (
+    "the engine cannot change once pods run: deploy the other engine next to this one, and move the traffic"
+)
 
 
 @CHANGES.rule(_OTHER_BACKEND)
@@ -82,9 +84,12 @@ def node_topology_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Viol
 
 
 _MODE_TOGGLED = (
-    "{mode} cannot be switched on or off later, as pods would have other GPUs: recreate the DynamoGraphDeployment"
+    "{mode} cannot be switched on or off later, because pods would need different GPUs: recreate the "
+    "DynamoGraphDeployment"
 )
-_OTHER_SHADOWS = "cannot be changed from {before} to {now} between pods: recreate the DynamoGraphDeployment"
+_OTHER_SHADOWS = (
+    "cannot be changed from {before} to {now} for failover between pods: recreate the DynamoGraphDeployment"
+)
 
 
 @CHANGES.rule(_MODE_TOGGLED, _OTHER_SHADOWS)
@@ -106,7 +111,8 @@ def sharing_between_pods_stays(graph: GraphView, old: GraphView, _facts: Facts) 
 
 
 @CHANGES.rule(
-    "cannot be changed from {before} to {now}, as Grove fixes it: create a DynamoGraphDeployment of another name"
+    "cannot be changed from {before} to {now}, because Grove cannot change it: create a DynamoGraphDeployment of "
+    "another name"
 )
 def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
     """The number of replicas that start together cannot change while Grove runs the graph; if it is absent, it is 1."""
@@ -119,7 +125,7 @@ def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: F
 
 
 @CHANGES.rule(
-    "cannot be switched on or off later, as Grove would run other objects: recreate the DynamoGraphDeployment",
+    "cannot be switched on or off later, because Grove would run different objects: recreate the DynamoGraphDeployment",
     versions=(BETA,),
 )
 def scaling_groups_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
@@ -148,11 +154,11 @@ def _constraint(spec: dict[str, Any], graph: GraphView) -> tuple[str, str] | Non
 
 
 _ADAPTED = (
-    "cannot be changed from {before} to {now}, since {adapter} gives it to an adapter: "
-    "kubectl scale dgdsa {name} --replicas={now}, or leave replicas out"
+    "cannot be changed from {before} to {now}, because {adapter} lets an adapter set it: run kubectl scale dgdsa "
+    "{name} --replicas={now}, or leave replicas out"
 )
 _NOT_YET_ADAPTED = (
-    "cannot be changed from {before} to {now} by the update that adds {adapter}: write {before} here, and then "
+    "cannot be changed from {before} to {now} by the update that adds {adapter}: write {before} here, and then run "
     "kubectl scale dgdsa {name} --replicas={now}"
 )
 

@@ -17,8 +17,8 @@ ABOUT_KV_TRANSFER = RuleSet("KV transfer", (GRAPH,), "always")
 AT: Location = ("spec", "experimental", "kvTransferPolicy")
 PREFERRED = "preferred"
 
-_NO_LABEL = "required: the label of nodes that says which {domain} each is in"
-_NO_TOPOLOGY = "is not supported: write labelKey, the label of nodes that the ClusterTopology has for {domain}"
+_NO_LABEL = "required: the label of nodes with the {domain} of each node"
+_NO_TOPOLOGY = "is not supported: write labelKey, the node label of the ClusterTopology for {domain}"
 _NO_KEY = "{problem}"  # the messages for keys of labels
 
 
@@ -37,8 +37,8 @@ def a_policy_has_a_label_of_nodes(graph: GraphView, _facts: Facts) -> Violations
         yield (*AT, "labelKey"), problem
 
 
-_NO_WEIGHT = "required with enforcement preferred: a number from 0 to 1, which favours most"
-_A_WEIGHT = "has no meaning without enforcement preferred: leave it out"
+_NO_WEIGHT = "required with enforcement preferred: a number from 0 to 1, where 1 is the strongest preference"
+_A_WEIGHT = "has no effect without enforcement preferred: leave it out"
 
 
 @KV_TRANSFER.rule(_NO_WEIGHT, _A_WEIGHT)
@@ -54,7 +54,7 @@ def preference_has_a_weight(graph: GraphView, _facts: Facts) -> Violations:
 
 
 @KV_TRANSFER.rule(
-    "not together with spec.experimental.kvTransferPolicy: an engine that is restored does not know its own {domain}; "
+    "cannot be combined with spec.experimental.kvTransferPolicy: a restored engine does not know its own {domain}; "
     "leave one of the two out",
     added=True,
 )
@@ -81,8 +81,8 @@ def policies_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations
 
 
 @ABOUT_KV_TRANSFER.rule(
-    "the platform may not read nodes (rbac.parts.nodes of the chart): workers start only where another program gives their "
-    "pods this label",
+    "the platform may not read nodes (rbac.parts.nodes of the chart): workers start only if another program sets "
+    "this label on their pods",
     added=True,
 )
 def labels_of_nodes_can_be_read(graph: GraphView, facts: Facts) -> Violations:

@@ -57,7 +57,7 @@ def type_and_base_stay(spec: dict[str, Any], old: dict[str, Any], _facts: Facts)
         yield broken(("spec", name), before=shown(before), now=shown(now))
 
 
-@ADVICE_FOR_MODELS.rule("endpoints were selected by it; keep this DynamoModel until clients use the new one")
+@ADVICE_FOR_MODELS.rule("it selects the endpoints: keep this DynamoModel until clients use the new one")
 def how_to_change_type_or_base(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
     """Appears together with the refusal to change the type or the base model."""
     for name, _, _ in _changed(spec, old):

@@ -42,7 +42,8 @@ def services_have_names_of_components(graph: GraphView, _facts: Facts) -> Violat
 
 
 @NAMES.rule(
-    "makes a name of {length} characters ({made}), where Kubernetes allows 63: shorten it or metadata.name by {excess}",
+    "results in a name of {length} characters ({made}), but Kubernetes allows 63: shorten this name or "
+    "metadata.name by {excess}",
     added=True,
 )
 def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violations:
@@ -63,9 +64,10 @@ def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violatio
             yield broken(component.name_at, length=length, made=made, excess=excess)
 
 
-_DIGIT_FIRST = "begins with {first}; it begins the names of Services, which begin with a letter"
+_DIGIT_FIRST = "begins with {first}, but the names of Services begin with this name, so it must begin with a letter"
 _LONG_NAMESPACE = (
-    "makes the Dynamo namespace {made}, {length} characters, where a label holds 63: shorten it by {excess}"
+    "results in the Dynamo namespace {made} of {length} characters, but a label value has at most 63: shorten it "
+    "by {excess}"
 )
 
 
@@ -91,7 +93,7 @@ def component_deployment_gives_names(component: ComponentView, metadata: object,
 
 
 @NAMES_ALONE.rule(
-    "makes a Service with a name of {length} characters, where Kubernetes allows 63: shorten it by {excess}", added=True
+    "results in a Service name of {length} characters, but Kubernetes allows 63: shorten it by {excess}", added=True
 )
 def component_deployment_names_its_service(_component: ComponentView, metadata: object, _facts: Facts) -> Violations:
     """The Service of a component deployment has the name of the component deployment."""
@@ -117,7 +119,7 @@ def _of_deployment(name: str, namespace: str, *, own: bool) -> Violations:
         yield ("metadata", "name"), message
 
 
-@NAMES.rule("makes names of {length} characters together ({parts}), where Grove allows 45: shorten it by {excess}")
+@NAMES.rule("results in names of {length} characters in total ({parts}), but Grove allows 45: shorten it by {excess}")
 def grove_has_room_for_names(graph: GraphView, facts: Facts) -> Violations:
     """With Grove, the names of the set, a scaling group and a clique have at most 45 characters together.
 

@@ -44,11 +44,11 @@ def claims_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
 #: Longest DNS name. Characters.
 _LONGEST_HOST = 253
 _NO_HOST_NAME = (
-    "makes the host {host}, which is not a DNS name: lower-case letters, digits, '-' and '.', at most 253; "
-    "change {fields}"
+    "results in the host {host}, which is not a DNS name (lower-case letters, digits, '-' and '.', at most 253 "
+    "characters): change {fields}"
 )
-_ADDRESS = "makes the host {host}, an IP address, where an Ingress needs a DNS name: change {fields}"
-_WHOLE_MESH = "'mesh' stands for every proxy of the mesh, those of other namespaces included: name a Gateway"
+_ADDRESS = "results in the host {host}, an IP address, but an Ingress needs a DNS name: change {fields}"
+_WHOLE_MESH = "'mesh' selects every proxy of the mesh, including those of other namespaces: name a Gateway"
 #: Stands for the platform's own domain, which is unknown here.
 _SOME_DOMAIN = "local"
 
@@ -105,7 +105,9 @@ def device_classes_have_names(component: ComponentView, _facts: Facts) -> Violat
 #: Refused clients that are reported for one component. A tenant may write thousands.
 _REPORTED = 10
 _NO_CLIENT = "{name} is not a container of {containers}{hint}: add it there, or leave it out"
-_BETWEEN_PODS = "not with mode {mode}: the service is in a pod of its own, and no other container uses it; leave it out"
+_BETWEEN_PODS = (
+    "not allowed with mode {mode}: the service runs in its own pod, and no other container uses it; leave it out"
+)
 
 
 @DEVICES.rule(_NO_CLIENT, _BETWEEN_PODS)

@@ -43,8 +43,8 @@ def several_nodes_of_one_need_leader_worker_set(component: ComponentView, facts:
 
 
 @GROVE.rule(
-    "Grove refuses a graph whose pods have several schedulers, and not all pods of this one name {name}: "
-    "name one for all, or turn Grove off for it",
+    "Grove rejects graphs whose pods have several schedulers, and not all pods of this graph name {name}: name one "
+    "scheduler for all pods, or disable Grove for this graph",
     added=True,
 )
 def grove_places_all_pods_by_one_scheduler(graph: GraphView, facts: Facts) -> Violations:
@@ -61,8 +61,8 @@ def grove_places_all_pods_by_one_scheduler(graph: GraphView, facts: Facts) -> Vi
 
 
 @CHANGES_ON_GROVE.rule(
-    "Grove keeps the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or "
-    "turn Grove off for this one",
+    "Grove cannot change the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another "
+    "name, or disable Grove for this graph",
     added=True,
 )
 def grove_keeps_the_number_of_nodes(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
@@ -77,7 +77,7 @@ def grove_keeps_the_number_of_nodes(graph: GraphView, old: GraphView, facts: Fac
 
 
 @OF_GROVE.rule(
-    "{least} are more than the {replicas} of replicas: Grove would wait for the others; write {replicas} or fewer"
+    "{least} is more than replicas ({replicas}), and Grove would wait for the missing ones: write at most {replicas}"
 )
 def replicas_that_start_together_are_there(graph: GraphView, facts: Facts) -> Violations:
     """Grove starts minAvailable replicas together, so a component has at least that many replicas, or none."""
@@ -100,7 +100,7 @@ _FIELDS_OF_GROVE: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 
 
-@WITHOUT_GROVE.rule("has no effect: only Grove {does}, and it does not run this graph", added=True)
+@WITHOUT_GROVE.rule("has no effect: only Grove {does}, and Grove does not run this graph", added=True)
 def fields_of_grove_do_nothing_without_it(graph: GraphView, facts: Facts) -> Violations:
     """Fields that only Grove reads are stored, but have no effect without Grove."""
     if graph.of_grove(facts.grove) is False:

@@ -45,15 +45,15 @@ def picker_is_one_process(component: ComponentView, _facts: Facts) -> Violations
 
 
 _NO_CONFIG = (
-    "required for {type} epp of a runtime before 1.5.0: set configMapRef to a key of a ConfigMap, or write the configuration "
-    "in config; if the runtime is later, write its version in runtimeVersionOverride"
+    "required for {type} epp of a runtime before 1.5.0: set configMapRef to a key of a ConfigMap, or write the "
+    "configuration in config; if the runtime is newer, write its version in runtimeVersionOverride"
 )
 _CONFIG_OF_OTHER = (
-    "not for the endpoint picker of Dynamo {version}, which environment variables configure: leave it out, or name an image "
-    "of 1.4 and its version"
+    "not allowed for the endpoint picker of Dynamo {version}, which environment variables configure: leave it out, "
+    "or set an image of 1.4 and its version"
 )
 _NO_SOURCE = "one of configMapRef and config is required"
-_TWO_SOURCES = "configMapRef and config are both set, where one is allowed: leave one of them out"
+_TWO_SOURCES = "configMapRef and config are both set, but only one is allowed: leave one of them out"
 _NO_CONFIG_MAP = "required: the name of a ConfigMap in the same namespace"
 
 
@@ -103,7 +103,7 @@ def _is_native(component: ComponentView) -> bool:
 
 
 @ADVICE_FOR_PICKERS.rule(
-    "has no use: an endpoint picker has one replica, and a graph with another number is refused; leave it out",
+    "has no effect: an endpoint picker has one replica, and admission refuses another number; leave it out",
     added=True,
 )
 def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
@@ -113,8 +113,8 @@ def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
 
 
 @ADVICE_FOR_PICKERS.rule(
-    "Dynamo {version} has another endpoint picker, which reads no eppConfig; with it pods start the one of 1.4 and earlier: "
-    "leave eppConfig out, or name an image of that",
+    "Dynamo {version} has a new endpoint picker, which reads no eppConfig; with eppConfig, pods start the picker "
+    "of 1.4 and earlier: leave eppConfig out, or set an image of 1.4 or earlier",
     added=True,
 )
 def picker_is_of_a_runtime_that_has_it(component: ComponentView, _facts: Facts) -> Violations:
@@ -130,9 +130,10 @@ def picker_is_of_a_runtime_that_has_it(component: ComponentView, _facts: Facts) 
 _CONFIG, _CONFIG_PATH = "epp-config", "/etc/epp"
 _CACHE = "hf-cache"
 _NO_VOLUME = (
-    "replaces the volumes of the platform: {missing}, which main mounts, becomes a claim that must exist; write it, too"
+    "replaces the platform's volumes, so {missing}, which main mounts, becomes a claim that must exist: add this "
+    "volume, too"
 )
-_NO_MOUNT = "replaces the mounts of the platform: the picker has no configuration; mount {volume} at {path}, too"
+_NO_MOUNT = "replaces the platform's mounts, so the picker has no configuration: mount {volume} at {path}, too"
 
 
 @ADVICE_FOR_PICKERS.rule(_NO_VOLUME, _NO_MOUNT, added=True)

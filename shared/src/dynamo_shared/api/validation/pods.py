@@ -51,9 +51,9 @@ def templates_hold_together(component: ComponentView, _facts: Facts) -> Violatio
 
 
 _ALWAYS_RESTARTED = (
-    "must be Always, not {policy}: without Grove, pods are of a {workload}, which restarts them; leave it out"
+    "must be Always, not {policy}: without Grove, pods belong to a {workload}, which restarts them; leave it out"
 )
-_NO_END = "not allowed without Grove: pods are of a {workload}, which runs them without end; leave it out"
+_NO_END = "not allowed without Grove: pods belong to a {workload}, which runs them without end; leave it out"
 
 
 @PODS.rule(_ALWAYS_RESTARTED, _NO_END, added=True)
@@ -71,7 +71,7 @@ def pods_without_grove_run_without_end(component: ComponentView, facts: Facts) -
         yield (*at, "activeDeadlineSeconds"), _NO_END.format(workload=workload)
 
 
-@PODS.rule("required: only the image of the engine's container may come later", added=True)
+@PODS.rule("required: only the image of the engine's container may be added later", added=True)
 @of_each_role
 def other_containers_have_images(component: ComponentView, _facts: Facts) -> Violations:
     """Containers other than the engine's, and init containers, have images."""
@@ -80,7 +80,7 @@ def other_containers_have_images(component: ComponentView, _facts: Facts) -> Vio
             yield broken((*at, "image"))
 
 
-@PODS.rule("needs a limit of the same amount: {name} cannot be promised to several", added=True)
+@PODS.rule("needs a limit of the same amount: {name} cannot be overcommitted", added=True)
 @of_each_role
 def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
     """For devices such as GPUs, a container's request must equal its limit."""
@@ -167,7 +167,7 @@ def probes_of_services_hold_together(component: ComponentView, _facts: Facts) ->
             yield component.field(*at), problem
 
 
-@PODS.rule("does not say what to ask, and there is no default: give it httpGet, exec, tcpSocket or grpc", added=True)
+@PODS.rule("has no action, and the platform has no default for it: add httpGet, exec, tcpSocket or grpc", added=True)
 @of_each_role
 def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
     """A probe has an action; only if the platform has a default probe may it have only timing fields."""
@@ -186,7 +186,8 @@ def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
 
 
 @PODS.rule(
-    "must be at most {period}, the seconds that the pod has to end: write less, or set {field} to {seconds} or more",
+    "must be at most {period}, the pod's termination grace period in seconds: write less, or set {field} to at "
+    "least {seconds}",
     added=True,
 )
 @of_each_role
@@ -222,7 +223,7 @@ class _Mount(NamedTuple):
     cache: bool = False
 
 
-@PODS.rule("is taken for a claim, since the pod has no volume of that name, and {problem}", added=True)
+@PODS.rule("is read as the name of a claim, because the pod has no volume of this name, and {problem}", added=True)
 @of_each_role
 def mounts_name_volumes_or_claims(component: ComponentView, _facts: Facts) -> Violations:
     """The engine's container mounts a volume of the pod, or else a claim by that name, which must be a valid object
@@ -235,7 +236,7 @@ def mounts_name_volumes_or_claims(component: ComponentView, _facts: Facts) -> Vi
 
 
 @PODS.rule(
-    "{name} is not a volume of the pod{hint}: add it to {volumes}; only main mounts claims by name alone", added=True
+    "{name} is not a volume of the pod{hint}: add it to {volumes}; only main can mount claims by name", added=True
 )
 @of_each_role
 def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> Violations:
@@ -286,8 +287,8 @@ def paths_have_one_mount(component: ComponentView, _facts: Facts) -> Violations:
             yield broken(mount.path_at, path=shown(mount.path), name=shown(other.name), first=path(other.at[:-1]))
 
 
-_RELATIVE = "is taken from the root of the container: {path}; write that"
-_COLON = "has a ':', which not all container runtimes take in the path of a mount"
+_RELATIVE = "is relative to the root of the container: write {path}"
+_COLON = "has a ':', which not all container runtimes accept in a mount path"
 
 
 @PODS_WORTH_KNOWING.rule(_RELATIVE, _COLON, added=True)
@@ -302,7 +303,8 @@ def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violati
 
 
 @PODS_WORTH_KNOWING.rule(
-    "Grove refuses new graphs whose pods say so: it places pods itself; leave it out, or turn Grove off for it",
+    "Grove places pods itself and rejects new graphs whose pods set this field: leave it out, or disable Grove for "
+    "this graph",
     added=True,
 )
 @of_each_role
@@ -316,10 +318,13 @@ def grove_places_pods(component: ComponentView, facts: Facts) -> Violations:
 
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?")
 _ABORTED = (
-    "requests of a worker that leaves are aborted after {seconds} seconds all the same: to give them longer, set {name} in "
-    "the env of {container}, below this number"
+    "a worker that stops aborts its requests after {seconds} seconds: to give them more time, set {name} in the "
+    "env of {container} to less than this number"
 )
-_KILLED = "a worker that leaves is killed after {period} seconds: make terminationGracePeriodSeconds longer than this"
+_KILLED = (
+    "Kubernetes kills a worker {period} seconds after it begins to stop: set terminationGracePeriodSeconds to more "
+    "than this"
+)
 
 
 @PODS_WORTH_KNOWING.rule(_ABORTED, _KILLED, versions=(BETA,), added=True)

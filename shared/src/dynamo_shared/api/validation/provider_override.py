@@ -106,7 +106,7 @@ def target_of(component: dict[str, Any]) -> str:
 
 
 _OTHER_API = f"{{value}} is not supported: write {API_VERSION}"
-_OTHER_TARGET = "{value} is not what Grove runs for it: write {target}, or leave it out"
+_OTHER_TARGET = "{value} is not the type that Grove uses here: write {target}, or leave it out"
 
 
 @PROVIDER_OVERRIDES.rule(_OTHER_API, _OTHER_TARGET)
@@ -123,9 +123,9 @@ def overrides_are_in_the_words_of_grove(graph: GraphView, _facts: Facts) -> Viol
             yield (*override.at, "target"), message
 
 
-_NOT_ALLOWED = "cannot be written here, as the platform writes it: only {fields} can{instead}"
+_NOT_ALLOWED = "cannot be set here, because the platform sets it: only {fields} can be set{instead}"
 _MINIMUM = "; write minAvailable in the override of the {component}, for all of its roles"
-_NO_DOMAIN = "required: an object with the domains that pods share, such as pack, with required: rack"
+_NO_DOMAIN = "required: an object with the domains that pods share, for example pack with required: rack"
 _WRONG_TYPE = "must be {kind}"
 
 
@@ -164,7 +164,7 @@ def _others(value: Any, paths: Iterable[tuple[str, ...]], at: Location) -> Itera
 
 
 _NO_NUMBER = "{value} is not a number of replicas: write a whole number, 1 or more"
-_TWICE = "minAvailable of the {component} says it, too: leave one of the two out"
+_TWICE = "minAvailable of the {component} sets the same number: leave one of the two out"
 
 
 @PROVIDER_OVERRIDES.rule(_NO_NUMBER, _TWICE)
@@ -193,17 +193,18 @@ def _constraint(override: Override) -> Violations:
         return
     for name in _NAMES:
         if name in constraint and not isinstance(constraint[name], str):
-            yield (*at, name), _WRONG_TYPE.format(kind="a text")
+            yield (*at, name), _WRONG_TYPE.format(kind="a string")
     if _PACK in constraint and not isinstance(constraint[_PACK], dict):
         yield (*at, _PACK), _WRONG_TYPE.format(kind="an object with required, preferred or both")
     pack = mapping(constraint.get(_PACK))
     for name in ("required", "preferred"):
         if name in pack and not isinstance(pack[name], str):
-            yield (*at, _PACK, name), _WRONG_TYPE.format(kind="a text")
+            yield (*at, _PACK, name), _WRONG_TYPE.format(kind="a string")
 
 
 @PROVIDER_OVERRIDES.rule(
-    "not together with a topologyConstraint of the graph or its {components}: write either these or overrides"
+    "cannot be combined with a topologyConstraint of the graph or its {components}: write either constraints or "
+    "overrides"
 )
 def constraints_are_written_in_one_way(graph: GraphView, _facts: Facts) -> Violations:
     """A graph sets its constraints either as fields of the graph or as provider overrides."""
@@ -214,7 +215,8 @@ def constraints_are_written_in_one_way(graph: GraphView, _facts: Facts) -> Viola
 
 
 @PROVIDER_OVERRIDES.rule(
-    "the GPU memory of this {component} has pods of its own, so that no role has a clique: write it for the {component}"
+    "the GPU memory service of this {component} runs in its own pods, so no role has a clique: write the override "
+    "for the {component}"
 )
 def roles_with_an_override_have_a_clique(graph: GraphView, _facts: Facts) -> Violations:
     """If a component serves its GPU memory between pods, it has cliques for its ranks, and none for its roles."""
@@ -225,7 +227,9 @@ def roles_with_an_override_have_a_clique(graph: GraphView, _facts: Facts) -> Vio
                     yield broken(override.at, component=component.words.component)
 
 
-@PROVIDER_OVERRIDES_ALONE.rule("only {components} of a DynamoGraphDeployment have it: write one, or leave this out")
+@PROVIDER_OVERRIDES_ALONE.rule(
+    "only {components} of a DynamoGraphDeployment have this field: write a DynamoGraphDeployment, or leave it out"
+)
 def overrides_belong_to_graphs(component: ComponentView, _facts: Facts) -> Violations:
     """Grove does not run component deployments, so they have no overrides."""
     for override in overrides_of_component(component):

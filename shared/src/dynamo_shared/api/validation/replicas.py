@@ -22,8 +22,7 @@ def replicas_fit_a_cluster(component: ComponentView, _facts: Facts) -> Violation
 
 
 @REPLICAS.rule(
-    f"{{nodes}} nodes of one replica are more than the {MOST_NODES} that engines are connected over: "
-    "write a smaller number",
+    f"{{nodes}} nodes of one replica are more than the limit of {MOST_NODES}: write a smaller number",
     added=True,
 )
 def nodes_can_be_connected(component: ComponentView, _facts: Facts) -> Violations:

@@ -88,7 +88,7 @@ def thorough_search_has_a_backend(spec: dict[str, Any], _facts: Facts) -> Violat
         yield broken(("spec", "searchStrategy"))
 
 
-@REQUESTS.rule("has concurrency and requestRate, and one follows from the other: give one of them", versions=(BETA,))
+@REQUESTS.rule("has concurrency and requestRate, but each determines the other: write one of them", versions=(BETA,))
 def there_is_one_load(spec: dict[str, Any], _facts: Facts) -> Violations:
     """The load is either a number of concurrent requests or a number of requests per second."""
     workload = mapping(spec.get("workload"))
@@ -96,9 +96,7 @@ def there_is_one_load(spec: dict[str, Any], _facts: Facts) -> Violations:
         yield broken(("spec", "workload"))
 
 
-@REQUESTS.rule(
-    "has e2eLatency together with ttft or itl: give the whole time, or the two that it is made of", versions=(BETA,)
-)
+@REQUESTS.rule("has e2eLatency together with ttft or itl: write either e2eLatency, or ttft and itl", versions=(BETA,))
 def there_is_one_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
     """An end-to-end latency excludes the other two latencies."""
     sla = mapping(spec.get("sla"))
@@ -115,7 +113,7 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("vramMb", "totalGpus", "numGpusPerNode")
 
 
-@REQUESTS.rule("{value} is given; more than 0 is needed, or leave it out", versions=(BETA,), added=True)
+@REQUESTS.rule("{value} is not allowed: write a number above 0, or leave it out", versions=(BETA,), added=True)
 def there_is_something_to_plan_for(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Latencies and loads are positive, and no number of the hardware is negative."""
     places = [(section, name, 0) for section, names in _POSITIVE for name in names]
@@ -178,7 +176,7 @@ _LONGEST_NAME = 63
 
 
 @PLACES_OF_REQUESTS.rule(
-    f"{{length}} characters, and labels of what is made for the request hold {_LONGEST_NAME}: shorten it by {{excess}}",
+    f"has {{length}} characters, but it becomes a label value, which has at most {_LONGEST_NAME}: shorten it by {{excess}}",
     added=True,
 )
 def the_name_of_a_request_is_a_label(obj: dict[str, Any], _facts: Facts) -> Violations:
@@ -189,7 +187,7 @@ def the_name_of_a_request_is_a_label(obj: dict[str, Any], _facts: Facts) -> Viol
 
 
 @PLACES_OF_REQUESTS.rule(
-    "graphs have no such field: the one that is generated would be refused{hint}", versions=(BETA,), added=True
+    "graphs have no such field, so the API server would reject the generated graph{hint}", versions=(BETA,), added=True
 )
 def overrides_are_fields_of_graphs(obj: dict[str, Any], _facts: Facts) -> Violations:
     """An override becomes part of the graph that is generated after profiling, hours later, so its fields are checked
@@ -203,7 +201,7 @@ def overrides_are_fields_of_graphs(obj: dict[str, Any], _facts: Facts) -> Violat
 _PROFILER_CONFIG = "{problem}"  # the messages of the contract
 
 
-_UNREADABLE = "nothing of hardware, sweep, engine and deployment counts until this is set right"
+_UNREADABLE = "hardware, sweep, engine and deployment have no effect until this is corrected"
 
 
 @ADVICE_FOR_REQUESTS.rule(_UNREADABLE, _PROFILER_CONFIG, versions=(ALPHA,), added=True)
@@ -246,8 +244,8 @@ def what_a_simulation_does_not_use(spec: dict[str, Any], _facts: Facts) -> Viola
             yield broken(at, instead="set searchStrategy to thorough to measure them")
 
 
-_ONE_IMAGE = "has no effect: this container runs in the image of the profiler, whose Python it needs; leave it out"
-_NO_CONTAINER = "has no effect: the Job has a profiler and an output-copier, and no other container; leave it out"
+_ONE_IMAGE = "has no effect: this container runs the profiler's image, because it needs its Python; leave it out"
+_NO_CONTAINER = "has no effect: the Job has only the containers profiler and output-copier; leave it out"
 
 
 @ADVICE_FOR_REQUESTS.rule(_ONE_IMAGE, _NO_CONTAINER, versions=(BETA,), added=True)
@@ -269,7 +267,7 @@ _LATENCIES = ("ttft", "itl", "e2eLatency")
 
 
 @ADVICE_FOR_REQUESTS.rule(
-    "has no effect next to {names}: engines are simulated, and chosen by latencies; leave one or the other out",
+    "has no effect together with {names}: the simulation selects engines by latency; leave one or the other out",
     added=True,
 )
 def latencies_are_the_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
@@ -323,8 +321,8 @@ def spec_stays_once_profiling_began(obj: dict[str, Any], old: dict[str, Any], _f
 
 
 @CHANGES_OF_REQUESTS.rule(
-    "cannot be changed together with autoApply in {field} {phase}: the graph that is deployed then was made for the spec as "
-    "it was; change autoApply alone, or create the request again",
+    "cannot be changed together with autoApply in {field} {phase}: the graph to be deployed was generated for the "
+    "earlier spec; change only autoApply, or create the request again",
     added=True,
 )
 def what_is_approved_is_what_was_profiled(obj: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:

@@ -43,8 +43,8 @@ def directives_of_overrides_are_known(spec: dict[str, Any], _facts: Facts) -> Vi
 
 
 @ADVICE_FOR_OVERRIDES.rule(
-    "replaces all arguments of the engine, and has no {flag}, without which it finds no model: to keep the generated ones, "
-    "add $patch with args: append next to it",
+    "replaces all arguments of the engine, but has no {flag}, without which the engine has no model: to keep the "
+    "generated arguments, add $patch with args: append next to it",
     added=True,
 )
 def arguments_that_replace_name_the_model(spec: dict[str, Any], _facts: Facts) -> Violations:

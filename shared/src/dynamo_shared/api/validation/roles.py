@@ -16,7 +16,7 @@ ROLES = RuleSet("Roles", (GRAPH, COMPONENT), "always")
 
 _ONE_NODE = "roles are parts of a replica that spans nodes: set multinode, or leave roles out"
 _NO_ROLE = "{value} is not a role; one of 'leader', 'worker'"
-_TWICE = "{name} is the role of [{first}] already; name each role once"
+_TWICE = "{name} is already the role of [{first}]: name each role once"
 _LACKS = "lacks {missing}: name leader and worker, or leave roles out"
 
 
@@ -59,14 +59,14 @@ def roles_have_the_pods_of_their_nodes(component: ComponentView, _facts: Facts) 
 
 
 _LACKS_TEMPLATE = (
-    "required: another role has a template of its own, and the {component} has none for this one; write it here, or "
-    "{template}"
+    "required: another role has its own template, and the {component} has no template for this role; write it "
+    "here, or write {template}"
 )
-_OF_NO_ROLE = "not together with templates of all roles, which take its place: leave it out"
-_NO_MAIN = "needs a container main with an image: the pods of a role are made of its template alone"
+_OF_NO_ROLE = "cannot be combined with templates of all roles, which replace it: leave it out"
+_NO_MAIN = "needs a container main with an image: the platform creates the pods of a role from this template alone"
 _CHANGES_COMMANDS = (
-    "not together with pod templates of roles, whose commands stay as they are written: leave it out, or write {template} "
-    "for all"
+    "cannot be combined with pod templates of roles, whose commands the platform does not change: leave it out, or "
+    "write {template} for all"
 )
 #: Fields of a v1alpha1 service that its pod template is made from.
 _OF_PODS = (

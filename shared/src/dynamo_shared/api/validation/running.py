@@ -19,7 +19,7 @@ RUNNING_ALONE = RuleSet("What runs", (COMPONENT,), "always")
 ABOUT_RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
 
 
-@RUNNING_OF_GRAPHS.rule("starts {engine}, where {first} starts {other}: a graph has one engine", added=True)
+@RUNNING_OF_GRAPHS.rule("starts {engine}, but {first} starts {other}: a graph has one engine", added=True)
 def workers_run_one_engine(graph: GraphView, _facts: Facts) -> Violations:
     """All workers of a graph start the same engine."""
     if graph.backend:
@@ -35,7 +35,7 @@ def workers_run_one_engine(graph: GraphView, _facts: Facts) -> Violations:
             yield broken(component.main.at, engine=component.engine, first=where, other=first.engine)
 
 
-@RUNNING_OF_GRAPHS.rule("a pod has one scheduler, and {other} names another one: leave one of the two out", added=True)
+@RUNNING_OF_GRAPHS.rule("a pod has one scheduler, but {other} names another one: leave one of the two out", added=True)
 def pods_have_one_scheduler(graph: GraphView, _facts: Facts) -> Violations:
     """A graph's pods wait in a queue of Volcano or of KAI, not of both."""
     queues = [(annotation(graph.annotations, name) or "").strip() for name in (VOLCANO_QUEUE, KAI_SCHEDULER_QUEUE)]
@@ -43,8 +43,10 @@ def pods_have_one_scheduler(graph: GraphView, _facts: Facts) -> Violations:
         yield broken(("metadata", "annotations", VOLCANO_QUEUE), other=KAI_SCHEDULER_QUEUE)
 
 
-_ENGINES_DIFFER = "starts {engine}, where backendFramework is {backend}: make them agree, or leave backendFramework out"
-_SEVERAL_ENGINES = "starts several engines ({engines}): a component has one; write the others as components"
+_ENGINES_DIFFER = (
+    "starts {engine}, but backendFramework is {backend}: change one of them, or leave backendFramework out"
+)
+_SEVERAL_ENGINES = "starts several engines ({engines}), but a component has one: write a component for each engine"
 
 
 @RUNNING.rule(_ENGINES_DIFFER, _SEVERAL_ENGINES, added=True)
@@ -60,12 +62,12 @@ def engine_is_the_one_that_is_named(component: ComponentView, _facts: Facts) -> 
 
 
 _NO_ENGINE_TYPE = (
-    "not for {type} {observed}, which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or "
-    "leave multinode out"
+    "not allowed for {type} {observed}, which runs no engine that could use several nodes: write 'worker', "
+    "'prefill' or 'decode', or leave multinode out"
 )
 _NO_ENGINE = (
-    "the engine connects the {nodes} nodes of a replica, and none is known: set backendFramework to {choice}, or let the "
-    "command start it by python3 -m dynamo.<engine>"
+    "the engine connects the {nodes} nodes of a replica, but the platform does not know the engine: set "
+    "backendFramework to {choice}, or start the engine with python3 -m dynamo.<engine>"
 )
 
 
@@ -92,7 +94,7 @@ def nodes_are_connected_by_an_engine(component: ComponentView, _facts: Facts) ->
 _COUNT_GPUS = frozenset({"vllm", "trtllm"})
 
 
-@RUNNING.rule("{engine} on several nodes needs the number of GPUs of each: ask for them in {gpus}", added=True)
+@RUNNING.rule("{engine} on several nodes needs the number of GPUs of each node: set it in {gpus}", added=True)
 def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Violations:
     """On several nodes, vLLM and TensorRT-LLM need the number of GPUs of one node, from resources or from claims."""
     if component.nodes < 2 or component.engine not in _COUNT_GPUS or component.gms is not None:
@@ -105,8 +107,8 @@ def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Viol
 
 
 @RUNNING.rule(
-    "starts {program}, into which the flags for {features} cannot be put: set command to python3 -m dynamo.{engine}, or to "
-    "a shell with a script that does so",
+    "starts {program}, to which the platform cannot add the flags for {features}: set command to python3 -m "
+    "dynamo.{engine}, or to a shell with a script that starts it",
     added=True,
 )
 def flags_have_a_place(component: ComponentView, _facts: Facts) -> Violations:
@@ -129,7 +131,7 @@ def _features_with_flags(component: ComponentView) -> Iterator[str]:
         yield "failover"
 
 
-@RUNNING.rule("only vLLM fails over within a pod, and the engine is {engine}: leave failover out", added=True)
+@RUNNING.rule("only vLLM can fail over within a pod, but the engine is {engine}: leave failover out", added=True)
 def engines_can_fail_over(component: ComponentView, _facts: Facts) -> Violations:
     """Within a pod, only vLLM can fail over. Another rule covers failover between pods, for the whole graph."""
     failover = component.failover
@@ -140,8 +142,8 @@ def engines_can_fail_over(component: ComponentView, _facts: Facts) -> Violations
         yield broken(failover.at, engine=component.engine or "not known")
 
 
-_NO_MODEL = "not for {type} {observed}, which loads no model: leave the checkpoint out"
-_SEVERAL_NODES = "not together with multinode: a checkpoint is of one pod; leave one of the two out"
+_NO_MODEL = "not allowed for {type} {observed}, which loads no model: leave the checkpoint out"
+_SEVERAL_NODES = "cannot be combined with multinode: a checkpoint contains one pod; leave one of the two out"
 
 
 @RUNNING.rule(_NO_MODEL, _SEVERAL_NODES, added=True)
@@ -156,7 +158,8 @@ def checkpoints_are_of_one_pod_with_a_model(component: ComponentView, _facts: Fa
 
 
 @RUNNING.rule(
-    "{name} cannot be restored: a DynamoCheckpoint is of the container main; leave this or identity out", added=True
+    "{name} cannot be restored: a DynamoCheckpoint restores only the container main; leave this field or identity out",
+    added=True,
 )
 def dynamo_checkpoints_are_of_main(component: ComponentView, _facts: Facts) -> Violations:
     """A DynamoCheckpoint restores only the container main."""
@@ -167,8 +170,8 @@ def dynamo_checkpoints_are_of_main(component: ComponentView, _facts: Facts) -> V
         yield broken((*component.checkpoint, "targetContainerName"), name=shown(target))
 
 
-_NO_WORKER = "is taken of workers: set {type} to worker, prefill or decode, or name a checkpoint"
-_NO_CLIENTS = "no checkpoint is taken of engines with a GPU memory service: leave this out"
+_NO_WORKER = "the platform checkpoints only workers: set {type} to worker, prefill or decode, or name a checkpoint"
+_NO_CLIENTS = "the platform does not checkpoint engines with a GPU memory service: leave this field out"
 
 
 @RUNNING.rule(_NO_WORKER, _NO_CLIENTS, added=True)
@@ -191,8 +194,8 @@ def pods_share_gpu_memory_in_graphs(component: ComponentView, _facts: Facts) -> 
 
 
 @ABOUT_RUNNING.rule(
-    "cannot run here, where the platform has no checkpoints: set checkpoint.enabled in the operator configuration, or "
-    "leave the checkpoint out",
+    "cannot run, because checkpoints are disabled on this platform: set checkpoint.enabled in the operator "
+    "configuration, or leave the checkpoint out",
     added=True,
 )
 def checkpoints_are_switched_on(component: ComponentView, facts: Facts) -> Violations:
@@ -206,8 +209,8 @@ _CONNECTED_BY_FLAGS = frozenset({"vllm", "sglang"})
 
 
 @ABOUT_RUNNING.rule(
-    "starts {program}, into which flags for several nodes cannot be put: it runs as it is, and must connect them itself, by "
-    "DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.{engine}",
+    "starts {program}, to which the platform cannot add flags for several nodes: the program must connect the "
+    "nodes itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.{engine}",
     added=True,
 )
 def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) -> Violations:
@@ -221,8 +224,8 @@ def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) ->
 
 
 @ABOUT_RUNNING.rule(
-    "{flag} is run as the script of /bin/sh -c, which has the place of a command that is not written, also of the image's: "
-    "set command to the program that takes these args, such as python3 -m dynamo.vllm",
+    "without a command, /bin/sh -c runs {flag} as a script, even if the image has an entrypoint: set command to "
+    "the program for these args, such as python3 -m dynamo.vllm",
     added=True,
 )
 @of_each_role

@@ -19,8 +19,8 @@ ABOUT_SIDECARS = RuleSet("Runtime as a sidecar", (GRAPH, COMPONENT), "always")
 
 
 @SIDECARS.rule(
-    f"an init container {RUNTIME} that does not end is the Dynamo runtime of an engine, and {{type}} is {{observed}}: "
-    "give it another name, or write worker, prefill or decode"
+    f"an init container {RUNTIME} that keeps running is the Dynamo runtime of an engine, but {{type}} is {{observed}}: "
+    "rename the container, or write worker, prefill or decode"
 )
 def only_workers_have_the_runtime_as_a_sidecar(component: ComponentView, _facts: Facts) -> Violations:
     """Only a worker has an engine, so only a worker can have the runtime as a sidecar."""
@@ -31,8 +31,8 @@ def only_workers_have_the_runtime_as_a_sidecar(component: ComponentView, _facts:
 
 
 @SIDECARS.rule(
-    f"not together with an init container {RUNTIME} that does not end: the engine is not Dynamo's then, and keeps its command "
-    "and its pod as they are written; leave one of the two out"
+    f"cannot be combined with an init container {RUNTIME} that keeps running: next to it the engine is not Dynamo's own, "
+    "and the platform does not change its command and its pod; leave one of the two out"
 )
 def engines_next_to_the_runtime_stay_as_they_are(component: ComponentView, _facts: Facts) -> Violations:
     """An engine with the runtime as a sidecar runs on one node, does not share GPU memory, and starts from no
@@ -55,8 +55,8 @@ def _changing_engines(component: ComponentView) -> Iterator[Location]:
 
 
 @ABOUT_SIDECARS.rule(
-    "ends before main starts. From Dynamo 1.6 on this is the name of its runtime as a sidecar: if it is that, write "
-    "restartPolicy: Always, else give it another name",
+    "ends before main starts. In Dynamo 1.6 and later, this name is for the runtime as a sidecar: if the container "
+    "is the runtime, write restartPolicy: Always, otherwise rename it",
     added=True,
 )
 def sidecars_do_not_end(component: ComponentView, _facts: Facts) -> Violations:
@@ -66,8 +66,8 @@ def sidecars_do_not_end(component: ComponentView, _facts: Facts) -> Violations:
 
 
 @ABOUT_SIDECARS.rule(
-    "missing: the runtime is ready before the engine has loaded, so the pod gets requests, and a roll-out goes on, too early; "
-    "give the engine's container a readinessProbe that asks the engine",
+    "missing: the runtime is ready before the engine has loaded, so the pod gets requests, and a roll-out "
+    "continues, too early; add a readinessProbe that checks the engine to the engine's container",
     added=True,
 )
 def engines_next_to_the_runtime_say_when_they_serve(component: ComponentView, _facts: Facts) -> Violations:

@@ -17,10 +17,11 @@ TOPOLOGY = RuleSet("Topology", (GRAPH,), "always")
 TOPOLOGY_AT_CREATION = RuleSet("Topology", (GRAPH,), "when created")
 
 _NO_CONSTRAINT_OF_GRAPH = (
-    "required, since {names} {have} a topologyConstraint: set {field} to the {kind} that has the domains"
+    "required, because {names} {have} a topologyConstraint: set {field} to the {kind} with the domains"
 )
 _NO_DOMAIN = (
-    "required, since no {component} has a topologyConstraint: set it here for all, or there for those that it is for"
+    "required, because no {component} has a topologyConstraint: set it here for all, or in each {component} that "
+    "needs it"
 )
 
 
@@ -87,7 +88,7 @@ TOPOLOGY_WITHOUT_EFFECT = RuleSet("Topology", (GRAPH,), "always")
 
 
 @TOPOLOGY_WITHOUT_EFFECT.rule(
-    "has no effect: only Grove packs pods by topology, and it does not run this graph", added=True
+    "has no effect: only Grove packs pods by topology, and Grove does not run this graph", added=True
 )
 def constraints_without_grove_do_nothing(graph: GraphView, facts: Facts) -> Violations:
     """Constraints are stored, but have an effect only if Grove runs the graph."""

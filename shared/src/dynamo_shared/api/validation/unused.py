@@ -38,7 +38,8 @@ def a_checkpoint_is_named_once(component: ComponentView, _facts: Facts) -> Viola
 
 
 @UNUSED.rule(
-    "has no effect: a checkpoint of an identity serves every component that names it, and outlives this one", added=True
+    "has no effect: a checkpoint of an identity serves every component with that identity, and outlives this component",
+    added=True,
 )
 def checkpoints_outlive_what_starts_from_them(component: ComponentView, _facts: Facts) -> Violations:
     """A checkpoint of an identity serves all components with that identity, so deletionPolicy does not delete it."""
@@ -49,7 +50,7 @@ def checkpoints_outlive_what_starts_from_them(component: ComponentView, _facts: 
 
 
 @UNUSED.rule(
-    "has no effect: a DynamoCheckpoint of this identity has a job of its own; leave one of the two out", added=True
+    "has no effect: the DynamoCheckpoint of this identity has its own Job; leave one of the two out", added=True
 )
 def captures_are_not_of_an_identity(component: ComponentView, _facts: Facts) -> Violations:
     """A component with an identity uses a DynamoCheckpoint, which has its own Job."""
@@ -71,7 +72,7 @@ def a_grace_period_is_some_time(component: ComponentView, _facts: Facts) -> Viol
 
 
 SHARED_MEMORY, SHARED_MEMORY_PATH = "shared-memory", "/dev/shm"  # noqa: S108 - not a temporary file
-_OWN_SHARED_MEMORY = "is replaced by the platform's {path}: set its size in {field}, or {off} there to keep this one"
+_OWN_SHARED_MEMORY = "the platform's {path} replaces it: set the size in {field}, or set {off} there to keep this one"
 
 
 @UNUSED.rule(_OWN_SHARED_MEMORY, added=True)
@@ -104,7 +105,7 @@ _OF_PODS = frozenset({"labels", "annotations", "creationTimestamp"})
 
 
 @UNUSED.rule(
-    "has no effect: pods get labels and annotations of their template, and nothing else of its metadata",
+    "has no effect: pods get only labels and annotations from the metadata of their template",
     added=True,
 )
 @of_each_role
@@ -134,7 +135,7 @@ def disabled_memory_has_no_size(component: ComponentView, _facts: Facts) -> Viol
 
 
 @UNUSED.rule(
-    "is a label of the pods and nothing more: only prefill and decode of componentType worker change what they run",
+    "becomes only a label of the pods: only prefill and decode with componentType worker change what pods run",
     versions=(ALPHA,),
     added=True,
 )
@@ -146,9 +147,9 @@ def parts_are_those_of_workers(component: ComponentView, _facts: Facts) -> Viola
 
 
 _SECOND_CACHE = (
-    "has no effect: {first} is the compilation cache, and a component has one; this is mounted as any volume"
+    "has no effect: {first} is the compilation cache, and a component has one; this is mounted like any volume"
 )
-_NO_ENGINE = "has no effect: only workers compile; this is mounted as any volume"
+_NO_ENGINE = "has no effect: only workers compile; this is mounted like any volume"
 
 
 @UNUSED.rule(_SECOND_CACHE, _NO_ENGINE, versions=(ALPHA,), added=True)
@@ -166,7 +167,7 @@ def there_is_one_compilation_cache(component: ComponentView, _facts: Facts) -> V
             yield at, _SECOND_CACHE.format(first=f"volumeMounts[{marked[0]}]")
 
 
-@UNUSED.rule("has no effect: {winner} takes its place; write all of it there", versions=(ALPHA,), added=True)
+@UNUSED.rule("has no effect: {winner} replaces it; write everything there", versions=(ALPHA,), added=True)
 @of_each_role
 def lists_of_the_main_container_replace_those_of_the_service(component: ComponentView, _facts: Facts) -> Violations:
     """Lists of mainContainer replace those of the service, except variables, and mounts at other paths."""
@@ -191,7 +192,7 @@ def lists_of_the_main_container_replace_those_of_the_service(component: Componen
             yield broken(component.field(*place), winner=path((*at, *steps)))
 
 
-_NAME_OF_MAIN = "has no effect: the container is called main"
+_NAME_OF_MAIN = "has no effect: the container always has the name main"
 _SECOND_MAIN = "has no effect: the container main is written in extraPodSpec.mainContainer"
 
 
@@ -209,10 +210,10 @@ def the_main_container_is_main_container(component: ComponentView, _facts: Facts
             yield component.field("extraPodSpec", "containers", index), _SECOND_MAIN
 
 
-_NO_VIRTUAL_SERVICE = "has no effect without useVirtualService: true; an Ingress is made"
+_NO_VIRTUAL_SERVICE = "has no effect without useVirtualService: true; the platform creates an Ingress"
 
 
-_NO_INGRESS = "has no effect: a VirtualService is made; its Gateway {gateway} has the certificates"
+_NO_INGRESS = "has no effect: the platform creates a VirtualService, whose Gateway {gateway} has the certificates"
 
 
 @UNUSED.rule(_NO_VIRTUAL_SERVICE, _NO_INGRESS, versions=(ALPHA,), added=True)
@@ -229,7 +230,7 @@ def gateways_are_of_virtual_services(component: ComponentView, _facts: Facts) ->
 
 
 @UNUSED_IN_COMPONENTS_OF_GRAPHS.rule(
-    "has no effect: the service is called {key}, which is its key in spec.services", versions=(ALPHA,), added=True
+    "has no effect: the name of the service is its key in spec.services, {key}", versions=(ALPHA,), added=True
 )
 def services_are_called_by_their_key(component: ComponentView, _facts: Facts) -> Violations:
     """The name of a service in a graph is its key."""
