@@ -212,7 +212,7 @@ async def test_an_example_asks_for_the_image_of_its_artifact_and_says_that_no_on
     cluster: Cluster, place: str, example: str, resource: Resource, name: str
 ) -> None:
     await cluster.apply(example, place)
-    words = "no image-builder has answered DynamoNimRequest"
+    words = "no image-builder has processed DynamoNimRequest"
     key = ObjectKey(place, name)
     await until_status(cluster.kube, resource, key, words, lambda status: words in _condition(status)["message"])
     request = await cluster.kube.get(DYNAMO_NIM_REQUESTS, ObjectKey(place, "frontend--jh2o6dqzpsgfued4"))

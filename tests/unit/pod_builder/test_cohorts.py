@@ -95,7 +95,7 @@ async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
     await reconciler.reconcile(ObjectKey("ns", "ldr"))
     assert kube.deleted == [("wkr-1", "uid-wkr-1", 0), ("ldr", "uid-ldr", 0)]
     assert announced.lines == [
-        "Warning FailoverCascade Failover: Pod ended (Failed); its engine is replaced: deleting ldr, wkr-1"
+        "Warning FailoverCascade Failover: Pod ended (Failed); replacing its engine: deleting ldr, wkr-1"
     ]
     await reconciler.reconcile(ObjectKey("ns", "ldr"))
     assert len(kube.deleted) == 2, "what was deleted is not deleted again"

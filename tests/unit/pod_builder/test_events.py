@@ -48,8 +48,8 @@ def test_a_graph_changes(state: str, reason: str, lines: list[str], event: str) 
         ("Completed", "Normal RestartCompleted Restart: Restart 7 completed"),
         (
             "Superseded",
-            "Warning RestartSuperseded Restart: Restart 7 is superseded by a rolling update of workers; "
-            "ask for another one after it",
+            "Warning RestartSuperseded Restart: A rolling update of workers superseded restart 7; "
+            "request another restart after the update",
         ),
     ],
 )

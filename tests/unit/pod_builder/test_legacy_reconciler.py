@@ -141,7 +141,7 @@ NOT_READY = {"type": "Ready", "status": "False", "reason": "NotDeployable", "mes
     [
         (graph_with(READY), ("True", "AllReady", "all serve")),
         (graph_with(NOT_READY), ("False", "NotDeployable", "name the image")),
-        (graph_with(), ("False", "GraphPending", "the status of its DynamoGraphDeployment is not written yet")),
+        (graph_with(), ("False", "GraphPending", "its DynamoGraphDeployment has no status yet")),
     ],
     ids=["ready", "not ready", "new"],
 )
@@ -169,7 +169,7 @@ def test_a_deployment_becomes_one_graph_of_its_services() -> None:
 
 @pytest.mark.parametrize("services", [None, {}], ids=["none", "empty"])
 def test_a_deployment_names_its_services(services: KubeObject | None) -> None:
-    with pytest.raises(InvalidManifest, match=r"spec\.services: name the services of the artifact"):
+    with pytest.raises(InvalidManifest, match=r"spec\.services: list the services of the artifact"):
         graph_of(DYNAMO_DEPLOYMENTS, pipeline(services))
 
 
@@ -262,7 +262,7 @@ WAITS = "waiting for the image of frontend:v1"
             request(),
             Waiting(
                 "ImagePending",
-                f"{WAITS}: no image-builder has answered DynamoNimRequest frontend--v1 yet; install one, or name an image for "
+                f"{WAITS}: no image-builder has processed DynamoNimRequest frontend--v1 yet; install one, or name an image for "
                 "each service in extraPodSpec.mainContainer.image",
             ),
         ),
@@ -283,7 +283,7 @@ WAITS = "waiting for the image of frontend:v1"
             {**request("Ready", imageRef=IMAGE), "spec": {"bentoTag": "other:v1"}},
             Failure(
                 "NameTaken",
-                "DynamoNimRequest frontend--v1 asks for the image of other:v1, not of frontend:v1: delete it, or name an image "
+                "DynamoNimRequest frontend--v1 requests the image of other:v1, not of frontend:v1: delete it, or name an image "
                 "for each service in extraPodSpec.mainContainer.image",
             ),
         ),

@@ -135,8 +135,8 @@ MISSING = f"Cannot copy label {ZONE} of node a"
 @pytest.mark.parametrize(
     ("kube", "message"),
     [
-        (Kube({}), f"{MISSING}, as the node has none: label the node, or name another label in the policy"),
-        (Kube(None), f"{MISSING}, as the node has none: label the node, or name another label in the policy"),
+        (Kube({}), f"{MISSING}, which the node does not have: label the node, or name another label in the policy"),
+        (Kube(None), f"{MISSING}, which the node does not have: label the node, or name another label in the policy"),
         (Kube({}, hidden=True), f"{MISSING}: 403 Forbidden: nodes is forbidden"),
         (Kube({ZONE: "b"}, refusing=Forbidden(403, "Forbidden", "a policy")), f"{MISSING}: 403 Forbidden: a policy"),
         (Kube({ZONE: "b"}, refusing=Invalid(422, "Invalid", "a quota")), f"{MISSING}: 422 Invalid: a quota"),

@@ -39,7 +39,7 @@ OLD = {"kind": "DynamoGraphDeployment", "name": "g", "uid": "old", "controller":
             NameTaken(SERVICES, {"metadata": {"name": "s"}}),
             "NameTaken",
             "a Service named 's' exists already and has no known owner; "
-            "it is left as it is: delete or rename it, or rename this deployment",
+            "the platform does not change it: delete or rename it, or rename this deployment",
             60.0,
         ),
         (
@@ -114,7 +114,7 @@ def _invalid(number: int) -> Invalid:
         "of five the rest is counted": (
             [_invalid(number) for number in range(5)],
             "RefusedByApiServer",
-            "422 Invalid: bad field 0; 422 Invalid: bad field 1; 422 Invalid: bad field 2; 2 more objects are refused",
+            "422 Invalid: bad field 0; 422 Invalid: bad field 1; 422 Invalid: bad field 2; 2 more objects cannot be written",
         ),
     },
 )

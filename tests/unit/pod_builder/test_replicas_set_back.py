@@ -117,15 +117,15 @@ def of(kind: str, name: str) -> KubeObject:
         pytest.param(
             of("DynamoGraphDeployment", "graph"),
             "kube-controller-manager-1.35.4",
-            "kube-controller-manager-1.35.4 (a HorizontalPodAutoscaler) gave Deployment graph-one 3 replicas, set back to 1: "
-            "the number is that of DynamoGraphDeployment graph. Instead, give component One `scalingAdapter: {}`, and "
-            "scale DynamoGraphDeploymentScalingAdapter graph-one",
+            "kube-controller-manager-1.35.4 (a HorizontalPodAutoscaler) scaled Deployment graph-one to 3 replicas; "
+            "the platform reset it to 1, the number in DynamoGraphDeployment graph. Instead, set `scalingAdapter: {}` for "
+            "component One, and scale DynamoGraphDeploymentScalingAdapter graph-one",
             id="of a graph",
         ),
         pytest.param(
             of("DynamoComponentDeployment", "alone"),
             "kubectl",
-            "kubectl gave Deployment graph-one 3 replicas, set back to 1: the number is that of "
+            "kubectl scaled Deployment graph-one to 3 replicas; the platform reset it to 1, the number in "
             "DynamoComponentDeployment alone. Instead, scale DynamoComponentDeployment alone",
             id="of a component without a graph",
         ),

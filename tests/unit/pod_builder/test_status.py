@@ -35,11 +35,11 @@ QUOTA = refused("exceeded quota: gpus")
 @pytest.mark.parametrize(
     ("observed", "ready", "says"),
     [
-        (None, False, "nothing runs its pods yet"),
+        (None, False, "its workload does not exist yet"),
         (deployment(), True, "2 of 2 replicas available"),
         (deployment(desired=0, updated=0, available=0, total=0), True, "0 of 0"),
         (deployment(desired=0, updated=0, available=0, total=1), False, "0 of 0"),
-        (deployment(observed=2), False, "not yet observed"),
+        (deployment(observed=2), False, "has not observed the latest change yet"),
         (deployment(updated=1), False, "1 updated"),
         (deployment(total=3), False, "3 in all"),
         (deployment(available=1), False, "1 of 2"),
@@ -105,7 +105,7 @@ UNANSWERED = "pending WebhookUnavailable: Resources not ready: "
         (GraphOutcome({"A": [RUNS]}), "successful all_resources_are_ready: All resources are ready"),
         (
             GraphOutcome(TWO),
-            f"{PENDING}A: 1 of 2 replicas available, 2 updated, 2 in all; B: nothing runs its pods yet",
+            f"{PENDING}A: 1 of 2 replicas available, 2 updated, 2 in all; B: its workload does not exist yet",
         ),
         (GraphOutcome({"A": []}, failure=REMAINS), f"{PENDING}waiting until it is deleted"),
         (GraphOutcome({"A": []}, failure=AWAY), f"{UNANSWERED}no answer"),
@@ -141,7 +141,7 @@ def test_a_component_deployment_that_a_finalizer_keeps_is_named(rolling):
     (ready,) = status["conditions"]
     assert (status["state"], ready["reason"]) == ("pending", "PredecessorRemains")
     assert ready["message"].endswith(
-        "A: waiting until Kubernetes has deleted DynamoComponentDeployment a, which is kept by x.y/z"
+        "A: waiting until Kubernetes has deleted DynamoComponentDeployment a, which still has finalizers: x.y/z"
     )
 
 

@@ -122,15 +122,15 @@ LOW = "The node was low on resource: memory."
         (pod(phase="Failed"), "PodFailed: its containers have ended"),
         (
             waits("ContainerCreating", "", SCHEDULED, NOT_SET_UP),
-            "PodNotStarted: its volumes, network or devices are not ready 3 minutes after it has a node",
+            "PodNotStarted: its volumes, network or devices are not ready 3 minutes after it was scheduled",
         ),
         (
             runs(700, started=False, spec=STARTUP),
-            "StartupProbeFailing: container main runs, and its startup probe does not succeed for more than 10 minutes",
+            "StartupProbeFailing: container main runs, but its startup probe has not succeeded for more than 10 minutes",
         ),
         (
             runs(9000, unready(650), spec=READINESS),
-            "ReadinessProbeFailing: container main runs, and its readiness probe does not succeed for more than 10 minutes",
+            "ReadinessProbeFailing: container main runs, but its readiness probe has not succeeded for more than 10 minutes",
         ),
     ],
 )
@@ -261,7 +261,7 @@ NOT_CONSIDERED = "no scheduler has considered it 3 minutes after it was created;
     [
         ([], {"schedulerName": "kai-scheduler"}, f"{NOT_CONSIDERED} kai-scheduler"),
         ([], {}, f"{NOT_CONSIDERED} default-scheduler"),
-        ([GATED], GATES, "its scheduling gates are not removed 3 minutes after it was created: example.com/a, b"),
+        ([GATED], GATES, "its scheduling gates remain 3 minutes after it was created: example.com/a, b"),
     ],
 )
 def test_a_pod_that_no_scheduler_considers_is_a_trouble_once_it_lasts(conditions: Any, spec: Any, message: str) -> None:
@@ -335,7 +335,7 @@ def test_a_pod_on_a_node_that_is_lost_names_the_node() -> None:
     lost["status"]["containerStatuses"][0]["ready"] = True
     (trouble,) = troubles([lost], NOW)
     assert (trouble.reason, trouble.rank) == ("NodeLost", Rank.ENDED)
-    assert trouble.message.startswith("its node gpu-7 does not report any more")
+    assert trouble.message.startswith("its node gpu-7 no longer reports")
     gated = [{**CUT_OFF[0], "reason": "ReadinessGatesNotReady"}, CUT_OFF[1]]
     assert troubles([on_node("gated", conditions=gated)], NOW) == []
 

@@ -35,7 +35,7 @@ def groups(desired: int = 2, available: bool = True, **status: Any) -> dict[str,
         (groups(replicas=3), False, "2 of 2 groups ready, 2 updated, 3 in all"),
         (groups(available=False), False, "2 of 2 groups ready, 2 updated, 2 in all"),
         (groups(0, available=False), True, "0 of 0 groups ready"),
-        (None, False, "nothing runs its pods yet"),
+        (None, False, "its workload does not exist yet"),
     ],
 )
 def test_groups_are_ready_when_all_of_them_serve(workload, ready, says) -> None:
@@ -51,7 +51,7 @@ def test_counts_of_groups_are_of_the_generation_that_their_controller_says(repor
     assert is_observed(workload) is observed
     assert readiness(workload).ready is observed
     if not observed:
-        assert readiness(workload).message == "the LeaderWorkerSet's change is not yet observed"
+        assert readiness(workload).message == "the LeaderWorkerSet controller has not observed the latest change yet"
 
 
 def test_groups_that_are_ready_are_available() -> None:
@@ -105,8 +105,8 @@ def test_what_grove_makes_is_ready_when_all_counts_are_what_is_desired(kind, ser
     assert state(updatedReplicas=0) == (False, f"2 of 2 {unit} ready, 0 updated, 2 in all")
     assert state(updatedReplicas=3) == (True, f"2 of 2 {unit} ready"), "Grove may count what is gone"
     assert state(replicas=3) == (False, f"2 of 2 {unit} ready, 2 updated, 3 in all")
-    assert state(observedGeneration=2) == (False, f"Grove has not yet observed the present {kind}")
-    assert state(observedGeneration=None) == (False, f"Grove has not yet observed the present {kind}")
+    assert state(observedGeneration=2) == (False, f"Grove has not observed the latest change of the {kind} yet")
+    assert state(observedGeneration=None) == (False, f"Grove has not observed the latest change of the {kind} yet")
     assert replicas_of(of_grove(kind, serving)) == {
         "componentKind": kind,
         "componentNames": ["g-0-w"],
@@ -133,7 +133,11 @@ def refused_clique(attempt: str, replicas: int | None = None, code: str = "ERR_C
 def test_pods_that_grove_cannot_create_are_reported_and_attempts_are_not_news(replicas: int | None) -> None:
     first, second = readiness(refused_clique("k4th6", replicas)), readiness(refused_clique("lsltt", replicas))
     assert first == second
-    assert (first.ready, first.reason, first.message) == (False, "QuotaExceeded", f"its pods are refused: {QUOTA}")
+    assert (first.ready, first.reason, first.message) == (
+        False,
+        "QuotaExceeded",
+        f"its pods cannot be created: {QUOTA}",
+    )
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_an_engine_of_several_gpus_is_started_by_cuda_checkpoint(
             r"containers\[main\].command: is required",
         ),
         (manifest(gpuMemoryService={"enabled": True, "mode": "interPod"}), "spec.gpuMemoryService.mode"),
-        (manifest(gpuMemoryService={"enabled": True}), "no Dynamic Resource Allocation"),
+        (manifest(gpuMemoryService={"enabled": True}), "shared GPUs need Dynamic Resource Allocation"),
     ],
 )
 def test_what_no_pod_can_be_made_of_is_refused(obj: KubeObject, message: str) -> None:

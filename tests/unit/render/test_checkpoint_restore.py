@@ -164,12 +164,16 @@ OPEN = CheckpointDefaults(enabled=True, gpu_memory=True)
     ("defaults", "fields", "message"),
     [
         (CheckpointDefaults(), {"experimental": {"checkpoint": {"checkpointRef": "c"}}}, "set checkpoint.enabled"),
-        (CheckpointDefaults(enabled=True), {"experimental": GATED}, "does not hold the memory of a GPU memory service"),
-        (OPEN, {"experimental": BETWEEN}, "its GPU memory would be in another"),
+        (
+            CheckpointDefaults(enabled=True),
+            {"experimental": GATED},
+            "does not include the memory of a GPU memory service",
+        ),
+        (OPEN, {"experimental": BETWEEN}, "the GPU memory would be in another pod"),
         (
             CheckpointDefaults(enabled=True),
             {"experimental": {"checkpoint": {"checkpointRef": "c"}}, "multinode": {"nodeCount": 2}},
-            "not of several nodes",
+            "not several nodes",
         ),
     ],
     ids=["switched off", "the gate", "memory in another pod", "several nodes"],

@@ -80,10 +80,10 @@ def test_arithmetic_takes_a_shell() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (container(["vllm", "serve"], ["model"]), "starts 'vllm', into which"),
-        (container(["/entrypoint.sh"], []), "starts '/entrypoint.sh', into which"),
-        (container(["/bin/sh", "-c"]), "starts a shell without a script, into which"),
-        (container(["bash", "start.sh"]), "starts 'bash', into which"),
+        (container(["vllm", "serve"], ["model"]), "starts 'vllm', to which"),
+        (container(["/entrypoint.sh"], []), "starts '/entrypoint.sh', to which"),
+        (container(["/bin/sh", "-c"]), "starts a shell without a script, to which"),
+        (container(["bash", "start.sh"]), "starts 'bash', to which"),
     ],
 )
 def test_what_cannot_be_given_flags_is_refused(line, message) -> None:

@@ -103,5 +103,5 @@ def test_long_names_are_shortened_as_the_reference_does() -> None:
 def test_two_engines_of_a_pod_cannot_both_head_a_cluster() -> None:
     sharing = {"gpuMemoryService": {"mode": "IntraPod"}, "failover": {"mode": "IntraPod"}}
     obj = graph(worker(experimental=sharing), backendFramework="vllm")
-    with pytest.raises(RenderError, match="would both start Ray"):
+    with pytest.raises(RenderError, match="would start Ray on the same port"):
         graph_children(obj, replace(ON_GROVE, device_claims=True))

@@ -126,15 +126,15 @@ def test_the_service_starts_after_the_users_own_preparations() -> None:
     [
         (
             {"initContainers": [{"name": "gms-server", "image": "i"}]},
-            "initContainers: 'gms-server' is what .* container",
+            "initContainers: 'gms-server' is the name of .* container",
         ),
         (
             {"volumes": [{"name": "gms-intrapod-control", "emptyDir": {}}]},
-            "volumes: 'gms-intrapod-control' is what .* volume",
+            "volumes: 'gms-intrapod-control' is the name of .* volume",
         ),
         (
             {"resourceClaims": [{"name": "intrapod-shared-gpu", "resourceClaimName": "c"}]},
-            "resourceClaims: 'intrapod-shared-gpu' is what .*; give your claim another name",
+            "resourceClaims: 'intrapod-shared-gpu' is the name of .*; rename your claim",
         ),
     ],
 )
@@ -251,11 +251,11 @@ def test_data_parallel_engines_coordinate_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "advice"), [(("-tp", "4"), f"{EXECUTOR} to mp"), (("--enable-elastic-ep", "-dp", "4"), "leave failover")]
+    ("args", "advice"), [(("-tp", "4"), f"{EXECUTOR} to mp"), (("--enable-elastic-ep", "-dp", "4"), "remove failover")]
 )
 def test_two_engines_of_a_pod_cannot_both_start_ray(args, advice) -> None:
     single = worker(WITHIN_FAILOVER, *args, multinode={"nodeCount": 2}, annotations={EXECUTOR: "ray"})
-    with pytest.raises(render.RenderError, match=rf"experimental\.failover: .* both start Ray.*{advice}"):
+    with pytest.raises(render.RenderError, match=rf"experimental\.failover: .* would start Ray.*{advice}"):
         pods(single)
 
 
@@ -379,5 +379,7 @@ def test_a_graph_that_opts_out_of_grove_shares_no_memory_between_pods() -> None:
 
 
 def test_without_gpus_there_is_nothing_to_claim() -> None:
-    with pytest.raises(render.RenderError, match=r"resources\.limits: names no GPU, and as many are claimed"):
+    with pytest.raises(
+        render.RenderError, match=r"resources\.limits: requests no GPU, and the platform claims as many"
+    ):
         graph_children(graph(worker(WITHIN, main={"resources": {}})), CLAIMING)

@@ -218,26 +218,26 @@ def test_backend_framework_of_an_existing_component_is_kept() -> None:
 REFUSALS = {
     "spec.components: names no component": graph(),
     "component Worker: multinode: no multinode orchestrator available": graph(component(multinode={"nodeCount": 2})),
-    "component Worker: experimental.checkpoint: .* without checkpoints; set checkpoint.enabled": graph(
+    "component Worker: experimental.checkpoint: checkpoints are disabled in this platform; set checkpoint.enabled": graph(
         component(experimental={"checkpoint": {"checkpointRef": "c"}})
     ),
-    "component E: type: no InferencePool": graph(
+    "component E: type: an endpoint picker needs an InferencePool": graph(
         component("E", "epp", eppConfig={"configMapRef": {"name": "c", "key": "k"}})
     ),
     "spec.components: workers run different engines: b runs sglang, a runs vllm": graph(
         component("a", main=VLLM), component("b", main=SGLANG)
     ),
-    "component Worker: backendFramework: says sglang, but the command starts dynamo.vllm": graph(
+    "component Worker: backendFramework: is sglang, but the command starts dynamo.vllm": graph(
         component(main=VLLM), backendFramework="sglang"
     ),
     "component Frontend: name: the Service would be named '.*', 69 characters; Kubernetes allows 63": graph(
         FRONTEND, name="g" * 60
     ),
-    "component Frontend: name: the Service would be named '1graph-frontend'; .* letter first": graph(
+    "component Frontend: name: the Service would be named '1graph-frontend'; .* requires a letter": graph(
         FRONTEND, name="1graph"
     ),
-    "component a: name: is the name of A already": graph(component("A"), component("a")),
-    "component A: name: is the name of A already": graph(component("A"), component("A")),
+    "component a: name: is already the name of A": graph(component("A"), component("a")),
+    "component A: name: is already the name of A": graph(component("A"), component("A")),
     "component Worker: podTemplate.metadata.annotations.*'some' is neither a number of pods nor a percentage": graph(
         component(annotations={"nvidia.com/deployment-rolling-update-max-surge": "some"})
     ),

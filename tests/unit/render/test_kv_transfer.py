@@ -83,5 +83,7 @@ def test_what_the_user_has_of_these_names_is_replaced() -> None:
 
 
 def test_a_policy_without_a_label_of_nodes_is_refused() -> None:
-    with pytest.raises(render.RenderError, match="labelKey: is required: nothing else says which rack a node is in"):
+    with pytest.raises(
+        render.RenderError, match="labelKey: is required: the platform reads the rack of a node from this label"
+    ):
         graph_children(sample({"clusterTopologyName": "t", "domain": "rack"}), LEADER_WORKER_SETS)

@@ -58,11 +58,11 @@ def test_the_platform_sets_the_port_of_a_frontend(entry: str) -> None:
     [
         ("{", "is not valid JSON or YAML"),
         ("a: [", "is not valid JSON or YAML"),
-        ("[1]", "is not an object"),
-        ("just text", "is not an object"),
-        ("a: 1\n---\nb: 2", "is not an object"),
-        ('{"Worker": 3}', "is not an object"),
-        ("routing: kv", "is not an object"),
+        ("[1]", "must be an object"),
+        ("just text", "must be an object"),
+        ("a: 1\n---\nb: 2", "must be an object"),
+        ('{"Worker": 3}', "must be an object"),
+        ("routing: kv", "must be an object"),
         ("routing: {mode: fastest}", "routing.mode is 'fastest', not one of kv, round-robin, random"),
     ],
 )

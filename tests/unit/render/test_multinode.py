@@ -257,7 +257,7 @@ def test_the_launcher_of_trtllm_starts_the_engine_and_not_what_a_script_does_bef
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
 def test_a_shell_with_nothing_to_run_is_refused(engine: str) -> None:
-    with pytest.raises(render.RenderError, match="cannot be put"):
+    with pytest.raises(render.RenderError, match="cannot add the flags"):
         pods(component(engine, [], container={"command": [], "args": []}, backendFramework=engine))
 
 
@@ -269,7 +269,7 @@ def test_trtllm_passes_on_what_its_compilers_need_from_1_5_on(stated, passed) ->
 
 @pytest.mark.parametrize("engine", ["vllm", "trtllm"])
 def test_without_gpus_nothing_can_be_said(engine) -> None:
-    with pytest.raises(render.RenderError, match=r"resources\.limits: names no GPU"):
+    with pytest.raises(render.RenderError, match=r"resources\.limits: requests no GPU"):
         pods(component(engine, [], gpu=0))
 
 
@@ -303,7 +303,7 @@ def test_claims_whose_gpus_are_not_known_are_named(engine: str, why: NotCounted)
 
 
 def test_claims_without_gpus_are_named() -> None:
-    with pytest.raises(render.RenderError, match=r"resources\.claims: asks for no GPU"):
+    with pytest.raises(render.RenderError, match=r"resources\.claims: requests no GPU"):
         pods(claiming("vllm", []))
 
 
@@ -388,7 +388,7 @@ def test_a_replica_of_more_nodes_than_any_engine_has_is_refused_before_they_are_
     """The schema allows as many: their names alone would need hundreds of gigabytes."""
     obj = component(engine, [], nodes=2**31 - 1)
     with pytest.raises(
-        render.RenderError, match=r"2147483647 nodes a replica are more than 1024; write a smaller number"
+        render.RenderError, match=r"2147483647 nodes a replica are more than 1024; set a smaller number"
     ):
         render.component_children(parse_component(obj), CONFIG)
     assert render.component_children(parse_component(component(engine, [], nodes=1024)), CONFIG)

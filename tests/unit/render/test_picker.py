@@ -68,5 +68,5 @@ def test_a_configuration_keeps_the_picker_before_whatever_the_version_is() -> No
 )
 def test_an_earlier_one_needs_its_configuration(image: str, stated: str | None) -> None:
     version = {"runtimeVersionOverride": stated} if stated else {}
-    with pytest.raises(render.RenderError, match=r"a runtime before 1\.5\.0 needs its configuration"):
+    with pytest.raises(render.RenderError, match=r"a runtime before 1\.5\.0 requires a configuration"):
         pod_of(picker(image, **version))

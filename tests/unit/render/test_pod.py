@@ -93,7 +93,7 @@ def test_main_container_is_made_for_variables_of_the_graph() -> None:
 def test_a_container_of_another_name_is_not_the_components() -> None:
     pod_template = {"spec": {"containers": [{"name": "engine", "image": "i"}]}}
     engine = {"name": "Worker", "type": "worker", "podTemplate": pod_template}
-    with pytest.raises(render.RenderError, match=r"the container that runs it is called main, and there is engine"):
+    with pytest.raises(render.RenderError, match=r"in a container named main; the pod template has engine"):
         main(engine)
 
 
@@ -342,7 +342,7 @@ PROBE_PATH = r"component Worker: podTemplate.spec.containers\[main\]"
                 "main": {**VLLM, "volumeMounts": [{"name": "x", "mountPath": "/c"}]},
                 "compilationCache": {"pvcName": "p", "mountPath": "/c"},
             },
-            "compilationCache.mountPath: /c is where volume x is mounted",
+            "compilationCache.mountPath: volume x is already mounted at /c",
         ),
     ],
 )
@@ -356,7 +356,7 @@ def test_a_probe_that_asks_nothing_needs_a_default() -> None:
         main(component(main={"startupProbe": {"initialDelaySeconds": 180}}))["startupProbe"]["httpGet"]["path"]
         == "/live"
     )
-    with pytest.raises(render.RenderError, match=r"containers\[main\].startupProbe: does not say what to ask"):
+    with pytest.raises(render.RenderError, match=r"containers\[main\].startupProbe: has no handler"):
         main(component("c", None, main={"startupProbe": {"initialDelaySeconds": 180}}))
 
 

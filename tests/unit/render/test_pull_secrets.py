@@ -121,7 +121,7 @@ def test_a_key_may_stand_for_many_hosts_as_for_the_kubelet(host, image, matches)
 
 
 JSON = ".dockerconfigjson"
-_WRONG = "{} of its {} entries do not map a registry to an object with credentials, or are too many"
+_WRONG = "{} of its {} entries do not map a registry to an object with credentials, or exceed the limit of registries"
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ _WRONG = "{} of its {} entries do not map a registry to an object with credentia
     [
         (holding("bad", "{"), f"{JSON} is not JSON"),
         (holding("bad", "\x00"), f"{JSON} is not JSON"),
-        (holding("bad", "[1]"), f"{JSON} is not a docker configuration: it should map registries to credentials"),
+        (holding("bad", "[1]"), f"{JSON} is not a docker configuration: it must map registries to credentials"),
         (
             holding("bad", '{"auths": 1}'),
-            f"{JSON} is not a docker configuration: it should map registries to credentials",
+            f"{JSON} is not a docker configuration: it must map registries to credentials",
         ),
         (holding("bad", '{"auths": null}'), f'{JSON} has no "auths"'),
         (holding("bad", '{"credHelpers": {}}'), f'{JSON} has no "auths"'),

@@ -106,14 +106,14 @@ def test_what_only_the_container_can_read_gets_the_whole_row(name: str, gpus: in
 @pytest.mark.parametrize(
     ("variables", "gpus", "says"),
     [
-        ([], 16, "has 16 GPUs, and 8 ranks in a container have a port for NIXL's telemetry"),
+        ([], 16, "has 16 GPUs, but only 8 ranks of a container can have a port for NIXL's telemetry"),
         ([{"name": BASE, "value": "many"}], 4, "'many' is not a valid port"),
         ([{"name": BASE}], 4, "'' is not a valid port"),
         ([{"name": BASE, "value": "0"}], 4, "'0' is not a valid port"),
         ([{"name": BASE, "value": "70000"}], 4, "'70000' is not a valid port"),
         ([{"name": BASE, "value": "65535"}], 4, "'65535' leaves no ports for 4 ranks"),
-        ([{"name": BASE, "value": "9088"}], 4, "gives 4 ranks the ports from 9088 on, and 9090 is another port"),
-        ([{"name": BASE, "valueFrom": SOURCE}], 4, "is known to the container alone"),
+        ([{"name": BASE, "value": "9088"}], 4, "gives 4 ranks the ports from 9088 on, but 9090 is another port"),
+        ([{"name": BASE, "valueFrom": SOURCE}], 4, "has a value that only the container knows"),
     ],
 )
 def test_what_cannot_be_declared(variables: list[KubeObject], gpus: int, says: str) -> None:

@@ -165,11 +165,11 @@ def test_other_init_containers_change_nothing(name: str, type_: str, policy: str
     ids=["nodes", "GPU memory", "checkpoint", "failover"],
 )
 def test_what_changes_engines_is_refused(field: str, value: Any) -> None:
-    with pytest.raises(RenderError, match="not with the init container runtime"):
+    with pytest.raises(RenderError, match="not allowed with the init container runtime"):
         workloads(graph(engine(**{field: value})), replace(CONFIG, leader_worker_sets=True))
 
 
 def test_the_runtime_next_to_the_engine_of_one_role_is_refused() -> None:
     roles = [{"name": "leader"}, {"name": "worker", "podTemplate": engine()["podTemplate"]}]
-    with pytest.raises(RenderError, match="multinode: not with the init container runtime"):
+    with pytest.raises(RenderError, match="multinode: not allowed with the init container runtime"):
         workloads(graph(component(multinode={"nodeCount": 2}, roles=roles)), replace(CONFIG, leader_worker_sets=True))

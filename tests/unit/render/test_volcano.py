@@ -67,5 +67,5 @@ def test_pods_of_another_scheduler_are_left_to_it() -> None:
 
 
 def test_queues_of_two_schedulers_are_refused() -> None:
-    with pytest.raises(render.RenderError, match=r"a pod has one scheduler, and .* names another"):
+    with pytest.raises(render.RenderError, match=r"a pod has one scheduler, and .* selects another"):
         deployment(component("Worker"), annotations={QUEUE: "team-a", KAI: "dynamo"})

@@ -35,7 +35,7 @@ def test_the_annotation_decides(annotations: dict[str, str], grove: bool, expect
 
 @pytest.mark.parametrize(
     ("value", "grove", "why"),
-    [("grove", False, "Grove runs no graphs here"), ("Grove", True, "neither grove nor component")],
+    [("grove", False, "Grove is not installed or is disabled"), ("Grove", True, "neither grove nor component")],
 )
 def test_nothing_else_runs_a_graph_instead(value: str, grove: bool, why: str) -> None:
     with pytest.raises(RenderError, match=why):

@@ -78,12 +78,12 @@ def answer_of(artifact: str, name: str, request: KubeObject | None) -> str | Wai
         return Waiting(IMAGE_PENDING, f"waiting for the image of {artifact}: {whose} is being created")
     asked = (request.get("spec") or {}).get("bentoTag")
     if asked != artifact:
-        return Failure("NameTaken", f"{whose} asks for the image of {asked}, not of {artifact}: delete it, {_ELSE}")
+        return Failure("NameTaken", f"{whose} requests the image of {asked}, not of {artifact}: delete it, {_ELSE}")
     status: KubeObject = request.get("status") or {}
     if status.get("observedGeneration") != objects.generation(request):
         return Waiting(
             IMAGE_PENDING,
-            f"waiting for the image of {artifact}: no image-builder has answered {whose} yet; install one, {_ELSE}",
+            f"waiting for the image of {artifact}: no image-builder has processed {whose} yet; install one, {_ELSE}",
         )
     phase, image = status.get("phase"), status.get("imageRef")
     if phase == BuildPhase.READY and image:

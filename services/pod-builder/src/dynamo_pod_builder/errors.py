@@ -15,7 +15,7 @@ class NameTaken(Exception):
         whose = f"belongs to {owner['kind']} {owner['name']}" if owner else "has no known owner"
         super().__init__(
             f"a {resource.kind} named {observed['metadata']['name']!r} exists already and {whose}; "
-            "it is left as it is: delete or rename it, or rename this deployment"
+            "the platform does not change it: delete or rename it, or rename this deployment"
         )
 
 

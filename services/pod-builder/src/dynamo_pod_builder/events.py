@@ -24,9 +24,9 @@ from dynamo_pod_builder.status.graph import ROUTINE
 AUTOSCALER = "kube-controller-manager"
 
 CREATED = EventReason("Created", "Children of a graph were created.", action="Create")
-UPDATED = EventReason("Updated", "Children of a graph were set back to what its spec says.", action="Update")
+UPDATED = EventReason("Updated", "Children of a graph were reset to its spec.", action="Update")
 REPLICAS_SET_BACK = EventReason(
-    "ReplicasSetBack", "Another client gave a child other replicas, which were set back.", "Warning", "Scale"
+    "ReplicasSetBack", "Another client set the replicas of a child; the platform reset them.", "Warning", "Scale"
 )
 DELETED = EventReason("Deleted", "Children that a graph no longer names were deleted.", action="Delete")
 ADAPTER_DELETED = EventReason(
@@ -37,23 +37,23 @@ ROLLOUT_COMPLETED = EventReason("RollingUpdateCompleted", "A rolling update of w
 RESTART_STARTED = EventReason("RestartStarted", "A restart of a graph's pods began.", action="Restart")
 RESTART_COMPLETED = EventReason("RestartCompleted", "A restart of a graph's pods ended.", action="Restart")
 RESTART_SUPERSEDED = EventReason(
-    "RestartSuperseded", "A rolling update of workers took the place of a restart.", "Warning", "Restart"
+    "RestartSuperseded", "A rolling update of workers superseded a restart.", "Warning", "Restart"
 )
 FAILOVER = EventReason(
     "FailoverCascade",
-    "A pod of an engine that fails over ended; all pods of the engine are replaced.",
+    "A pod of an engine with failover ended; the platform replaces all pods of the engine.",
     "Warning",
     "Failover",
 )
 LABEL_OF_NODE_MISSING = EventReason(
-    "TopologyLabelMissing", "A pod cannot get the label of its node, which its worker waits for.", "Warning", "Label"
+    "TopologyLabelMissing", "A worker waits for a label of its node that its pod cannot get.", "Warning", "Label"
 )
 READY = EventReason("Ready", "All components of a graph serve.")
-FAILED = EventReason("Failed", "A graph cannot become ready as it is.", "Warning")
+FAILED = EventReason("Failed", "A graph cannot become ready without a change.", "Warning")
 GRAPH_STUCK = EventReason("", "A graph is stuck.", "Warning", condition="Ready")
 GRAPH_CHECKPOINTS = EventReason(
     "",
-    "What a graph's components start from is on its way, or ready.",
+    "Checkpoints from which a graph's components start are pending, or ready.",
     action="Checkpoint",
     condition="CheckpointsReady",
 )
@@ -64,7 +64,11 @@ PLANNER_UNINFORMED = EventReason(
     "", "A planner among a graph's components cannot learn which workers serve.", "Warning", "Plan", "PlannerInformed"
 )
 TOPOLOGY_LOST = EventReason(
-    "", "Domains that a graph's pods shall share are not there.", "Warning", "Schedule", "TopologyLevelsAvailable"
+    "",
+    "Topology domains that a graph's pods must share do not exist.",
+    "Warning",
+    "Schedule",
+    "TopologyLevelsAvailable",
 )
 COMPONENT_FAILED = EventReason("", "A component cannot be created.", "Warning", condition=AVAILABLE)
 COMPONENT_STUCK = EventReason(
@@ -82,13 +86,17 @@ CHECKPOINT_READY = EventReason("CheckpointReady", "Pods can start from a checkpo
 CHECKPOINT_WAITING = EventReason("CheckpointWaiting", "A checkpoint cannot be taken yet.", "Warning", "Checkpoint")
 CHECKPOINT_FAILED = EventReason("CheckpointFailed", "A checkpoint could not be taken.", "Warning", "Checkpoint")
 CHECKPOINT_HELD_UP = EventReason(
-    "", "The Job of a checkpoint is held up.", "Warning", "Checkpoint", "the checkpoint's last condition"
+    "", "The Job of a checkpoint cannot continue.", "Warning", "Checkpoint", "the checkpoint's last condition"
 )
 
 
 def label_of_node_missing(node: str, label: str, refused: str = "") -> Fact:
     """A pod cannot get a label of its node: the node lacks it, or `refused` says what prevents it."""
-    why = f": {refused}" if refused else ", as the node has none: label the node, or name another label in the policy"
+    why = (
+        f": {refused}"
+        if refused
+        else ", which the node does not have: label the node, or name another label in the policy"
+    )
     return LABEL_OF_NODE_MISSING(f"Cannot copy label {label} of node {node}{why}")
 
 
@@ -109,12 +117,12 @@ def replicas_set_back(owner: KubeObject, component: str, child: KubeObject, riva
     instead = f"scale {kind} {name}"
     if kind == DYNAMO_GRAPH_DEPLOYMENTS.kind:
         instead = (
-            f"give component {component} `scalingAdapter: {{}}`, and scale "
+            f"set `scalingAdapter: {{}}` for component {component}, and scale "
             f"{DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind} {names.component_deployment(name, component)}"
         )
     return REPLICAS_SET_BACK(
-        f"{writer} gave {child['kind']} {objects.name(child)} {many(rival.replicas, 'replica')}, set back to "
-        f"{child['spec']['replicas']}: the number is that of {kind} {name}. Instead, {instead}"
+        f"{writer} scaled {child['kind']} {objects.name(child)} to {many(rival.replicas, 'replica')}; the platform reset it to "
+        f"{child['spec']['replicas']}, the number in {kind} {name}. Instead, {instead}"
     )
 
 
@@ -144,7 +152,7 @@ def restart_entered(status: KubeObject) -> Fact:
     """A restart of pods entered a phase; `status` is `status.restart`."""
     id_, phase = status["observedID"], status["phase"]
     if phase == "Superseded":
-        words = f"Restart {id_} is superseded by a rolling update of workers; ask for another one after it"
+        words = f"A rolling update of workers superseded restart {id_}; request another restart after the update"
         return RESTART_SUPERSEDED(words)
     if phase == "Completed":
         return RESTART_COMPLETED(f"Restart {id_} completed")
@@ -154,7 +162,7 @@ def restart_entered(status: KubeObject) -> Fact:
 def engine_ended(pod: KubeObject, members: Sequence[KubeObject]) -> Fact:
     """A pod of an engine that fails over ended, and all pods of that engine are replaced."""
     names = ", ".join(sorted(map(objects.name, members)))
-    return FAILOVER(f"Pod ended ({pod['status']['phase']}); its engine is replaced: deleting {names}")
+    return FAILOVER(f"Pod ended ({pod['status']['phase']}); replacing its engine: deleting {names}")
 
 
 def graph_observed(graph: KubeObject) -> Fact:

@@ -88,12 +88,12 @@ def of_capture(
     """The PodSnapshot that is taken of a component, from its desired and its observed SnapshotJob."""
     named, digest, graph_uid = f"SnapshotJob {objects.name(capture)}", hash_of(capture), snapshots.owner_uid(capture)
     if job is None:
-        return SnapshotStart("", PENDING, f"{named} is about to be created", is_automatic=True)
+        return SnapshotStart("", PENDING, f"{named} does not exist yet", is_automatic=True)
     if snapshots.owner_uid(job) != graph_uid:
         taken = f"{named} exists, and was not created for this graph: delete it"
         return SnapshotStart("", UNUSABLE, taken, fails=True, is_automatic=True)
     if hash_of(job) != digest:
-        old = f"{named} keeps no metadata for its PodSnapshot: install a later Snapshot operator, then delete the SnapshotJob"
+        old = f"{named} has no metadata for its PodSnapshot: install a later Snapshot operator, then delete the SnapshotJob"
         return SnapshotStart("", UNUSABLE, old, fails=True, is_automatic=True)
     name = snapshots.snapshot_name(job)
     pinned = {
@@ -109,16 +109,18 @@ def of_capture(
     # The annotations stay in every case: without them all pods would be replaced.
     if (failure := snapshots.failure_of(job)) is not None:
         why = ": ".join(filter(None, failure))
-        return start(FAILED, f"{named} failed: {why}; to have it taken again, delete it", fails=True)
+        return start(FAILED, f"{named} failed: {why}; delete it to capture the engine again", fails=True)
     if not snapshots.is_completed(job):
         return start(PENDING, f"{named} captures the engine{_progress(job)}")
     if snapshot is None or not snapshots.is_taken_by(job, snapshot):
-        return start(UNUSABLE, f"{named} completed, and its PodSnapshot is gone: delete the SnapshotJob", fails=True)
+        return start(
+            UNUSABLE, f"{named} completed, but its PodSnapshot no longer exists: delete the SnapshotJob", fails=True
+        )
     if problem := snapshots.problem_of(snapshot, digest, graph_uid):
         return start(UNUSABLE, f"PodSnapshot {name} {problem}", fails=True)
     if not snapshots.is_ready(snapshot):
         return start(PENDING, f"PodSnapshot {name} is not ready yet")
-    return start(READY, f"pods that are created from now on start from PodSnapshot {name}")
+    return start(READY, f"new pods start from PodSnapshot {name}")
 
 
 def _progress(job: KubeObject) -> str:

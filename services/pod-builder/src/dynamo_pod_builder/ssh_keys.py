@@ -48,7 +48,9 @@ class SshKeys:
         try:
             secret = await self._read(namespace)
         except Forbidden as error:
-            log.info("Secrets of ssh keys are left to an administrator", namespace=namespace, error=str(error))
+            log.info(
+                "no right to SSH key Secrets: an administrator creates them", namespace=namespace, error=str(error)
+            )
             return
         if secret is None:
             secret = await self._create(namespace, await self._pair(), owner)

@@ -188,9 +188,9 @@ def _start(
         return CheckpointStart("", "", exists=False)
     if desired.target_container_name not in (None, "", MAIN):
         at = "experimental.checkpoint.targetContainerName"
-        raise RenderError(component, at, f"must be {MAIN}, which DynamoCheckpoint {objects.name(obj)} is of")
+        raise RenderError(component, at, f"must be {MAIN}, the container of DynamoCheckpoint {objects.name(obj)}")
     digest, status = hash_of(obj), obj.get("status") or {}
-    failure = status.get("message") or "it has no message" if status.get("phase") == FAILED else ""
+    failure = status.get("message") or "its status has no message" if status.get("phase") == FAILED else ""
     return CheckpointStart(objects.name(obj), digest, True, _restore(obj, digest, catalogue.agents, config), failure)
 
 

@@ -107,7 +107,7 @@ class PullSecretLists:
                 listed += await self.kube.list(SECRETS, namespace, field_selector=f"type={type_}")
         except Forbidden as error:
             if not self._forbidden:
-                log.warning("image pull secrets are not looked for: secrets may not be listed", error=str(error))
+                log.warning("image pull secrets are not used: the platform may not list Secrets", error=str(error))
             self._forbidden = True
             return self._keep(namespace, before, before.secrets if before else NO_PULL_SECRETS, ())
         except KubeError as error:

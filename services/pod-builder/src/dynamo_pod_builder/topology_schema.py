@@ -52,7 +52,7 @@ class TopologySchema:
             try:
                 await self._read()
             except (KubeError, msgspec.MsgspecError) as error:
-                log.warning("the schema of PodCliqueSets cannot be read", error=str(error), fields=sorted(self._fields))
+                log.warning("cannot read the schema of PodCliqueSets", error=str(error), fields=sorted(self._fields))
         return self._fields
 
     async def _read(self) -> None:

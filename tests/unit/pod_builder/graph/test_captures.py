@@ -101,7 +101,7 @@ def test_an_engine_that_cannot_be_restored_is_not_captured() -> None:
         assert message in world.condition[2]
         assert world.worker["spec"]["replicas"] == 2
     world = World(worker(targetContainerName="saver"))
-    assert "targetContainerName: is saver, which there is not" in world.condition[2]
+    assert "targetContainerName: names saver, which does not exist" in world.condition[2]
 
 
 def test_a_mount_without_a_name_is_left_to_the_api_server_to_refuse() -> None:

@@ -254,9 +254,11 @@ async def test_replicas_that_another_client_gave_what_grove_makes_are_reported_t
     ledger.rivals = {"PodClique graph-0-a": SetBack("keda-operator", 1)}
     _, (_, line) = await carried_out(desiring(SET), observed(stored(SET), cliques=[clique("graph-0-a")]), ledger)
     assert line.startswith(
-        "Warning ReplicasSetBack Scale: keda-operator gave PodClique graph-0-a 1 replica, set back to 2: "
+        "Warning ReplicasSetBack Scale: keda-operator scaled PodClique graph-0-a to 1 replica; the platform reset it to 2, "
     )
-    assert line.endswith("give component A `scalingAdapter: {}`, and scale DynamoGraphDeploymentScalingAdapter graph-a")
+    assert line.endswith(
+        "set `scalingAdapter: {}` for component A, and scale DynamoGraphDeploymentScalingAdapter graph-a"
+    )
 
 
 async def test_pods_that_grove_makes_find_their_ssh_keys():

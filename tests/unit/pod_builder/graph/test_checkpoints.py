@@ -88,7 +88,10 @@ def test_one_is_taken_for_a_graph_that_says_that_grove_runs_it():
             "WaitForCheckpoint", "Creating", ("pending", "Waiting for checkpoints: One (there)"), id="on its way"
         ),
         pytest.param(
-            "Immediate", "Failed", ("pending", "Resources not ready: One: nothing runs its pods yet"), id="no wait"
+            "Immediate",
+            "Failed",
+            ("pending", "Resources not ready: One: its workload does not exist yet"),
+            id="no wait",
         ),
     ],
 )

@@ -282,5 +282,7 @@ async def test_that_a_planner_of_the_graph_s_own_cannot_learn_it_is_reported_onc
             assert (status["state"], conditions.keys() >= {"PlannerInformed"}) == ("successful", bool(refusals))
             assert result == Result(RETRY_REFUSED if refusals else None)
     (line,) = reported
-    assert line.startswith("Warning RefusedByApiServer Plan: the planner among the components listens to no engine")
+    assert line.startswith(
+        "Warning RefusedByApiServer Plan: the planner among the components cannot know which engines"
+    )
     assert line.endswith("policy says no")

@@ -214,8 +214,12 @@ def test_of_two_old_generations_the_one_that_served_a_moment_ago_stays(failed_fo
     ("waited", "quota", "words"),
     [
         (599, "", ()),
-        (600, "", ("Worker: no node has had room for new pods for 10 minutes, and no other old pod may go",)),
-        (0, "exceeded quota: gpus", ("Worker: its namespace's quota leaves no room for new pods, and no other",)),
+        (600, "", ("Worker: no node has had room for new pods for 10 minutes, and the roll-out may not",)),
+        (
+            0,
+            "exceeded quota: gpus",
+            ("Worker: its namespace's quota leaves no room for new pods, and the roll-out may not",),
+        ),
     ],
 )
 def test_an_update_that_no_margin_lets_go_on_says_what_to_do(waited, quota, words):
@@ -319,8 +323,10 @@ def test_recreate_names_the_pod_that_a_lost_node_does_not_end(overdue):
     drained, workloads = stored(component("g-old", "old", 0)), {"g-old": deployment("g-old", 0)}
     world = observed(drained, of=stored_graph(), workloads=workloads, pods={"g-old": [pod]})
     rollout = roll(desiring(RECREATED), world).rollout
-    named = "Worker: pod old-1: its node n1 has not ended it in time; if it is gone, delete the Node, and Kubernetes "
-    assert rollout.waits == ((f"{named}replaces its pods",) if overdue > 0 else ())
+    named = (
+        "Worker: pod old-1: its node n1 has not terminated it in time; if the machine no longer exists, delete the Node"
+    )
+    assert rollout.waits == ((f"{named}, and Kubernetes replaces its pods",) if overdue > 0 else ())
     assert rollout.again == (None if overdue > 0 else 10)
 
 

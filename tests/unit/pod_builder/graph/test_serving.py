@@ -198,7 +198,7 @@ MAKES_WAY = {
         {**WAITS, "g-d-old": [replacement(LONG_AGO)]},
         (True, NO_ROOM.seconds - 30),
     ),
-    "its node does not report any more": (
+    "its node no longer reports": (
         OLD_FAILS,
         {**WAITS, "g-d-old": [pod("Ready", "Unknown", 5)]},
         (False, USELESS.seconds - 5),

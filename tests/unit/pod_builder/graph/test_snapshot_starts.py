@@ -32,7 +32,7 @@ def test_when_it_is_captured_no_pod_is_replaced() -> None:
     assert world.condition == (
         "True",
         "CheckpointsReady",
-        "One: pods that are created from now on start from PodSnapshot snap-0",
+        "One: new pods start from PodSnapshot snap-0",
     )
     assert world.graph["status"]["checkpoints"] == {"One": {"checkpointName": "snap-0", "ready": True}}
     assert any("Normal CheckpointsReady" in line for line in world.announced.lines)
@@ -175,7 +175,7 @@ def test_a_capture_that_failed_is_reported_and_stops_only_those_that_wait() -> N
     world.job_says("Failed")
     assert world.worker == before, "the annotations stay: no pod is replaced"
     assert world.condition[1] == "CheckpointFailed"
-    assert "failed: Said: as a test says; to have it taken again, delete it" in world.condition[2]
+    assert "failed: Said: as a test says; delete it to capture the engine again" in world.condition[2]
     assert world.graph["status"]["state"] == "pending"
     assert any(line.startswith("Warning CheckpointFailed") for line in world.announced.lines)
     world = World(worker(**WAIT))
@@ -202,7 +202,7 @@ def test_what_is_gone_is_taken_again_when_its_job_is_deleted() -> None:
     before = world.worker
     world.reconcile()
     assert world.condition[1] == "CheckpointUnusable"
-    assert "its PodSnapshot is gone: delete the SnapshotJob" in world.condition[2]
+    assert "its PodSnapshot no longer exists: delete the SnapshotJob" in world.condition[2]
     assert world.worker == before
 
 

@@ -148,7 +148,7 @@ def assert_reasons_are_given(of: RolloutStory) -> None:
     message, new = of.ready.get("message", ""), of.generation
     has_room = any(sum(each.values()) for name, each in of.pods.serving().items() if name not in ("", new))
     waits = has_room and of.pods.lacks_room() and of.clock.now > of.moved_at + 60
-    assert not waits or "no other old pod may go before a new one serves" in message, message
+    assert not waits or "may not delete another old pod before a new pod serves" in message, message
 
 
 async def roll_out(

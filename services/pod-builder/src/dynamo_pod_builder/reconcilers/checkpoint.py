@@ -55,7 +55,7 @@ CONFIRM = 1.0
 _NO_STORAGE = Obstacle(
     PENDING,
     "NoStorage",
-    "nothing says where checkpoints are kept: install the snapshot agent in this namespace, or set checkpoint.storage in "
+    "no storage for checkpoints is configured: install the snapshot agent in this namespace, or set checkpoint.storage in "
     "the operator configuration",
 )
 
@@ -126,7 +126,7 @@ class CheckpointReconciler:
         holder = of_identity(self.cache, objects.namespace(obj), digest) or obj
         if objects.uid(holder) == objects.uid(obj):
             return None
-        message = f"identity {digest} is already owned by DynamoCheckpoint {objects.name(holder)}: use that one"
+        message = f"identity {digest} is already owned by DynamoCheckpoint {objects.name(holder)}: use that checkpoint"
         return Obstacle(FAILED, "AlreadyOwned", message)
 
     async def _make(self, children: list[KubeObject], claim: KubeObject | None) -> None:

@@ -52,7 +52,14 @@ def _of_service(obj: KubeObject) -> legacy.Successor:
 def _of_deployment(obj: KubeObject) -> legacy.Successor:
     deployment = parse(legacy.DynamoDeployment, obj)
     if deployment.spec is None or not deployment.spec.services:
-        raise InvalidManifest([FieldError("spec.services", "name the services of the artifact: it is not read here")])
+        raise InvalidManifest(
+            [
+                FieldError(
+                    "spec.services",
+                    "list the services of the artifact: the platform does not read them from the artifact",
+                )
+            ]
+        )
     return legacy.graph_of_deployment(deployment)
 
 
@@ -88,7 +95,7 @@ def status_of(
     elif entry is not None:
         ready, reason, message = entry["status"] == "True", entry["reason"], entry["message"]
     else:
-        ready, reason, message = False, "GraphPending", "the status of its DynamoGraphDeployment is not written yet"
+        ready, reason, message = False, "GraphPending", "its DynamoGraphDeployment has no status yet"
     status: KubeObject = {"conditions": [condition_of(obj, READY, ready, reason, message, now=now)]}
     return {"state": state, **status} if resource == DYNAMO_DEPLOYMENTS else status
 

@@ -47,7 +47,7 @@ class PodSnapshotReconciler:
             return Result()
         except (Invalid, Forbidden) as error:
             # Another try would not help, and a PodSnapshot has no status that this platform writes.
-            log.warning("a PodSnapshot cannot name the graph that it goes with", key=str(key), error=str(error))
+            log.warning("cannot write the owner references of a PodSnapshot", key=str(key), error=str(error))
         return Result()
 
 

@@ -18,7 +18,7 @@ class SeveralRefusals(Exception):
     """Refusals of objects that were written together: `refusals` has at least two, in the order of the objects."""
 
     def __init__(self, refusals: Sequence[Exception]) -> None:
-        super().__init__(f"{len(refusals)} objects were refused")
+        super().__init__(f"{len(refusals)} objects cannot be written")
         self.refusals = refusals
 
 
@@ -65,5 +65,5 @@ def retry_after(failure: Failure | None, lasted: float = RETRY_REFUSED) -> float
 def _joined(failures: Sequence[Failure]) -> Failure:
     messages = list(dict.fromkeys(failure.message for failure in failures))
     more = len(messages) - _IN_FULL
-    rest = [f"{more} more objects are refused"] if more > 1 else messages[_IN_FULL:]
+    rest = [f"{more} more objects cannot be written"] if more > 1 else messages[_IN_FULL:]
     return Failure(failures[0].reason, "; ".join([*messages[:_IN_FULL], *rest]))

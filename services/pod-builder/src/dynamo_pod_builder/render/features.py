@@ -29,7 +29,7 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             name,
             "multinode",
             f"no multinode orchestrator available for {spec.multinode.node_count} nodes a replica",
-            "install LeaderWorkerSet or Grove, or leave multinode out to run each replica on one node",
+            "install LeaderWorkerSet or Grove, or remove multinode to run each replica on one node",
         )
     most = MOST_NODES_WITH_CLIQUES if memory_has_pods(spec) else MOST_NODES
     if spec.multinode is not None and spec.multinode.node_count > most:
@@ -37,7 +37,7 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             name,
             "multinode.nodeCount",
             f"{spec.multinode.node_count} nodes a replica are more than {most}",
-            "write a smaller number",
+            "set a smaller number",
         )
 
     _check_role_templates(name, spec)
@@ -45,14 +45,17 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
         raise RenderError(
             name,
             "roles",
-            "roles with pod templates of their own have no GPU memory service and no failover, which change commands of engines",
-            "write podTemplate of the component",
+            "roles with their own pod templates support neither gpuMemoryService nor failover, which change engine commands",
+            "set podTemplate of the component instead",
         )
     templates = (spec.pod_template, *(each.pod_template for each in spec.roles or ()))
     if spec.type in WORKERS and any(runtime_sidecar(each or {}) is not None for each in templates):
         for field in _changing_engines(spec):
             raise RenderError(
-                name, field, f"not with the init container {RUNTIME}: {CHANGES_ENGINES}", "leave one of the two out"
+                name,
+                field,
+                f"not allowed with the init container {RUNTIME}: {CHANGES_ENGINES}",
+                "remove one of the two",
             )
 
 
@@ -63,7 +66,7 @@ def _check_role_templates(name: str, spec: ComponentSpec) -> None:
     for role in ROLES:
         if role_template(spec, role) is None:
             raise RenderError(
-                name, f"roles[{role}].podTemplate", "is required", "write it, or podTemplate of the component"
+                name, f"roles[{role}].podTemplate", "is required", "set it, or podTemplate of the component"
             )
 
 
@@ -72,7 +75,7 @@ def _shares_memory(spec: ComponentSpec) -> bool:
 
 
 #: Why some features need an engine that Dynamo starts.
-CHANGES_ENGINES = "it changes the command of the engine, or the pod around it, and the engine is not Dynamo's then"
+CHANGES_ENGINES = "it needs another command or pod of the engine, and with that container the platform changes neither"
 
 
 def _changing_engines(spec: ComponentSpec) -> Iterator[str]:
@@ -97,14 +100,16 @@ def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, 
     if service is not None:
         at, backend = "experimental.gpuMemoryService", backend_named(engine)
         if spec.type not in WORKERS:
-            raise RenderError(name, at, "only a worker, prefill or decode has weights to share", "leave it out")
+            raise RenderError(
+                name, at, "only a worker, prefill or decode has weights to share", "remove gpuMemoryService"
+            )
         if not claims:
             raise RenderError(
                 name,
                 at,
                 "GPUs cannot be shared here: the cluster does not serve resource.k8s.io/v1 (Dynamic Resource Allocation), "
-                "or the platform is set not to use it",
-                "use Kubernetes 1.34 or later with a driver for its GPUs, or leave gpuMemoryService out",
+                "or the platform is configured not to use it",
+                "use Kubernetes 1.34 or later with a driver for its GPUs, or remove gpuMemoryService",
             )
         if memory_has_pods(spec) and not grove:
             raise RenderError(
@@ -124,7 +129,7 @@ def check_sharing(name: str, spec: ComponentSpec, engine: str, *, claims: bool, 
                 f"set gpuMemoryService with mode {failover.mode.value}",
             )
         if not backend_named(engine).traits.fails_over:
-            raise RenderError(name, at, f"{_named(engine)} cannot fail over", "use vLLM, or leave failover out")
+            raise RenderError(name, at, f"{_named(engine)} cannot fail over", "use vLLM, or remove failover")
 
 
 def _named(engine: str) -> str:
@@ -134,7 +139,12 @@ def _named(engine: str) -> str:
 def check_picker(name: str, spec: ComponentSpec, config: RenderConfig) -> None:
     """Raise RenderError for an endpoint picker without a gateway that would call it."""
     if spec.type is ComponentType.EPP and not config.inference_pools:
-        raise RenderError(name, "type", "no InferencePool can be made for an endpoint picker", "use a frontend instead")
+        raise RenderError(
+            name,
+            "type",
+            "an endpoint picker needs an InferencePool, which is not available in this cluster",
+            "use a frontend instead",
+        )
 
 
 def needs_ssh_keys(child: KubeObject, secret: str) -> bool:

@@ -165,7 +165,7 @@ def _check(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
         other = names_taken.get(component.name.lower())
         if other is not None:
             raise RenderError(
-                component.name, "name", f"is the name of {other} already; case does not count", "rename one of them"
+                component.name, "name", f"is already the name of {other}; case is ignored", "rename one of them"
             )
         names_taken[component.name.lower()] = component.name
         check_component(component.name, component, multinode=config.leader_worker_sets or on_grove(graph, config))
@@ -178,8 +178,8 @@ def _check_provider(graph: DynamoGraphDeployment, config: RenderConfig) -> None:
     provider = graph.metadata.annotations.get(WORKLOAD_PROVIDER)
     at = f'metadata.annotations["{WORKLOAD_PROVIDER}"]'
     if provider == OF_GROVE and not config.grove:
-        remedy = "install Grove and leave it on, or delete the graph and create it again without the annotation"
-        raise RenderError("", at, "is grove, and Grove runs no graphs here", remedy)
+        remedy = "install and enable Grove, or recreate the graph without the annotation"
+        raise RenderError("", at, "is grove, but Grove is not installed or is disabled", remedy)
     if provider not in (None, "", OF_GROVE, OF_COMPONENTS):
         raise RenderError("", at, "is neither grove nor component", "recreate the graph without it")
 

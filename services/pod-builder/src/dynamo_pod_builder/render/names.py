@@ -133,12 +133,12 @@ def check(component: str, component_deployment_name: str, dynamo_namespace_name:
                 component,
                 "name",
                 f"the {what} would be named {name!r}, {len(name)} characters; Kubernetes allows {MAX_LABEL}",
-                f"shorten the names that it is made of by {len(name) - MAX_LABEL} characters",
+                f"shorten the names of which it consists by {len(name) - MAX_LABEL} characters",
             )
     if not (service_name[:1].isascii() and service_name[:1].isalpha()):
         raise RenderError(
             component,
             "name",
-            f"the Service would be named {service_name!r}; Kubernetes wants a letter first",
-            "let the name of the deployment begin with a letter",
+            f"the Service would be named {service_name!r}; Kubernetes requires a letter at the start",
+            "start the name of the deployment with a letter",
         )

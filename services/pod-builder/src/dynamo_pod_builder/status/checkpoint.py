@@ -72,7 +72,7 @@ def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> JobObservation
     if complete and word == _COMPLETED:
         return JobObservation(JobProgress.DONE, SUCCEEDED, "pods can start from the checkpoint")
     if complete:
-        message = "the Job ended, but the snapshot agent has not said that the checkpoint is whole"
+        message = "the Job ended, but the snapshot agent has not reported that the checkpoint is complete"
         return JobObservation(JobProgress.UNCONFIRMED, UNVERIFIED, message)
     if failed is not None and failed["status"] == "True":
         said = ": ".join(filter(None, (failed.get("reason"), failed.get("message"))))

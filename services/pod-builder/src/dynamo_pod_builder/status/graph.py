@@ -149,7 +149,7 @@ def _state(part: Generation) -> WorkloadReadiness:
             f"{part.leaving['kind']} {objects.name(part.leaving)}",
             part.leaving["metadata"]["finalizers"],
         )
-        words = f"waiting until Kubernetes has deleted {named}, which is kept by {', '.join(finalizers)}"
+        words = f"waiting until Kubernetes has deleted {named}, which still has finalizers: {', '.join(finalizers)}"
         return WorkloadReadiness(False, words, PREDECESSOR_REMAINS)
     state = why_not(readiness(part.workload), part.troubles)
     if part.failure is not None and not state.reason:

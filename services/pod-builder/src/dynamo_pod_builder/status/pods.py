@@ -44,7 +44,7 @@ IMAGE_PULL, INIT_FAILED, OUT_OF_MEMORY = "ImagePullBackOff", "InitContainerFaile
 CRASH_LOOP, CRASHED, UNSCHEDULABLE, POD_FAILED = "CrashLoopBackOff", "ContainerCrashed", "Unschedulable", "PodFailed"
 NOT_STARTED, STARTUP_PROBE, READINESS_PROBE = "PodNotStarted", "StartupProbeFailing", "ReadinessProbeFailing"
 NODE_LOST = "NodeLost"
-_REPLACED = "if it is gone, delete the Node, and Kubernetes replaces its pods"
+_REPLACED = "if the machine no longer exists, delete the Node, and Kubernetes replaces its pods"
 
 
 class Rank(IntEnum):
@@ -122,7 +122,7 @@ def trouble_of(pod: KubeObject, now: datetime | None = None) -> Trouble | None:
     if (scheduled := unschedulable(pod)) is not None:
         # The part about preemption repeats the same reasons.
         words = quoted(scheduled.get("message", "").partition(" preemption:")[0].rstrip(", "))
-        return Trouble(Rank.PLACE, UNSCHEDULABLE, metadata["name"], words or "no node takes it")
+        return Trouble(Rank.PLACE, UNSCHEDULABLE, metadata["name"], words or "no node fits")
     causes = [each for each in _of_containers(pod, now) if each is not None]
     if now is not None and not causes:
         causes = [late for late in _late(pod) if late.since + late.within <= now]
@@ -154,9 +154,9 @@ def _lost(pod: KubeObject, now: datetime | None) -> str:
     node, ready = (pod.get("spec") or {}).get("nodeName"), objects.condition(pod, "Ready") or {}
     cut_off = ready.get("status") == "False" and not ready.get("reason") and objects.is_true(pod, "ContainersReady")
     if cut_off:
-        return f"its node {node} does not report any more; {_REPLACED}"
+        return f"its node {node} no longer reports; {_REPLACED}"
     if now is not None and (due := _end_due(pod)) is not None and due <= now:
-        return f"its node {node} has not ended it in time; {_REPLACED}"
+        return f"its node {node} has not terminated it in time; {_REPLACED}"
     return ""
 
 
@@ -267,7 +267,9 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
             yield _Late(Rank.NOT_STARTED, NOT_STARTED, _unconsidered(spec), created, within)
         return
     if scheduled is not None and scheduled["status"] == "True" and (prepared or {}).get("status") == "False":
-        message = f"its volumes, network or devices are not ready {START_WITHIN / 60:.0f} minutes after it has a node"
+        message = (
+            f"its volumes, network or devices are not ready {START_WITHIN / 60:.0f} minutes after it was scheduled"
+        )
         since = _time(scheduled.get("lastTransitionTime"))
         yield _Late(Rank.NOT_STARTED, NOT_STARTED, message, since, timedelta(seconds=START_WITHIN))
         return
@@ -286,8 +288,8 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         # If it was ready before, the time counts from when it became unready.
         since = max([_time(running.get("startedAt"))] + ([_time(turned)] if turned else []))
         message = (
-            f"container {each['name']} runs, and its {'startup' if starting else 'readiness'} probe "
-            f"does not succeed for more than {READY_WITHIN / 60:.0f} minutes"
+            f"container {each['name']} runs, but its {'startup' if starting else 'readiness'} probe "
+            f"has not succeeded for more than {READY_WITHIN / 60:.0f} minutes"
         )
         reason = STARTUP_PROBE if starting else READINESS_PROBE
         yield _Late(Rank.PROBE, reason, message, since, timedelta(seconds=READY_WITHIN))
@@ -296,7 +298,7 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
 def _unconsidered(spec: KubeObject) -> str:
     lasts = f"{START_WITHIN / 60:.0f} minutes after it was created"
     if gates := [str(each.get("name")) for each in spec.get("schedulingGates") or ()]:
-        return f"its scheduling gates are not removed {lasts}: {', '.join(gates)}"
+        return f"its scheduling gates remain {lasts}: {', '.join(gates)}"
     name = spec.get("schedulerName") or "default-scheduler"
     return f"no scheduler has considered it {lasts}; its schedulerName is {name}"
 

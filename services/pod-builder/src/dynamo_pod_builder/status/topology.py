@@ -33,5 +33,5 @@ def topology_condition(graph: KubeObject, pod_clique_set: KubeObject | None, now
     status, reason = _BY_GROVES_WORD.get(of_grove.get("status", ""), (None, "TopologyConditionPending"))
     if of_grove.get("reason") == _NOT_FOUND_BY_GROVE:
         status, reason = False, "TopologyDefinitionNotFound"
-    message = of_grove.get("message") or "Grove has not yet said whether the topology's domains are there"
+    message = of_grove.get("message") or "Grove has not yet reported whether the topology's domains exist"
     return condition_of(graph, AVAILABLE, status, reason, message, now=now)

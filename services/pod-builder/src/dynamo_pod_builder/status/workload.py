@@ -124,7 +124,7 @@ def is_observed(workload: KubeObject | None) -> bool:
 def readiness(workload: KubeObject | None) -> WorkloadReadiness:
     """Ready means: every desired replica of the newest template serves and no other is left."""
     if workload is None:
-        return WorkloadReadiness(False, "nothing runs its pods yet")
+        return WorkloadReadiness(False, "its workload does not exist yet")
     match _kind(workload):
         case DEPLOYMENTS.kind:
             return _deployment(workload)
@@ -150,7 +150,7 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     if spec.get("paused"):
         return WorkloadReadiness(False, "the Deployment is paused")
     if not is_observed(deployment):
-        return WorkloadReadiness(False, "the Deployment's change is not yet observed")
+        return WorkloadReadiness(False, "the Deployment controller has not observed the latest change yet")
     desired = spec.get("replicas", 1)
     available, updated, total = _counts(deployment)
     if _all_serve(deployment, desired, updated, available, total):
@@ -232,7 +232,7 @@ def _refused(message: str) -> str:
 def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
     """A LeaderWorkerSet counts groups; right after a change, those of the previous template."""
     if not is_observed(workload):
-        return WorkloadReadiness(False, "the LeaderWorkerSet's change is not yet observed")
+        return WorkloadReadiness(False, "the LeaderWorkerSet controller has not observed the latest change yet")
     desired = objects.replicas(workload)
     ready, updated, total = _counts(workload)
     if _all_serve(workload, desired, updated, ready, total):
@@ -253,9 +253,9 @@ def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
     """
     if (refusal := refusal_of(workload)) is not None:
         reason, words = refusal
-        return WorkloadReadiness(False, f"its pods are refused: {words}", reason)
+        return WorkloadReadiness(False, f"its pods cannot be created: {words}", reason)
     if not is_observed(workload):
-        return WorkloadReadiness(False, f"Grove has not yet observed the present {_kind(workload)}")
+        return WorkloadReadiness(False, f"Grove has not observed the latest change of the {_kind(workload)} yet")
     desired = objects.replicas(workload)
     serving, updated, total = _counts(workload)
     if serving == total == desired and updated >= desired:

@@ -39,8 +39,8 @@ def uninformed(graph: KubeObject, refused: Failure, now: datetime) -> Condition:
     """The condition of a graph whose annotations are refused."""
     names = " and ".join((CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2))
     message = (
-        f"the planner among the components listens to no engine that serves now: annotations {names} of the graph are "
-        f"refused: {refused.message}"
+        f"the planner among the components cannot know which engines serve now: the API server refused annotations {names} "
+        f"of the graph: {refused.message}"
     )
     return condition_of(graph, INFORMED, False, refused.reason, message, now=now)
 

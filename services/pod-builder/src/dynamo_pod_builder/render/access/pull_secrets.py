@@ -96,7 +96,10 @@ def index(secrets: Iterable[KubeObject]) -> tuple[PullSecrets, tuple[Malformed, 
             # Keys are not repeated, because one may contain a user name and a password before the host.
             counted = f"{wrong} of its {len(entries)} entries"
             malformed.append(
-                Malformed(name, f"{counted} do not map a registry to an object with credentials, or are too many")
+                Malformed(
+                    name,
+                    f"{counted} do not map a registry to an object with credentials, or exceed the limit of registries",
+                )
             )
     by_host = {host: tuple(sorted(names)) for host, names in sorted(hosts.items())}
     return PullSecrets(by_host), tuple(sorted(malformed, key=lambda each: (each.name, each.message)))
@@ -166,5 +169,5 @@ def _entries(secret: KubeObject) -> dict[str, Any]:
         if content is None:
             raise _Unreadable(f'{key} has no "auths"')
     if not isinstance(content, dict):
-        raise _Unreadable(f"{key} is not a docker configuration: it should map registries to credentials")
+        raise _Unreadable(f"{key} is not a docker configuration: it must map registries to credentials")
     return content

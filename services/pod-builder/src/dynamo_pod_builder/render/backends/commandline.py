@@ -137,8 +137,8 @@ class CommandLine:
         raise RenderError(
             self.component,
             _PATH,
-            f"is a script that does not start `python3 -m dynamo.{engine}` itself, so what the platform has to pass "
-            f"the engine ({flags}) has no place",
+            f"is a script that does not start `python3 -m dynamo.{engine}` itself, so the platform cannot pass {flags} to "
+            "the engine",
             "start the engine in the script",
         )
 
@@ -151,8 +151,8 @@ def read(component: str, container: KubeObject) -> CommandLine:
     raise RenderError(
         component,
         _PATH,
-        f"starts {program_of(line)}, into which flags for the engine cannot be put",
-        "set command to python3 -m dynamo.<engine>, or to a shell with a script that does so",
+        f"starts {program_of(line)}, to which the platform cannot add the flags of the engine",
+        "set command to python3 -m dynamo.<engine>, or to a shell with a script that starts it",
     )
 
 

@@ -29,8 +29,8 @@ def one_engine(component: str, container: KubeObject | None, explicit: str | Non
             raise RenderError(
                 component,
                 "backendFramework",
-                f"says {explicit}, but the command starts dynamo.{engine}",
-                "make them agree, or leave backendFramework out",
+                f"is {explicit}, but the command starts dynamo.{engine}",
+                "make them agree, or remove backendFramework",
             )
         return engine
     if explicit:

@@ -22,20 +22,20 @@ def gpus_of_node(container: KubeObject, context: PodContext, why: str) -> int:
             context.component,
             f"{_RESOURCES}.claims",
             f"{claimed.unknown[0]}, and {why}",
-            "name claims that ask for a number of GPUs (allocationMode ExactCount), and that exist",
+            "name existing claims that request a number of GPUs (allocationMode ExactCount)",
         )
     if not claimed.own and container.get("resources", {}).get("claims"):
         raise RenderError(
             context.component,
             f"{_RESOURCES}.claims",
-            f"asks for no GPU, and {why}",
+            f"requests no GPU, and {why}",
             f"name claims for GPUs, or set {gpus.NVIDIA_GPU} in the limits",
         )
     if not claimed.own:
         raise RenderError(
             context.component,
             f"{_RESOURCES}.limits",
-            f"names no GPU, and {why}",
-            f"set {gpus.NVIDIA_GPU} to the number of GPUs that a node has for it, or claim GPUs",
+            f"requests no GPU, and {why}",
+            f"set {gpus.NVIDIA_GPU} to the number of GPUs that it needs on each node, or claim GPUs",
         )
     return claimed.own

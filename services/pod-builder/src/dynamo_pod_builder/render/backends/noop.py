@@ -21,13 +21,13 @@ class Noop(EngineBackend):
             raise RenderError(
                 context.component,
                 "backendFramework",
-                f"is not set and the command starts no engine that is known, so {context.placement.nodes} nodes of one "
-                "replica cannot be connected",
+                f"is not set and the command starts no known engine, so the platform cannot connect the "
+                f"{context.placement.nodes} nodes of one replica",
                 f"set backendFramework to {CHOICE}",
             )
         raise RenderError(
             context.component,
             "multinode",
             f"a component of type {context.type or 'none'} runs no engine that could use several nodes",
-            "set type to worker, prefill or decode, or leave multinode out",
+            "set type to worker, prefill or decode, or remove multinode",
         )

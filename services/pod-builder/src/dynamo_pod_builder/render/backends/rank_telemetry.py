@@ -46,7 +46,7 @@ def declare_ports(container: KubeObject, context: PodContext) -> None:
     if taken := [each for each in others if each["containerPort"] in made.values()]:
         number = taken[0]["containerPort"]
         raise _refused(
-            context, f"gives {ranks} ranks the ports from {first} on, and {number} is another port of the container"
+            context, f"gives {ranks} ranks the ports from {first} on, but {number} is another port of the container"
         )
     container["ports"] = [*others, *({"name": name, "containerPort": made[name], "protocol": "TCP"} for name in made)]
 
@@ -65,7 +65,7 @@ def _ranks(container: KubeObject, context: PodContext, *, sure: bool) -> int:
     raise RenderError(
         context.component,
         f"{_CONTAINER}.resources",
-        f"has {gpus.words(ranks)}, and {MOST_RANKS} ranks in a container have a port for NIXL's telemetry",
+        f"has {gpus.words(ranks)}, but only {MOST_RANKS} ranks of a container can have a port for NIXL's telemetry",
         f"spread the engine over more nodes, {_OFF}",
     )
 
@@ -75,7 +75,7 @@ def _first_port(variable: Mapping[str, Any] | None, ranks: int, context: PodCont
         return ports.NIXL.number
     text, problem = _text(variable), ""
     if "valueFrom" in variable:
-        problem = "is known to the container alone, so that nothing else knows the ports of its ranks"
+        problem = "has a value that only the container knows, so the platform cannot declare the ports of its ranks"
     elif not text.isdecimal() or not 0 < int(text) <= _LAST_PORT:
         problem = f"{text!r} is not a valid port"
     elif int(text) + ranks - 1 > _LAST_PORT:
@@ -87,7 +87,7 @@ def _first_port(variable: Mapping[str, Any] | None, ranks: int, context: PodCont
 
 def _refused(context: PodContext, problem: str) -> RenderError:
     path = f"{_CONTAINER}.env[{env.NIXL_TELEMETRY_PROMETHEUS_PORT}]"
-    return RenderError(context.component, path, problem, f"write a free port up to {_LAST_PORT} as its value, {_OFF}")
+    return RenderError(context.component, path, problem, f"set its value to a free port up to {_LAST_PORT}, {_OFF}")
 
 
 def _name(rank: int) -> str:

@@ -89,7 +89,7 @@ class TrtLlm(EngineBackend):
 
 
 def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
-    nodes, count = context.placement.nodes, gpus_of_node(container, context, "mpirun starts one rank for each")
+    nodes, count = context.placement.nodes, gpus_of_node(container, context, "mpirun starts one rank for each GPU")
     # mpirun starts any program, without adding flags.
     read = commandline.as_written if is_own_launch(line_of(container), TrtLlm.name) else commandline.read
     engine = read(context.component, container).launched("trtllm-llmapi-launch", TrtLlm.name)

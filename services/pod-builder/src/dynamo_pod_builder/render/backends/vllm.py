@@ -208,16 +208,18 @@ def _check_engines(context: PodContext, mode: MultinodeMode) -> None:
         raise RenderError(
             context.component,
             "experimental.failover",
-            "the engines of a pod would both start Ray, which uses one port of it",
+            "both engines of a pod would start Ray on the same port",
             f"set the annotation {VLLM_DISTRIBUTED_EXECUTOR_BACKEND} to mp"
             if mode is MultinodeMode.RAY
-            else f"leave failover or {_ELASTIC} out",
+            else f"remove failover or {_ELASTIC}",
         )
 
 
 def _layout(container: KubeObject, context: PodContext) -> ParallelLayout:
     line = commandline.read(context.component, container)
-    count = gpus_of_node(container, context, "how an engine spreads over nodes follows from the GPUs of one")
+    count = gpus_of_node(
+        container, context, "the distribution of an engine over nodes depends on the GPUs of each node"
+    )
     return ParallelLayout(line, count, line.number(*_TENSOR) * line.number(*_PIPELINE), line.number(*_DATA))
 
 

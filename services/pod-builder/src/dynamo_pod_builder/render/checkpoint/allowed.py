@@ -10,9 +10,9 @@ from dynamo_pod_builder.render.sharing.spec import memory_has_pods, memory_servi
 #: Reasons of the condition JobCreated; the second one is the reference's.
 DISABLED, GPU_MEMORY = "CheckpointsDisabled", "GMSSnapshotDisabled"
 _NO_ENGINE = (ComponentType.FRONTEND, ComponentType.PLANNER, ComponentType.EPP)
-_OFF = "the platform is installed without checkpoints"
+_OFF = "checkpoints are disabled in this platform"
 _TURN_ON = "set checkpoint.enabled in the operator configuration"
-_SHARED = "a checkpoint does not hold the memory of a GPU memory service"
+_SHARED = "a checkpoint does not include the memory of a GPU memory service"
 
 
 def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefaults) -> None:
@@ -21,21 +21,23 @@ def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefault
         return
     at = "experimental.checkpoint"
     if not defaults.enabled:
-        raise RenderError(name, at, _OFF, f"{_TURN_ON}, or leave it out")
+        raise RenderError(name, at, _OFF, f"{_TURN_ON}, or remove experimental.checkpoint")
     if spec.type in _NO_ENGINE:
-        raise RenderError(name, at, f"a component of type {spec.type} loads no model", "leave it out")
+        raise RenderError(name, at, f"a component of type {spec.type} loads no model", "remove experimental.checkpoint")
     automatic = spec.experimental.start.is_automatic
     if memory_service(spec) is not None and (automatic or not defaults.gpu_memory):
-        raise RenderError(name, at, _SHARED, "leave one of experimental.checkpoint and gpuMemoryService out")
+        raise RenderError(name, at, _SHARED, "remove experimental.checkpoint or gpuMemoryService")
     if memory_has_pods(spec):
         raise RenderError(
             name,
             at,
-            "a checkpoint is of one pod, and its GPU memory would be in another",
+            "a checkpoint captures one pod, and the GPU memory would be in another pod",
             "use gpuMemoryService IntraPod",
         )
     if spec.multinode is not None and spec.multinode.node_count > 1:
-        raise RenderError(name, at, "a checkpoint is of one pod, not of several nodes", "leave it or multinode out")
+        raise RenderError(
+            name, at, "a checkpoint captures one pod, not several nodes", "remove experimental.checkpoint or multinode"
+        )
 
 
 def refusal(spec: DynamoCheckpointSpec, defaults: CheckpointDefaults) -> tuple[str, str] | None:
@@ -43,5 +45,5 @@ def refusal(spec: DynamoCheckpointSpec, defaults: CheckpointDefaults) -> tuple[s
     if not defaults.enabled:
         return DISABLED, f"{_OFF}; {_TURN_ON}"
     if spec.gpu_memory_service is not None and spec.gpu_memory_service.enabled and not defaults.gpu_memory:
-        return GPU_MEMORY, f"{_SHARED}; leave spec.gpuMemoryService out"
+        return GPU_MEMORY, f"{_SHARED}; remove spec.gpuMemoryService"
     return None

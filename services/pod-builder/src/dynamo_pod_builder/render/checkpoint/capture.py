@@ -81,8 +81,8 @@ def capture_of(
     pod, backend = template["spec"], backend_of(context).name
     container = next(each for each in pod["containers"] if each["name"] == target)
     if not snapshots.can_be_restored([*(container.get("command") or ()), *(container.get("args") or ())]):
-        how = "let its command be python3 -m dynamo.<engine>, without a shell"
-        raise RenderError(name, _AT, f"container {target} starts no engine that waits to be restored", how)
+        how = "set its command to python3 -m dynamo.<engine>, without a shell"
+        raise RenderError(name, _AT, f"container {target} starts no engine that can be restored", how)
     hash_ = digest({key: value for key, value in _in_common(pod, container, backend).items() if value})
     own = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name, labels.COMPONENT: name}
     own |= {labels.WORKER_HASH: generation} if generation else {}
@@ -133,7 +133,7 @@ def _template(context: PodContext, target: str) -> KubeObject:
     pod["containers"] = [each for each in pod["containers"] if each["name"] == target]
     if not pod["containers"]:
         how = "name one of podTemplate.spec.containers"
-        raise RenderError(context.component, f"{_AT}.targetContainerName", f"is {target}, which there is not", how)
+        raise RenderError(context.component, f"{_AT}.targetContainerName", f"names {target}, which does not exist", how)
     metadata = {"labels": dict(context.template_labels), "annotations": passed_on(context.template_annotations)}
     return {"metadata": metadata, "spec": pod}
 

@@ -103,9 +103,15 @@ def _shared_gpus(spec: DynamoCheckpointSpec, config: RenderConfig) -> Experiment
         return None
     at = "spec.gpuMemoryService"
     if service.mode is not SharingMode.INTRA_POD:
-        raise RenderError("", f"{at}.mode", "the engine of a Job shares its pod with its GPU memory service")
+        raise RenderError(
+            "",
+            f"{at}.mode",
+            "must be IntraPod: the engine of a checkpoint Job runs in one pod with its GPU memory service",
+        )
     if not config.device_claims:
-        raise RenderError("", at, "the cluster has no Dynamic Resource Allocation to claim shared GPUs by")
+        raise RenderError(
+            "", at, "shared GPUs need Dynamic Resource Allocation, which is not available in this cluster"
+        )
     return Experimental(gpu_memory_service=GpuMemoryService(device_class_name=service.device_class_name))
 
 
@@ -183,8 +189,8 @@ def _launch(main: KubeObject) -> None:
         raise RenderError(
             "",
             f"{_TEMPLATE}[{MAIN}].command",
-            "is required for an engine of several GPUs, which cuda-checkpoint has to start",
-            "set command to what the image runs",
+            "is required for an engine with several GPUs, because cuda-checkpoint starts it",
+            "set command to the entrypoint of the image",
         )
     main["args"] = ["--launch-job", *command, *(main.get("args") or ())]
     main["command"] = ["cuda-checkpoint"]

@@ -129,9 +129,7 @@ def _parse(component: str, text: str) -> KubeObject:
     try:
         parsed = documents(text, SETTINGS)
     except InvalidManifest as error:
-        raise RenderError(
-            component, _PATH, f"is not valid JSON or YAML: {error}", "correct it or leave it out"
-        ) from error
+        raise RenderError(component, _PATH, f"is not valid JSON or YAML: {error}", "correct it or remove it") from error
     return _object(component, parsed[0] if len(parsed) == 1 else None)
 
 
@@ -141,8 +139,8 @@ def _object(component: str, value: Any) -> KubeObject:
     raise RenderError(
         component,
         _PATH,
-        "is not an object: component names and their settings, or namespace, component, endpoints and routing",
-        "correct it or leave it out",
+        "must be an object: component names and their settings, or namespace, component, endpoints and routing",
+        "correct it or remove it",
     )
 
 

@@ -40,7 +40,7 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
             raise RenderError(
                 context.component,
                 "ingress.virtualServiceGateway",
-                "a VirtualService of the whole mesh would take what proxies of other namespaces send to its host",
+                "a VirtualService of the whole mesh would take over requests that other namespaces send to its host",
                 "name a Gateway",
             )
         if context.config.virtual_services:

@@ -34,7 +34,7 @@ def policy_of(graph: DynamoGraphDeployment) -> KvTransferPolicy | None:
         raise RenderError(
             "",
             "spec.experimental.kvTransferPolicy.labelKey",
-            f"is required: nothing else says which {policy.domain} a node is in",
+            f"is required: the platform reads the {policy.domain} of a node from this label",
             "name the label of the nodes",
         )
     return policy

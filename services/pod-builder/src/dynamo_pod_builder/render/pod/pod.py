@@ -108,8 +108,8 @@ def _check_names(component: str, pod: KubeObject) -> None:
         count = Counter(each["name"] for field in fields for each in pod.get(field) or ())
         name, times = next(iter(count.most_common(1)), ("", 0))
         if times > 1:
-            message = f"{shown(name)} is what the platform calls a {what} that it adds to these pods"
-            raise RenderError(component, f"podTemplate.spec.{fields[0]}", message, f"give your {what} another name")
+            message = f"{shown(name)} is the name of a {what} that the platform adds to these pods"
+            raise RenderError(component, f"podTemplate.spec.{fields[0]}", message, f"rename your {what}")
 
 
 def _main(context: PodContext, defaults: Defaults, containers: list[KubeObject]) -> KubeObject:
@@ -123,7 +123,9 @@ def _main(context: PodContext, defaults: Defaults, containers: list[KubeObject])
         path = f"podTemplate.spec.containers[{MAIN}].image"
         how = "name the image that the component runs"
         if containers and user is None:
-            how += f"; the container that runs it is called {MAIN}, and there is {', '.join(each['name'] for each in containers)}"
+            how += (
+                f", in a container named {MAIN}; the pod template has {', '.join(each['name'] for each in containers)}"
+            )
         raise RenderError(context.component, path, "is required", how)
     return main
 
@@ -157,9 +159,7 @@ def _merged(context: PodContext, base: KubeObject, user: KubeObject) -> KubeObje
         if probe in container and not asks(container[probe]):
             part = "initContainers" if container["name"] == RUNTIME else "containers"
             path = f"podTemplate.spec.{part}[{container['name']}].{probe}"
-            raise RenderError(
-                context.component, path, "does not say what to ask", "give it httpGet, exec, tcpSocket or grpc"
-            )
+            raise RenderError(context.component, path, "has no handler", "set httpGet, exec, tcpSocket or grpc")
     return container
 
 

@@ -43,8 +43,8 @@ def cache_mount(context: PodContext, backend: EngineBackend) -> KubeObject | Non
         raise RenderError(
             context.component,
             "compilationCache.mountPath",
-            "is required: the backend has no place of its own for what it compiles",
-            "set it to the directory that the engine caches into",
+            "is required: the backend has no default directory for compiled code",
+            "set it to the cache directory of the engine",
         )
     return {"name": cache.pvc_name, "mountPath": path, **({"subPath": cache.sub_path} if cache.sub_path else {})}
 
@@ -58,7 +58,7 @@ def with_cache(component: str, mounts: list[KubeObject], cache: KubeObject) -> l
         raise RenderError(
             component,
             "compilationCache.mountPath",
-            f"{cache['mountPath']} is where volume {there['name']} is mounted",
+            f"volume {there['name']} is already mounted at {cache['mountPath']}",
             "mount one of them elsewhere",
         )
     if there.get("subPathExpr"):

@@ -26,7 +26,7 @@ def gpus_of(component: str, template: KubeObject) -> int:
         raise RenderError(
             component,
             "podTemplate.spec.containers[main].resources.limits",
-            "names no GPU, and as many are claimed as it names",
+            "requests no GPU, and the platform claims as many GPUs as it requests",
             f"set {gpus.NVIDIA_GPU} to the number of GPUs that the engine uses",
         )
     return count

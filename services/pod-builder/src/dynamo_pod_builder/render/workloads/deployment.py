@@ -67,6 +67,6 @@ def margin(component: str, annotation: str, annotations: Mapping[str, str]) -> i
             component,
             f"podTemplate.metadata.annotations[{annotation}]",
             f"{shown(text)} is neither a number of pods nor a percentage",
-            "write it as 1 or 25%",
+            "set a value such as 1 or 25%",
         )
     return text if text.endswith("%") else int(text)

@@ -27,7 +27,7 @@ def queue_of(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
             "",
             f"metadata.annotations[{KAI_SCHEDULER_QUEUE}]",
             f"the KAI scheduler has no queue {queue!r}; there are: {known}",
-            "make the queue, or name another one",
+            "create the queue, or name another queue",
         )
     return queue
 

@@ -22,8 +22,8 @@ def volcano_queue(graph: DynamoGraphDeployment, config: RenderConfig) -> str:
         raise RenderError(
             "",
             f"metadata.annotations[{VOLCANO_QUEUE}]",
-            f"a pod has one scheduler, and {KAI_SCHEDULER_QUEUE} names another one",
-            "leave one of the two annotations out",
+            f"a pod has one scheduler, and {KAI_SCHEDULER_QUEUE} selects another scheduler",
+            "remove one of the two annotations",
         )
     return queue
 

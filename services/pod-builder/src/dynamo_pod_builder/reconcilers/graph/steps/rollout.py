@@ -120,11 +120,11 @@ def _waits_for_room(component: str, crowded: str) -> str:
         problem, remedy = "its namespace's quota leaves no room for new pods", "raise the quota"
     else:
         minutes = round(NO_ROOM.total_seconds() / 60)
-        problem, remedy = f"no node has had room for new pods for {minutes} minutes", "free room on nodes, or add some"
+        problem, remedy = f"no node has had room for new pods for {minutes} minutes", "free resources, or add nodes"
     return (
-        f"{component}: {problem}, and no other old pod may go before a new one serves: {remedy}; or let old pods go first, "
-        f"with a higher {DEPLOYMENT_MAX_UNAVAILABLE} or with {DEPLOYMENT_STRATEGY}: {RECREATE} in the annotations of its "
-        "pod template"
+        f"{component}: {problem}, and the roll-out may not delete another old pod before a new pod serves: {remedy}; "
+        f"or, to delete old pods first, set a higher {DEPLOYMENT_MAX_UNAVAILABLE} or {DEPLOYMENT_STRATEGY}: {RECREATE} in "
+        "the annotations of its pod template"
     )
 
 

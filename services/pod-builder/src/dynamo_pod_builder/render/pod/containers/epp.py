@@ -81,8 +81,8 @@ def _native(context: PodContext) -> KubeObject:
         raise RenderError(
             context.component,
             "eppConfig",
-            "an endpoint picker of a runtime before 1.5.0 needs its configuration",
-            "set config or configMapRef, or state a later version in runtimeVersionOverride",
+            "an endpoint picker of a runtime before 1.5.0 requires a configuration",
+            "set config or configMapRef, or set runtimeVersionOverride to a later version",
         )
     return {"volumeMounts": [{"name": _CACHE_VOLUME, "mountPath": f"{_NATIVE_HOME}/.cache"}]}
 
