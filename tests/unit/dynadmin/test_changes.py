@@ -135,8 +135,12 @@ def test_more_that_vanished_without_messages_than_is_remembered_makes_a_stream_b
     hub.resume(DYNAMO_MODELS, "n", hub.position())
 
 
-async def test_pages_of_a_list_have_the_position_of_the_first_one() -> None:
+@pytest.mark.parametrize(("limit", "size"), [(1, 1 << 20), (5000, 2)], ids=["by number", "by bytes"])
+async def test_pages_of_a_list_have_the_position_of_the_first_one(
+    limit: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A stream that begins there has what changed between two of them, on pages that had been read."""
+    monkeypatch.setattr("dynamo_dynadmin.api.reading.PAGE_BYTES", size)
     hub = Hub(cast("Any", None), "c", [DYNAMO_MODELS])
     entries, hub.incarnation, hub._last = hub.entries(DYNAMO_MODELS), "i", 2
     entries.synced = True
@@ -155,12 +159,13 @@ async def test_pages_of_a_list_have_the_position_of_the_first_one() -> None:
             caller=None,
             flag=lambda _: False,
             text=lambda name: parameters.get(name, ""),
-            number=lambda *_: 1,
+            number=lambda *_: limit,
             answer=msgspec.json.decode,
         )
         return await reading.list_of(cast("Any", call), MODELS)
 
     first = await page("")
+    assert (len(first["items"]), first["metadata"]["remainingItemCount"]) == (1, 1)
     hub._last = 3
     entries.take(ObjectKey("n", "a"), 3, Version("a", 3, ""), b'{"a": 1}')
     last = await page(first["metadata"]["continue"])
@@ -172,6 +177,26 @@ async def test_pages_of_a_list_have_the_position_of_the_first_one() -> None:
     for invalid in ("rubbish", base64.b64encode(b"after:a").decode(), base64.b64encode(b"2-i a").decode()):
         with pytest.raises(ProblemError, match="must be what the page before it said"):
             await page(invalid)
+
+
+async def test_large_objects_are_sent_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream of a tenant's thousand objects of a megabyte was put together in memory before its first byte was sent."""
+    monkeypatch.setattr("dynamo_dynadmin.api.reading.WRITTEN_BYTES", 100)
+    hub = Hub(cast("Any", None), "c", [DYNAMO_MODELS])
+    entries = hub.entries(DYNAMO_MODELS)
+    for number, name in enumerate("abcd", 1):
+        entries.take(ObjectKey("n", name), number, Version(name, number, ""), b'{"a": "' + b"x" * 50 + b'"}')
+    written = list[bytes]()
+
+    async def write(content: bytes) -> None:
+        written.append(content)
+        if content.rstrip().endswith(b"}") and b"synced" in content:
+            raise ConnectionError
+
+    follower = _Follower(hub, DYNAMO_MODELS, ObjectKey("n", ""), selector(""))
+    with pytest.raises(ConnectionError):
+        await follower.follow(cast("Any", SimpleNamespace(write=write, timeout=lambda _: LONG)), None, LONG)
+    assert [each.count(b"event: ADDED") for each in written] == [2, 2, 0]
 
 
 def _vanishing(monkeypatch: pytest.MonkeyPatch, size: int) -> Hub:

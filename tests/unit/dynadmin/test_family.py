@@ -1,8 +1,10 @@
 """What belongs to an object, by owner references."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from dynamo_dynadmin.api.family import descendants, relatives, tree
+from dynamo_dynadmin.api.family import descendants, health, relatives
+from dynamo_dynadmin.api.family import tree as tree_of
 
 
 def obj(kind: str, name: str, *owners: tuple[str, str, str], **labels: str) -> dict[str, Any]:
@@ -11,6 +13,11 @@ def obj(kind: str, name: str, *owners: tuple[str, str, str], **labels: str) -> d
         "kind": kind,
         "metadata": {"name": name, "uid": f"u-{name}", "ownerReferences": references, "labels": labels},
     }
+
+
+def tree(root: dict[str, Any], objects: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    known = [root, *objects]
+    return tree_of(root, known[1:], {each["metadata"]["uid"]: health(each) for each in known})
 
 
 GRAPH = obj("DynamoGraphDeployment", "g")

@@ -1,5 +1,7 @@
 """Details of one object: status, manifest, pods, tree."""
 
+import asyncio
+
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -85,12 +87,14 @@ class Details:
         visible, hidden = await self._visible(call)
         outlines = [_outline(resource, each) for resource, each in visible]
         kin = {each["metadata"].get("uid") for each in family.relatives(root, outlines)}
-        objects = [
-            {**each.obj, **resource.type_meta}
-            for (resource, each), outline in zip(visible, outlines, strict=True)
-            if outline["metadata"].get("uid") in kin
-        ]
-        return call.answer({"tree": family.tree(root, objects), "hidden": hidden})
+        objects, healths = list[KubeObject](), {root["metadata"].get("uid"): family.health(root)}
+        for (resource, each), outline in zip(visible, outlines, strict=True):
+            if (uid := outline["metadata"].get("uid")) in kin:
+                # One decoded object at a time: anyone may let a graph own thousands of a megabyte each.
+                healths[uid] = family.health({**each.obj, **resource.type_meta})
+                objects.append(outline)
+                await asyncio.sleep(0)
+        return call.answer({"tree": family.tree(root, objects, healths), "hidden": hidden})
 
     async def descendants(self, call: Call, kind: Kind, root: KubeObject) -> set[tuple[str, str]]:
         """Kinds and names of an object and of all that it owns, except what the caller may not list."""

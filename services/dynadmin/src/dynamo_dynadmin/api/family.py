@@ -13,9 +13,12 @@ from dynamo_shared.api.pods import container_statuses, has_ended
 _DEPTH = 10
 
 
-def tree(root: KubeObject, objects: Iterable[KubeObject]) -> dict[str, Any]:
-    """An object with all that it owns, as nested levels. Each object is shown once, even with several owners."""
-    return _node(root, _children(objects), _DEPTH, {_uid(root)})
+def tree(root: KubeObject, objects: Iterable[KubeObject], healths: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """An object with all that it owns, as nested levels. Each object is shown once, even with several owners.
+
+    Outlines of the objects suffice, with the `health` of each by its uid.
+    """
+    return _node(root, _children(objects), _DEPTH, {_uid(root)}, healths)
 
 
 def relatives(root: KubeObject, objects: Iterable[KubeObject]) -> list[KubeObject]:
@@ -64,7 +67,13 @@ def _uid(obj: KubeObject) -> str:
     return str(obj["metadata"].get("uid", ""))
 
 
-def _node(obj: KubeObject, children: Mapping[str, list[KubeObject]], depth: int, shown: set[str]) -> dict[str, Any]:
+def _node(
+    obj: KubeObject,
+    children: Mapping[str, list[KubeObject]],
+    depth: int,
+    shown: set[str],
+    healths: Mapping[str, dict[str, Any]],
+) -> dict[str, Any]:
     metadata = obj["metadata"]
     below = {_uid(each): each for each in children.get(_uid(obj), ()) if _uid(each) not in shown} if depth else {}
     shown |= below.keys()
@@ -74,8 +83,8 @@ def _node(obj: KubeObject, children: Mapping[str, list[KubeObject]], depth: int,
         "kind": obj.get("kind", ""),
         "name": metadata.get("name", ""),
         "uid": _uid(obj),
-        **health(obj),
-        "children": [_node(each, children, depth - 1, shown) for each in listed],
+        **healths[_uid(obj)],
+        "children": [_node(each, children, depth - 1, shown, healths) for each in listed],
     }
 
 

@@ -2,7 +2,8 @@
 
 import base64
 import binascii
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import accumulate, chain
 from typing import TypeVar
 
 import msgspec
@@ -22,6 +23,9 @@ from dynamo_dynadmin.state.position import Position
 
 K = TypeVar("K")
 DEFAULT_LIMIT, MOST = 500, 5000
+#: Bytes of objects after which a page ends, and of events that a stream writes at a time: thousands of objects may have
+#: a megabyte each.
+PAGE_BYTES, WRITTEN_BYTES = 8 << 20, 1 << 20
 _RESYNC = "the changes since then are no longer available; list again, or stream without Last-Event-ID"
 
 
@@ -76,7 +80,8 @@ class CollectionReader:
             for each in self._hub.entries(kind.resource).of_namespace(namespace)
             if each.key.name > after and matches(each.labels)
         ]
-        page, rest = matching[:limit], len(matching) - limit
+        page = _of_size(matching[:limit])
+        rest = len(matching) - len(page)
         metadata: dict[str, object] = {"position": str(position)}
         if rest > 0 and page:
             metadata |= {"continue": _token(position, page[-1].key.name), "remainingItemCount": rest}
@@ -133,20 +138,16 @@ class _Follower:
             if position is None:
                 # Without ids: a stream that breaks off here starts from the beginning.
                 first = self._hub.entries(self._resource).of_namespace(namespace)
-                content = b"".join(self._frame(each, "") for each in first if self._is_meant(each))
+                frames = (self._frame(each, "") for each in first if self._is_meant(each))
             else:
                 missed = self._hub.resume(self._resource, namespace, position)
-                content = b"".join(
-                    self._frame(each, _id(each, here.incarnation)) for each in missed if self._concerns(each)
-                )
-            await stream.write(content + frame("synced", {"position": str(here)}, str(here)))
+                frames = (self._frame(each, _id(each, here.incarnation)) for each in missed if self._concerns(each))
+            await _write(stream, chain(frames, [frame("synced", {"position": str(here)}, str(here))]))
             async for batch in changes(reader, lambda: stream.timeout(heartbeat)):
                 await stream.keep()
-                content = b"".join(
-                    self._frame(each, _id(each, each.incarnation)) for each in batch if self._concerns(each)
+                await _write(
+                    stream, (self._frame(each, _id(each, each.incarnation)) for each in batch if self._concerns(each))
                 )
-                if content:
-                    await stream.write(content)
 
     def _concerns(self, entry: StoredObject) -> bool:
         return not self._key.name or entry.key.name == self._key.name
@@ -167,6 +168,24 @@ class _Follower:
         self._shown.add(name)
         self._gone.discard(name)
         return frame(change, entry.frame(), identity)
+
+
+def _of_size(entries: list[StoredObject]) -> list[StoredObject]:
+    """As many of the first entries as a page may have, at least one."""
+    sizes = accumulate(len(each.payload) for each in entries)
+    return [each for each, size in zip(entries, sizes, strict=True) if size - len(each.payload) < PAGE_BYTES]
+
+
+async def _write(stream: Stream, frames: Iterable[bytes]) -> None:
+    """Write frames as they are made, many small ones at a time."""
+    content = bytearray()
+    for each in frames:
+        content += each
+        if len(content) >= WRITTEN_BYTES:
+            await stream.write(bytes(content))
+            content.clear()
+    if content:
+        await stream.write(bytes(content))
 
 
 def _id(entry: StoredObject, incarnation: str) -> str:
