@@ -1,4 +1,4 @@
-"""Workers that load adapters, in memory, as Dynamo's do behind their HTTP API."""
+"""In-memory workers that load adapters like Dynamo's workers do behind their HTTP API."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from dynamo_model_discovery.lora.api import Listing, WorkerApi
 
 @dataclass
 class MemoryWorkers(WorkerApi):
-    """What each has loaded, source by name, and how it behaves, by URL; and what was asked for."""
+    """By URL: the adapters that each worker has loaded (source by name), its behaviour, and the calls it received."""
 
     loras: dict[str, dict[str, str]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
@@ -29,7 +29,7 @@ class MemoryWorkers(WorkerApi):
 
     async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
         await self._call("POST", url)
-        # One that is loaded already stays as it is, wherever it came from.
+        # An adapter that is already loaded stays unchanged, whatever its source.
         self.loras.setdefault(url, {}).setdefault(adapter.name, adapter.uri)
 
     async def unload(self, url: str, path: str | None, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Many models at many workers: none waits for a failing worker, and all pending work is done or reported."""
+"""Many models on many workers: no one waits for a failing worker, and all pending work is done or reported."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ def model(uid: str = "m1") -> dict[str, Any]:
 
 @dataclass
 class World(MemoryWorkers):
-    """Workers, and what was reported of them."""
+    """Workers, and the facts that the keeper announced about them."""
 
     reported: list[tuple[str, str]] = field(default_factory=list)
     allowed: bool = True
@@ -58,7 +58,7 @@ class World(MemoryWorkers):
         self.news.set()
 
     async def until(self, what: str, count: int) -> None:
-        """So many workers were reported with this word."""
+        """Wait until that many workers were reported with this event."""
         async with asyncio.timeout(60):
             while len({pod for reported, pod in self.reported if reported == what}) < count:
                 self.news.clear()
@@ -97,7 +97,7 @@ async def loaded(count: int = 1, **settings: Any) -> AsyncIterator[tuple[World, 
         yield world, keeper, all_
 
 
-async def test_a_worker_that_hangs_holds_no_one_up():
+async def test_a_hanging_worker_blocks_no_other():
     world = World()
     all_ = workers(40)
     world.hanging = {worker.url for worker in all_[:2]}
@@ -108,8 +108,8 @@ async def test_a_worker_that_hangs_holds_no_one_up():
     assert len(states) == 40
 
 
-async def test_workers_that_failed_hold_only_a_part_of_the_hands():
-    """Once they have failed, all of them may hang: others still have hands."""
+async def test_workers_that_failed_occupy_only_a_part_of_the_concurrent_requests():
+    """Even if all of them hang later, other workers still get requests."""
     world, all_ = World(), workers(12)
     bad, good = all_[:8], all_[8:]
     world.broken = {worker.url for worker in bad}
@@ -122,7 +122,7 @@ async def test_workers_that_failed_hold_only_a_part_of_the_hands():
     assert {pod for what, pod in world.reported if what == "loaded"} == {worker.pod for worker in good}
 
 
-async def test_a_failure_is_reported_once_and_tried_until_it_is_over():
+async def test_a_failure_is_reported_once_and_retried_until_it_succeeds():
     world, (worker,) = World(), workers(1)
     world.broken = {worker.url}
     async with keeping(world) as keeper:
@@ -136,7 +136,7 @@ async def test_a_failure_is_reported_once_and_tried_until_it_is_over():
     assert not state.failure
 
 
-async def test_what_fails_for_an_adapter_that_was_replaced_meanwhile_is_not_reported_of_the_next():
+async def test_a_failure_of_a_replaced_adapter_is_not_reported_for_its_successor():
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     class Refusing(World):
@@ -157,7 +157,7 @@ async def test_what_fails_for_an_adapter_that_was_replaced_meanwhile_is_not_repo
     assert world.reported == [("loaded", "pod-0")]
 
 
-async def test_the_same_request_again_asks_no_one():
+async def test_setting_the_same_adapter_again_sends_no_request():
     async with loaded(3) as (world, keeper, all_):
         asked = len(world.calls)
         for _ in range(10):
@@ -166,7 +166,7 @@ async def test_the_same_request_again_asks_no_one():
         assert len(world.calls) == asked == 9
 
 
-async def test_adapters_on_one_worker_are_searched_in_one_answer():
+async def test_one_listing_serves_all_adapters_of_a_worker():
     world, (worker,) = World(), workers(1)
     async with keeping(world, probe_interval=0.2) as keeper:
         for number in range(20):
@@ -182,8 +182,8 @@ async def test_adapters_on_one_worker_are_searched_in_one_answer():
         assert world.count("POST") == 20
 
 
-async def test_an_answer_gets_no_newer_by_serving_other_adapters() -> None:
-    """Of three or more on a worker, each took the answer that the last one had used: the worker was not asked any more."""
+async def test_serving_other_adapters_does_not_renew_a_cached_listing() -> None:
+    """With three adapters or more, each one's use renewed the listing, and the worker was not asked again."""
     world, (worker,) = World(), workers(1)
     async with keeping(world, probe_interval=60.0) as keeper:
         lost, *_ = [
@@ -197,7 +197,7 @@ async def test_an_answer_gets_no_newer_by_serving_other_adapters() -> None:
         assert not lost.loaded
 
 
-async def test_workers_that_are_gone_are_forgotten():
+async def test_deleted_workers_are_forgotten():
     async with loaded(3) as (_, keeper, all_):
         assert set(keeper.set_desired(KEY, "m1", all_[1:], ADAPTER, ())) == {"uid-1", "uid-2"}
         keeper.prune("m1", all_[2:])
@@ -206,8 +206,8 @@ async def test_workers_that_are_gone_are_forgotten():
         assert not list(keeper.states())
 
 
-async def test_what_is_under_way_at_a_worker_that_is_gone_asks_for_nothing_more():
-    """A pod on its node's network has the address of the one before."""
+async def test_work_on_a_deleted_worker_sends_no_more_requests():
+    """A pod on its node's network has the address of its predecessor."""
     asked, go_on, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     class Slow(World):
@@ -230,7 +230,7 @@ async def test_what_is_under_way_at_a_worker_that_is_gone_asks_for_nothing_more(
     assert world.reported == []
 
 
-async def test_what_another_replica_has_is_not_asked_for():
+async def test_models_of_another_replica_send_no_requests():
     world, all_ = World(), workers(3)
     world.hanging = {all_[0].url}
     async with keeping(world) as keeper:
@@ -247,7 +247,7 @@ async def test_what_another_replica_has_is_not_asked_for():
         assert len(world.calls) == asked
 
 
-async def test_what_is_given_away_is_not_under_way_any_more():
+async def test_released_models_have_no_work_in_progress():
     world, all_ = World(), workers(3)
     world.hanging = {worker.url for worker in all_}
     async with keeping(world) as keeper:
@@ -263,7 +263,7 @@ async def test_what_is_given_away_is_not_under_way_any_more():
     assert world.loras == {all_[0].url: {"b": "s3://1"}}
 
 
-async def test_what_is_owed_is_done_when_it_can_be():
+async def test_a_pending_unload_is_done_when_the_worker_recovers():
     async with loaded(2) as (world, keeper, all_):
         world.broken = {all_[0].url}
         keeper.set_desired(KEY, "m1", all_, None, ("a",))
@@ -277,7 +277,7 @@ async def test_what_is_owed_is_done_when_it_can_be():
     assert not any(world.loras.values())
 
 
-async def test_what_is_owed_by_a_pod_that_is_gone_is_forgotten():
+async def test_a_pending_unload_of_a_deleted_pod_is_forgotten():
     async with loaded() as (world, keeper, (worker,)):
         world.broken = {worker.url}
         assert keeper.leave(model(), ("a",))
@@ -285,8 +285,8 @@ async def test_what_is_owed_by_a_pod_that_is_gone_is_forgotten():
         assert not list(keeper.states())
 
 
-async def test_what_is_owed_is_not_reported_of_another_model_of_the_same_name():
-    """A deleted model that was created again has the same key, and nothing happened to it."""
+async def test_a_pending_unload_is_not_reported_for_another_model_of_the_same_name():
+    """A deleted model that was created again has the same key, but nothing happened to it."""
     async with loaded() as (world, keeper, (worker,)):
         world.broken = {worker.url}
         keeper.set_desired(KEY, "m1", [worker], None, ("a",))
@@ -302,8 +302,8 @@ async def test_what_is_owed_is_not_reported_of_another_model_of_the_same_name():
         assert world.reported == []
 
 
-async def test_what_is_owed_elsewhere_is_not_gone_through() -> None:
-    """A tenant whose worker hangs may delete thousands of models: each was asked for, at each worker of each model of others."""
+async def test_pending_unloads_on_other_workers_are_not_checked() -> None:
+    """A tenant whose worker hangs may delete thousands of models: each was checked for all workers of others."""
 
     class Uid(str):
         asked = 0
@@ -322,7 +322,7 @@ async def test_what_is_owed_elsewhere_is_not_gone_through() -> None:
         assert Uid.asked == 0
 
 
-async def test_what_is_owed_for_too_long_is_given_up_and_said():
+async def test_a_pending_unload_that_takes_too_long_is_abandoned_and_reported():
     async with loaded(unload_later=100.0) as (world, keeper, (worker,)):
         world.broken = {worker.url}
         deleted = model()
@@ -332,11 +332,11 @@ async def test_what_is_owed_for_too_long_is_given_up_and_said():
         world.now = 100.0
         await world.until("CleanupFailed", 1)
         assert not list(keeper.states())
-    # Users may delete many models within the time, and each may be large: what is kept is what the Event names.
+    # Users may delete many models within that time, and each may be large: the keeper keeps only what the Event names.
     assert world.last == model()
 
 
-async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
+async def test_a_new_model_of_the_same_adapter_name_does_the_pending_unload():
     async with loaded() as (world, keeper, (worker,)):
         world.broken = {worker.url}
         keeper.leave(model(), ("a",))
@@ -347,13 +347,13 @@ async def test_a_newcomer_of_the_name_sees_to_what_is_owed():
         keeper.set_desired(OTHER, "m2", [worker], Adapter("a", "s3://2"), ())
         await world.until("loaded", 1)
         assert world.loras[worker.url] == {"a": "s3://2"}
-        # Unloaded before it was loaded, by the first request, and not after.
+        # The first request unloads it, before it is loaded and not after.
         methods = [method for method, _ in world.calls]
         assert methods.index("DELETE") < methods.index("POST")
         assert methods.count("DELETE") == 1
 
 
-async def test_a_container_that_was_started_again_is_asked_again():
+async def test_a_restarted_container_is_asked_again():
     async with loaded() as (world, keeper, (worker,)):
         world.loras.clear()
         world.reported.clear()
@@ -362,7 +362,7 @@ async def test_a_container_that_was_started_again_is_asked_again():
     assert world.loras[worker.url] == {"a": "s3://1"}
 
 
-async def test_what_a_worker_has_lost_is_reported_before_it_has_it_again() -> None:
+async def test_a_lost_adapter_is_reported_before_it_is_loaded_again() -> None:
     async with loaded(probe_interval=0.1) as (world, keeper, (worker,)):
         world.loras.clear()
         world.changed.clear()
@@ -375,7 +375,7 @@ async def test_what_a_worker_has_lost_is_reported_before_it_has_it_again() -> No
     assert world.loras[worker.url] == {"a": "s3://1"}
 
 
-async def test_of_what_a_worker_lists_no_more_is_kept_than_an_honest_one_has() -> None:
+async def test_the_listings_kept_for_a_worker_are_bounded() -> None:
     world, all_ = World(), workers(3)
     world.loras[all_[0].url] = {f"n-{number}": "" for number in range(LISTED_NAMES + 1)}
     world.loras[all_[1].url] = {"n" * (LISTED_CHARACTERS + 1): ""}
@@ -383,7 +383,7 @@ async def test_of_what_a_worker_lists_no_more_is_kept_than_an_honest_one_has() -
         keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 3)
         assert list(keeper._listings) == ["uid-2"]
-        # One a worker, however often its containers are started again.
+        # One listing for each worker, however often its containers restart.
         for restarts in range(1, 4):
             world.reported.clear()
             keeper.set_desired(KEY, "m1", [replace(each, incarnation=f"main:{restarts}") for each in all_], ADAPTER, ())

@@ -1,4 +1,4 @@
-"""What worker discovery keeps of pods and EndpointSlices, and which of their changes concern it."""
+"""The parts of pods and EndpointSlices that worker discovery keeps, and which changes concern it."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ DATA: dict[str, Any] = {"spec": {"data": CONTENT}}
         pytest.param(DYNAMO_WORKER_METADATAS, DATA, {"spec": {"data": None}}, True, id="nothing"),
     ],
 )
-def test_only_changes_that_are_read_are_reported(
+def test_only_changes_of_fields_that_discovery_reads_are_reported(
     resource: Resource, fields: dict[str, Any], change: dict[str, Any], concerns: bool
 ) -> None:
     reported: list[None] = []
@@ -54,8 +54,8 @@ def test_only_changes_that_are_read_are_reported(
     assert len(reported) == 1 + concerns
 
 
-def test_of_worker_metadata_only_its_records_are_kept() -> None:
-    """Anyone may write it: a megabyte of small values takes twenty in memory, and there may be hundreds."""
+def test_only_the_records_of_worker_metadata_are_kept() -> None:
+    """Anyone may write this object: a megabyte of small values takes twenty in memory, and there may be hundreds."""
     source = KubernetesSource(MemoryBus(), "local", lambda: None)
     each = obj(DYNAMO_WORKER_METADATAS, 1, **DATA)
     each["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j"}, {"kind": "Pod", "name": "p", "uid": "x" * 100}]
@@ -68,7 +68,7 @@ def test_of_worker_metadata_only_its_records_are_kept() -> None:
 
 
 @pytest.mark.parametrize("resource", [each for each in READS if each in (PODS, ENDPOINT_SLICES)], ids=str)
-def test_little_is_kept_of_an_object(resource: Resource) -> None:
+def test_few_fields_of_an_object_are_kept(resource: Resource) -> None:
     source = KubernetesSource(MemoryBus(), "local", lambda: None)
     each = obj(resource, 1, **(POD if resource == PODS else SLICE))
     source._cache.take(resource, key_of(each), each, version_of(each))
@@ -78,7 +78,7 @@ def test_little_is_kept_of_an_object(resource: Resource) -> None:
     assert len(kept["metadata"]["labels"]) == 1
 
 
-def test_places_are_pods_by_address() -> None:
+def test_places_index_pods_by_address() -> None:
     source = KubernetesSource(MemoryBus(), "local", lambda: None)
     each = obj(PODS, 1, **POD)
     source._cache.take(PODS, key_of(each), each, version_of(each))

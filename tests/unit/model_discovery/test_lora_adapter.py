@@ -1,4 +1,4 @@
-"""What adapter a model asks for, what is remembered of it, and what workers' answers mean."""
+"""The adapter that a model requests, its record in the annotation, and the meaning of workers' answers."""
 
 import json
 from typing import Any
@@ -47,7 +47,7 @@ def test_sources(uri: str):
         (spec(name="a\x00"), "InvalidName", "cannot be a path segment"),
     ],
 )
-def test_what_cannot_be_loaded_is_said(broken: dict[str, Any], reason: str, said: str):
+def test_a_source_that_cannot_be_loaded_is_reported(broken: dict[str, Any], reason: str, said: str):
     with pytest.raises(InvalidAdapter) as caught:
         adapter_of(broken)
     assert caught.value.reason == reason
@@ -62,7 +62,7 @@ def test_types():
     assert not is_lora({})
 
 
-def test_what_is_remembered_reports_no_address():
+def test_the_record_contains_no_address():
     record = advanced(None, Adapter("a", "s3://secret-bucket/a"))
     model = {"metadata": {"annotations": {ANNOTATION: written(record)}}}
     assert record_of(model) == record
@@ -74,8 +74,8 @@ def test_a_damaged_record_is_ignored(text: str):
     assert record_of({"metadata": {"annotations": {ANNOTATION: text}}}) is None
 
 
-def test_what_a_record_does_not_have_is_passed_over():
-    """Each change of a model reads the records of all that ask for its name, and a tenant may write thousands of values there."""
+def test_unknown_fields_of_a_record_are_ignored():
+    """Each change of a model reads all records with its name, and a tenant may write thousands of values there."""
     record = AdapterRecord("a", "s", ("b",))
     text = json.dumps({**json.loads(written(record)), "junk": [0] * 20_000})
     assert record_of({"metadata": {"annotations": {ANNOTATION: text}}}) == record
@@ -92,11 +92,11 @@ def test_what_a_record_does_not_have_is_passed_over():
     ],
 )
 def test_a_record_of_another_writer_is_ignored(record: AdapterRecord):
-    """The recorded workers are asked to unload: a user who may annotate a model must not choose them."""
+    """The platform unloads from the recorded workers: a user who may annotate a model must not choose them."""
     assert record_of({"metadata": {"annotations": {ANNOTATION: written(record)}}}) is None
 
 
-def test_earlier_names_are_kept_until_they_are_unloaded_everywhere():
+def test_earlier_names_are_kept_until_they_are_unloaded_on_all_workers():
     first = advanced(None, Adapter("a", "s3://1"))
     assert advanced(first, Adapter("a", "s3://1")) is first
     second = advanced(first, Adapter("a", "s3://2"))
@@ -125,7 +125,7 @@ def test_earlier_names_are_kept_until_they_are_unloaded_everywhere():
         (b'{"models": []}', None),
     ],
 )
-def test_listings(content: bytes, names: set[str] | None):
+def test_names_in_listings(content: bytes, names: set[str] | None):
     result = names_in(content)
     assert (None if result is None else set(result)) == names
 
@@ -144,11 +144,11 @@ def test_listings(content: bytes, names: set[str] | None):
         (b"a\x1b[31m\nb", "a [31m b"),
     ],
 )
-def test_complaints(content: bytes, said: str):
+def test_error_texts_of_answers(content: bytes, said: str):
     assert complaint(content) == said
 
 
-def test_an_error_may_come_as_success():
+def test_an_error_may_come_with_a_success_code():
     assert is_refusal(b'{"status": "error"}')
     assert not is_refusal(b'{"status": "success"}')
     assert not is_refusal(b"ok")
@@ -164,6 +164,6 @@ def test_any_answer_can_be_read(content: bytes):
     assert line.isprintable()
 
 
-def test_nesting_is_not_trouble():
+def test_nested_values_are_not_an_error():
     assert names_in(b"[" * 100_000) is None
     assert one_line("x" * 10_000).endswith("...")

@@ -1,4 +1,4 @@
-"""One model at one worker: whatever goes wrong on the way, the worker ends as it shall be."""
+"""One model on one worker: the worker converges to the desired adapter, whatever fails on the way."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,17 +23,17 @@ ADAPTERS = (Adapter("a", "s3://1"), Adapter("a", "s3://2"), Adapter("b", "s3://1
 
 @dataclass
 class FakeApi(WorkerApi):
-    """A worker as Dynamo's is: what is loaded stays as it is, and unloading waits for a load that is under way."""
+    """A worker like Dynamo's: a loaded adapter stays unchanged, and an unload waits for a load in progress."""
 
     loras: dict[str, str] = field(default_factory=dict)
     under_way: list[Adapter] = field(default_factory=list)
-    #: How the next requests end: ok, refused (nothing happens), lost (it happens), late (it happens later).
+    #: How the next requests end: ok, refused (no effect), lost (takes effect), late (takes effect later).
     modes: list[str] = field(default_factory=list)
     during: list[Callable[[], None]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
-    #: Whether it publishes the cards of what it loads; None where it does not say.
+    #: Whether it publishes the cards of loaded adapters; None if it does not say.
     publishing: bool | None = True
-    #: How often it was asked for its cards, and what happens meanwhile.
+    #: How often its cards were requested, and a hook that runs meanwhile.
     cards: int = 0
     meanwhile: Callable[[], None] = lambda: None
 
@@ -92,7 +92,7 @@ def run(state: AdapterState, api: FakeApi) -> None:
         state.failed(str(error), version)
 
 
-def test_what_is_missing_is_loaded_and_searched():
+def test_a_missing_adapter_is_loaded_and_confirmed():
     api, state = FakeApi(), new_state()
     run(state, api)
     assert api.calls == ["GET", "POST", "GET"]
@@ -100,7 +100,7 @@ def test_what_is_missing_is_loaded_and_searched():
     assert state.loaded
 
 
-def test_what_is_there_is_left_alone():
+def test_a_loaded_adapter_is_not_loaded_again():
     api, state = FakeApi(loras={"a": "s3://1", "mine": "s3://user"}), new_state()
     run(state, api)
     assert api.calls == ["GET"]
@@ -108,7 +108,7 @@ def test_what_is_there_is_left_alone():
     assert "mine" in api.loras
 
 
-def test_a_promise_is_not_enough():
+def test_a_load_counts_only_if_the_worker_lists_the_adapter():
     class Liar(FakeApi):
         async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
             self.calls.append("POST")
@@ -119,13 +119,13 @@ def test_a_promise_is_not_enough():
     assert not state.loaded
 
 
-def test_what_is_not_known_to_be_of_this_source_is_replaced():
+def test_an_adapter_of_unknown_source_is_replaced():
     api, state = FakeApi(loras={"a": "s3://0"}), new_state(stale={"a"})
     run(state, api)
     assert api.loras == {"a": "s3://1"}
 
 
-def test_what_was_asked_for_without_an_answer_is_unloaded_though_it_is_not_listed():
+def test_an_unanswered_load_is_unloaded_even_if_it_is_not_listed():
     api, state = FakeApi(modes=["ok", "late"]), new_state()
     run(state, api)
     assert not state.settled
@@ -136,7 +136,7 @@ def test_what_was_asked_for_without_an_answer_is_unloaded_though_it_is_not_liste
     assert not api.under_way
 
 
-def test_what_an_earlier_process_asked_for_is_unloaded_though_it_is_not_listed():
+def test_a_load_of_an_earlier_process_is_unloaded_even_if_it_is_not_listed():
     api = FakeApi(under_way=[ADAPTERS[0]])
     state = AdapterState.unknown(ObjectKey("prod", "m"), WORKER, None, ("a",))
     run(state, api)
@@ -153,9 +153,7 @@ def test_what_an_earlier_process_asked_for_is_unloaded_though_it_is_not_listed()
     ],
     ids=["loaded", "under way"],
 )
-def test_what_an_earlier_process_asked_for_is_replaced_by_what_is_desired_before_this_one_asks(
-    api: FakeApi, before: Adapter, now: Adapter
-):
+def test_a_load_of_an_earlier_process_is_replaced_by_the_desired_adapter(api: FakeApi, before: Adapter, now: Adapter):
     state = AdapterState.unknown(ObjectKey("prod", "m"), WORKER, before, ())
     assert state.set_desired(WORKER, now, (before.name,))
     run(state, api)
@@ -164,7 +162,7 @@ def test_what_an_earlier_process_asked_for_is_replaced_by_what_is_desired_before
     assert api.loras == {now.name: now.uri}
 
 
-def test_a_worker_that_is_not_ready_loads_nothing_but_lets_go():
+def test_a_worker_that_is_not_ready_loads_nothing_but_may_unload():
     away = replace(WORKER, ready=False)
     assert new_state(worker=away).idle
     assert not new_state(None, worker=away).idle
@@ -174,7 +172,7 @@ def test_a_worker_that_is_not_ready_loads_nothing_but_lets_go():
     assert not state.loaded
 
 
-def test_the_same_request_again_asks_for_nothing():
+def test_setting_the_same_adapter_again_needs_no_work():
     api, state = FakeApi(), new_state()
     run(state, api)
     assert not state.set_desired(WORKER, ADAPTERS[0], ("a", "old"))
@@ -196,7 +194,7 @@ def test_the_same_request_again_asks_for_nothing():
         pytest.param([(False, {"a"}), (False, {"a"})], True, [set(), {"a"}], id="one at a time"),
     ],
 )
-def test_who_loads_a_name_sees_to_what_is_owed_of_it(
+def test_a_model_that_loads_a_name_takes_over_its_pending_unloads(
     debts: list[tuple[bool, set[str]]], taken: bool, left: list[set[str]]
 ):
     state = new_state()
@@ -208,7 +206,7 @@ def test_who_loads_a_name_sees_to_what_is_owed_of_it(
     assert "a" in state.stale or not taken
 
 
-def test_news_is_reported_once():
+def test_each_event_is_reported_once():
     state = new_state()
     assert state.failed("HTTP 500", state.version)
     assert not state.failed("HTTP 500", state.version)
@@ -216,7 +214,7 @@ def test_news_is_reported_once():
     assert state.failures == 3
 
 
-def test_what_is_loaded_counts_until_its_worker_fails_twice():
+def test_a_loaded_adapter_counts_until_its_worker_fails_twice():
     api, state = FakeApi(), new_state()
     run(state, api)
     api.modes = ["refused"]
@@ -234,7 +232,7 @@ def test_what_is_loaded_counts_until_its_worker_fails_twice():
     assert (state.loaded, state.failure) == (False, "HTTP 500: no")
 
 
-def test_what_a_worker_has_lost_counts_when_it_reports_it_again():
+def test_a_lost_adapter_counts_again_when_the_worker_lists_it_again():
     api, state = FakeApi(), new_state()
     run(state, api)
     api.loras.clear()
@@ -251,7 +249,7 @@ def test_what_a_worker_has_lost_counts_when_it_reports_it_again():
 
 
 @pytest.mark.parametrize("now", [ADAPTERS[1], None], ids=["another source", "unload"])
-def test_failures_are_those_of_the_desired_adapter(now: Adapter | None):
+def test_failures_are_counted_for_the_desired_adapter_only(now: Adapter | None):
     state = new_state()
     for _ in range(10):
         state.failed("HTTP 500: no such bucket", state.version)
@@ -264,7 +262,7 @@ def test_failures_are_those_of_the_desired_adapter(now: Adapter | None):
     assert state.failed("HTTP 500: no such bucket", state.version), "of this one, too"
 
 
-def test_nothing_is_loaded_where_nothing_can_be():
+def test_nothing_is_loaded_on_a_worker_without_lora_support():
     class WithoutLora(FakeApi):
         async def listing(self, url: str) -> Listing:
             self.calls.append("GET")
@@ -279,8 +277,8 @@ def test_nothing_is_loaded_where_nothing_can_be():
     assert api.calls == ["GET", "GET"]
 
 
-def test_what_frontends_cannot_know_of_is_not_loaded():
-    """https://github.com/ai-dynamo/dynamo/issues/11163: the engine has it, and its card was never published."""
+def test_an_adapter_that_frontends_cannot_discover_is_not_loaded():
+    """https://github.com/ai-dynamo/dynamo/issues/11163: the engine has the adapter, but never published its card."""
     api, state = FakeApi(publishing=False), new_state()
     run(state, api)
     assert not state.loaded
@@ -296,7 +294,7 @@ def test_what_frontends_cannot_know_of_is_not_loaded():
     assert api.cards == 3
 
 
-def test_nothing_counts_while_a_worker_is_asked_for_its_cards():
+def test_an_adapter_does_not_count_while_its_cards_are_requested():
     api, state = FakeApi(publishing=False), new_state()
     counted: list[bool] = []
     api.meanwhile = lambda: counted.append(state.loaded)
@@ -305,7 +303,7 @@ def test_nothing_counts_while_a_worker_is_asked_for_its_cards():
     assert counted == [False, False]
 
 
-def test_what_is_loaded_once_more_has_to_be_published_once_more():
+def test_a_reloaded_adapter_must_be_published_again():
     api, state = FakeApi(), new_state()
     run(state, api)
     api.loras.clear()
@@ -315,8 +313,8 @@ def test_what_is_loaded_once_more_has_to_be_published_once_more():
     assert (state.loaded, api.cards) == (False, 2)
 
 
-def test_what_stays_unpublished_is_loaded_again():
-    """Such a worker answers each further request with success, and publishes nothing."""
+def test_an_unpublished_adapter_is_loaded_again():
+    """Such a worker answers each further request with success, but publishes nothing."""
     api, state = FakeApi(publishing=False), new_state()
     for _ in range(RELOAD_AFTER):
         run(state, api)
@@ -329,7 +327,7 @@ def test_what_stays_unpublished_is_loaded_again():
     assert api.loras == {"a": "s3://1"}
 
 
-def test_a_worker_that_does_not_say_what_it_publishes_is_asked_next_time():
+def test_a_worker_that_does_not_report_its_cards_is_asked_again_next_time():
     api, state = FakeApi(publishing=None), new_state()
     run(state, api)
     run(state, api)
@@ -349,7 +347,7 @@ _STEPS = st.one_of(
 
 
 @given(st.lists(_STEPS, max_size=14), st.booleans())
-def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
+def test_every_sequence_of_steps_converges_to_the_desired_adapter(steps: list[tuple[str, object]], user: bool):
     mine = {"user": "s3://user"} if user else {}
     api, state, restarts = FakeApi(loras=dict(mine)), new_state(), 0
     desired: Adapter | None = ADAPTERS[0]
@@ -390,7 +388,7 @@ def test_it_ends_as_it_shall_be(steps: list[tuple[str, object]], user: bool):
             state.set_desired(replace(state.worker, ready=False), desired, stale())
             state.set_desired(replace(state.worker, ready=True), desired, stale())
         elif step == "forget":
-            # Another replica, or the same after a restart: it knows the record only.
+            # Another replica, or this one after a restart, knows only the record.
             state = AdapterState.unknown(state.model, state.worker, desired, stale())
         else:
             api.finish()

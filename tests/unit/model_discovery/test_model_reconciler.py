@@ -1,4 +1,4 @@
-"""ModelReconciler: what becomes of a DynamoModel, a row for each state of it and of its workers."""
+"""ModelReconciler: one row for each state of a DynamoModel and its workers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def model(
     type_: str = "lora",
     **spec: Any,
 ) -> KubeObject:
-    """A DynamoModel, which is an adapter if nothing else is said; `record` is what is remembered of what was loaded."""
+    """A DynamoModel, by default an adapter; `record` is its annotation of loaded adapters."""
     known = {"finalizers": [FINALIZER], "annotations": {LOADED_ADAPTER: written(record)}} if record else {}
     adapter = {"modelName": NAME, "source": {"uri": URI}} if type_ == "lora" else {"modelName": BASE}
     return {
@@ -63,12 +63,12 @@ def model(
 
 
 def leaving(record: AdapterRecord | None = None, **spec: Any) -> KubeObject:
-    """One that is being deleted."""
+    """A model that is being deleted."""
     return model(record=record, metadata={"deletionTimestamp": "x", "finalizers": [FINALIZER]}, **spec)
 
 
 def workers(*ready: bool) -> list[KubeObject]:
-    """Pods a, b, ... of the base model, ready or not, and the slice of their Service."""
+    """Pods a, b, ... of the base model, ready or not, and the EndpointSlice of their Service."""
     of_base = {labels.BASE_MODEL_HASH: HASH}
     pods: list[KubeObject] = []
     endpoints: list[KubeObject] = []
@@ -85,11 +85,11 @@ ONE, TWO = workers(True), workers(True, True)
 
 
 class World:
-    """The reconciler over an API server and workers in memory. `busy` workers have no answer yet."""
+    """The reconciler with an API server and workers in memory. `busy` workers have not answered yet."""
 
     @classmethod
     def of(cls, *observed: KubeObject, **given: Any) -> Callable[[], World]:
-        """A world for a row of a table."""
+        """A factory for a row of a table."""
         return partial(cls, *observed, **given)
 
     def __init__(
@@ -132,7 +132,7 @@ class World:
         return await self.reconciler.reconcile(ObjectKey("ns", name))
 
     async def work(self) -> None:
-        """The workers that answer do what is asked of them, once."""
+        """Do the pending work of all workers that answer, once."""
         for state in self.keeper.states():
             if not (state.settled or state.idle or state.worker.url in self.busy):
                 try:
@@ -141,7 +141,7 @@ class World:
                     state.failed(str(error), state.version)
 
     async def converge(self) -> None:
-        """All models are reconciled, and workers work, until nothing more can follow."""
+        """Reconcile all models and do the workers' work until nothing changes."""
         for _ in range(8):
             for key in sorted(self.cache.keys(DYNAMO_MODELS)):
                 await self.reconcile(key.name)
@@ -149,7 +149,7 @@ class World:
             self.clock.now += SETTLE
 
     async def outcome(self, name: str = "support") -> str:
-        """What is reported of the model, which Events, what holds it, and what workers have."""
+        """The model's status, its Events, whether its finalizer holds it, and the adapters on its workers."""
         reasons = " ".join(line.split()[1] for line in self.announced.lines)
         loaded = [
             f"{pod} has {', '.join(sorted(self.workers.loras.get(url) or ()))}" for pod, url in (("a", A), ("b", B))
@@ -261,7 +261,7 @@ OLDER = {"creationTimestamp": "2025-01-01T00:00:00Z"}
         ),
     }
 )
-async def test_what_becomes_of_a_model(given, outcome):
+async def test_a_model_in_each_state(given, outcome):
     world = given()
     for _ in range(2):
         await world.reconcile()
@@ -270,7 +270,7 @@ async def test_what_becomes_of_a_model(given, outcome):
     assert await world.reconcile() == Result()
     assert await world.outcome() == outcome
     assert all(uri == URI for each in world.workers.loras.values() for uri in each.values())
-    # A model creates nothing: Services of base models are the pod-builder's.
+    # A model creates no objects: the pod-builder creates the Services of base models.
     assert set(world.kube.writes) <= {"patch DynamoModel support"}
 
 
@@ -278,12 +278,12 @@ async def test_what_becomes_of_a_model(given, outcome):
     ("other", "says"),
     [
         (model("first", loaded()), f"{NAME!r} is taken by DynamoModel 'first'"),
-        # It has loaded nothing yet, and has the name by its age alone.
+        # It has loaded nothing yet, and owns the name only by its age.
         (model("first"), f"{NAME!r} is taken by DynamoModel 'first'"),
         (model("first", loaded("new", URI, NAME), modelName="new"), f"{NAME!r} was loaded for DynamoModel 'first'"),
     ],
 )
-async def test_a_name_that_is_taken_says_by_whom(other, says):
+async def test_the_event_of_a_taken_name_says_which_model_has_it(other, says):
     world = World(model(), other, *ONE)
     await world.reconcile()
     (fact,) = world.announced.facts
@@ -325,13 +325,13 @@ async def test_a_name_that_is_taken_says_by_whom(other, says):
         ),
     }
 )
-async def test_what_becomes_of_a_model_that_is_leaving(given, outcome):
+async def test_a_model_that_is_being_deleted_in_each_state(given, outcome):
     world = given()
     await world.reconcile()
     await world.work()
     reconciled = await world.reconcile()
     assert await world.outcome() == outcome
-    # While workers fail, it is a warning.
+    # While workers fail, the Event is a warning.
     assert all(line.startswith("Warning") for line in world.announced.lines if "Unloading" in line)
     wait = None if "gone" in outcome else WITHIN if "Unloading" in outcome else QUIET
     assert reconciled == Result(wait)
@@ -346,7 +346,7 @@ async def test_what_becomes_of_a_model_that_is_leaving(given, outcome):
         ),
     }
 )
-async def test_workers_are_not_asked_again_where_another_client_wrote_the_model_meanwhile(given, outcome):
+async def test_a_write_conflict_sends_no_second_request_to_workers(given, outcome):
     world, key = given(), ObjectKey("ns", "support")
     await world.reconcile()
     await world.work()
@@ -361,7 +361,7 @@ async def test_workers_are_not_asked_again_where_another_client_wrote_the_model_
     assert f"{world.workers.count('DELETE')} unloaded; {await world.held('support')}" == outcome
 
 
-async def test_unloading_that_takes_long_is_reported_and_then_left_to_itself():
+async def test_a_slow_unload_is_reported_and_continues_after_the_model_is_deleted():
     world = World(leaving(loaded()), *ONE, have={A: {NAME: URI}}, busy=[A])
     assert await world.reconcile() == Result(QUIET)
     world.clock.now += QUIET
@@ -372,14 +372,14 @@ async def test_unloading_that_takes_long_is_reported_and_then_left_to_itself():
     assert await world.reconcile() == Result()
     assert await world.outcome() == f"Unloading LoRAUnloadFailed; gone; a has {NAME}"
     assert world.announced.facts[-1].message.startswith(f"{NAME} is still loaded, or may be, at a: no answer yet")
-    # It is owed.
+    # The unload is still pending.
     world.busy.clear()
     await world.work()
     assert not any(world.workers.loras.values())
 
 
 @pytest.mark.parametrize("metadata", [{"deletionTimestamp": "x", "finalizers": ["kept"]}, {}], ids=["leaving", "read"])
-async def test_one_that_others_hold_and_one_without_a_spec_are_left_alone(metadata):
+async def test_a_model_with_a_foreign_finalizer_and_one_without_a_spec_are_left_alone(metadata):
     obj = model(metadata=metadata)
     if not metadata:
         del obj["spec"]
@@ -388,7 +388,7 @@ async def test_one_that_others_hold_and_one_without_a_spec_are_left_alone(metada
     assert (await world.outcome(), world.kube.writes) == ("", [])
 
 
-async def test_of_one_that_went_meanwhile_nothing_is_loaded():
+async def test_a_model_that_was_deleted_meanwhile_loads_nothing():
     world = World(model(), *ONE)
     world.kube.remove(DYNAMO_MODELS, ObjectKey("ns", "support"))
     assert await world.reconcile() == Result()
@@ -398,7 +398,7 @@ async def test_of_one_that_went_meanwhile_nothing_is_loaded():
 
 
 @pytest.mark.parametrize(("owned", "left"), [(True, 0), (False, 1)])
-async def test_what_workers_owe_of_one_that_is_gone_is_its_owners(owned, left):
+async def test_pending_unloads_of_a_deleted_model_belong_to_its_owner(owned, left):
     world = World(model(), *ONE)
     await world.converge()
     world.reconciler.gone(model(record=loaded()), owned=owned)
@@ -407,7 +407,7 @@ async def test_what_workers_owe_of_one_that_is_gone_is_its_owners(owned, left):
     assert world.announced.events[-1] == "deleted"
 
 
-async def test_nothing_is_kept_of_one_without_workers_that_another_replica_has_when_it_goes():
+async def test_a_deleted_model_of_another_replica_without_workers_leaves_no_state():
     world = World(model())
     await world.reconcile()
     world.keeper.disown()
@@ -415,7 +415,7 @@ async def test_nothing_is_kept_of_one_without_workers_that_another_replica_has_w
     assert not world.keeper._models
 
 
-async def test_failures_are_announced_by_their_reasons_and_readiness_where_it_turns():
+async def test_failures_are_announced_by_reason_and_readiness_when_it_changes():
     c = "http://10.0.0.3:9090"
     world = World(model(), *workers(True, True, True), broken=[A], busy=[B, c])
 
@@ -447,7 +447,7 @@ async def test_failures_are_announced_by_their_reasons_and_readiness_where_it_tu
     assert world.announced.events == ["notready", "ready", "notready"]
 
 
-async def test_two_models_may_swap_their_names():
+async def test_two_models_may_swap_their_adapter_names():
     one, two = (model(name, loaded(name), modelName=other) for name, other in (("one", "two"), ("two", "one")))
     world = World(one, two, *ONE, have={A: {"one": URI, "two": URI}})
     await world.converge()
@@ -456,15 +456,15 @@ async def test_two_models_may_swap_their_names():
     assert world.workers.count("POST") == 2
 
 
-async def test_what_is_loaded_already_is_not_loaded_again_and_what_is_lost_is():
+async def test_a_loaded_adapter_is_not_loaded_again_and_a_lost_one_is():
     world = World(model(record=loaded()), *TWO, have={A: {NAME: URI}})
     await world.converge()
     assert world.workers.loras == HAVE
     assert [call for call in world.workers.calls if call[0] != "GET"] == [("POST", B)]
 
 
-async def test_others_go_on_while_the_slices_of_a_model_are_read() -> None:
-    """Anyone may create hundreds, each with a thousand endpoints."""
+async def test_other_tasks_run_while_the_slices_of_a_model_are_read() -> None:
+    """Anyone may create hundreds of slices, each with a thousand endpoints."""
     labelled = {labels.BASE_MODEL_HASH: HASH}
     endpoints = [{"addresses": ["10.0.0.9"], "targetRef": {"kind": "Pod", "name": "none"}}]
     slices = [object_of(ENDPOINT_SLICES, f"s{number}", labels=labelled, endpoints=endpoints) for number in range(20)]
@@ -482,7 +482,7 @@ async def test_others_go_on_while_the_slices_of_a_model_are_read() -> None:
     assert len(list(world.keeper.states())) == 2
 
 
-async def test_a_model_that_goes_while_its_slices_are_read_is_left_alone() -> None:
+async def test_a_model_that_is_deleted_while_its_slices_are_read_is_left_alone() -> None:
     world = World(model(), *TWO)
     reconcile = asyncio.create_task(world.reconcile())
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Which models are reconciled when something changes."""
+"""The models that a change of an object reconciles."""
 
 from typing import Any
 
@@ -43,15 +43,15 @@ def woken(cache: ObjectCache, resource: Resource, old: dict[str, Any] | None, ne
 
 
 @pytest.mark.parametrize("resource", [PODS, ENDPOINT_SLICES])
-def test_models_of_the_base_in_the_namespace(cache: ObjectCache, resource: Resource):
+def test_models_of_a_base_in_the_namespace(cache: ObjectCache, resource: Resource):
     assert woken(cache, resource, None, labelled()) == {"prod/a", "prod/b"}
     assert woken(cache, resource, labelled(), None) == {"prod/a", "prod/b"}
     assert woken(cache, resource, None, labelled(namespace="dev")) == {"dev/d"}
     assert woken(cache, resource, None, labelled("no one's")) == set()
 
 
-def test_another_spec_of_a_model_is_reconciled_whatever_its_generation(cache: ObjectCache):
-    """A cluster that was restored from a backup counts generations again."""
+def test_a_changed_spec_reconciles_its_model_whatever_its_generation(cache: ObjectCache):
+    """A cluster that was restored from a backup counts generations from the start."""
     old, new = model("a"), model("a", resourceVersion="9")
     new["spec"] = {"modelName": "a", "baseModelName": "base", "modelType": "lora"}
     assert "prod/a" in woken(cache, DYNAMO_MODELS, old, new)
@@ -60,11 +60,11 @@ def test_another_spec_of_a_model_is_reconciled_whatever_its_generation(cache: Ob
     )
 
 
-def test_a_pod_that_moves_to_another_base_wakes_both(cache: ObjectCache):
+def test_a_pod_that_moves_to_another_base_reconciles_the_models_of_both(cache: ObjectCache):
     assert woken(cache, PODS, labelled(), labelled("other")) == {"prod/a", "prod/b", "prod/c"}
 
 
-def test_changes_of_a_pod_that_no_one_reads_wake_no_one(cache: ObjectCache):
+def test_changes_of_unread_fields_of_a_pod_reconcile_nothing(cache: ObjectCache):
     assert woken(cache, PODS, labelled(), labelled(spec={"nodeName": "n"})) == set()
 
 
@@ -75,14 +75,14 @@ def lora(name: str, adapter: str, created: str = "2026-01-01T00:00:00Z", **metad
 
 @pytest.fixture
 def adapters(cache: ObjectCache) -> ObjectCache:
-    """Three that ask for one name, one that asks for another."""
+    """Three models that request one name, and one that requests another."""
     for number, name in enumerate(("first", "second", "third")):
         cache.put(DYNAMO_MODELS, lora(name, "sql", f"2026-01-0{number + 1}T00:00:00Z"))
     cache.put(DYNAMO_MODELS, lora("apart", "chat"))
     return cache
 
 
-def test_a_model_wakes_itself_and_the_first_of_its_rivals(adapters: ObjectCache):
+def test_a_changed_model_reconciles_itself_and_the_first_of_its_rivals(adapters: ObjectCache):
     late = lora("late", "sql", "2026-02-01T00:00:00Z")
     assert woken(adapters, DYNAMO_MODELS, None, late) == {"prod/late", "prod/first"}
     gone = lora("first", "sql")
@@ -91,28 +91,28 @@ def test_a_model_wakes_itself_and_the_first_of_its_rivals(adapters: ObjectCache)
     assert woken(adapters, DYNAMO_MODELS, gone, renamed) == {"prod/first", "prod/second", "prod/apart"}
 
 
-def test_the_one_that_has_loaded_the_name_comes_first(adapters: ObjectCache):
+def test_the_model_that_has_loaded_the_name_comes_first(adapters: ObjectCache):
     holding = {LOADED_ADAPTER: '{"name": "sql", "source": "s3://b/m"}'}
     adapters.put(DYNAMO_MODELS, lora("third", "sql", "2026-01-03T00:00:00Z", resourceVersion="2", annotations=holding))
     assert woken(adapters, DYNAMO_MODELS, None, lora("late", "sql")) == {"prod/late", "prod/third"}
 
 
-def test_models_without_a_common_name_leave_each_other_alone(cache: ObjectCache):
+def test_models_with_different_names_do_not_reconcile_each_other(cache: ObjectCache):
     assert woken(cache, DYNAMO_MODELS, None, model("a")) == {"prod/a"}
     assert woken(cache, DYNAMO_MODELS, None, lora("z", "alone")) == {"prod/z"}
 
 
-def test_its_own_status_wakes_no_one(cache: ObjectCache):
+def test_a_status_change_reconciles_nothing(cache: ObjectCache):
     written = {**model("a", resourceVersion="2"), "status": {"readyEndpoints": 1}}
     assert woken(cache, DYNAMO_MODELS, model("a"), written) == set()
     assert woken(cache, DYNAMO_MODELS, model("a"), model("a", deletionTimestamp="now")) == {"prod/a"}
 
 
-def test_other_resources_wake_no_one(cache: ObjectCache):
+def test_other_resources_reconcile_nothing(cache: ObjectCache):
     assert woken(cache, SERVICES, None, labelled()) == set()
 
 
-def test_what_is_kept_of_a_pod_says_the_same_of_workers():
+def test_a_trimmed_pod_gives_the_same_workers():
     status = {
         "phase": "Running",
         "podIP": "10.0.0.1",
@@ -142,8 +142,8 @@ RUNNING = {"phase": "Running", "podIP": "10.0.0.1"}
         pytest.param(None, ["u"], id="it is gone"),
     ],
 )
-def test_a_pod_leaves_its_address_with_its_end_or_before(cache: ObjectCache, now: Any, gone: list[str]):
-    """Another pod may get the address, and what the first one owed is not asked of that."""
+def test_a_pod_departs_when_it_ends_or_leaves_its_address(cache: ObjectCache, now: Any, gone: list[str]):
+    """Another pod may get the address, and must not receive the pending unloads of the first one."""
     departed: list[str] = []
     on_departure(cache, departed.append)
     cache.put(PODS, labelled(status=RUNNING))

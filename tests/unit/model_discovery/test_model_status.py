@@ -1,4 +1,4 @@
-"""What a model's status says."""
+"""The status of a model."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +22,7 @@ def worker_set(ready: int, *absent: tuple[str, str]) -> WorkerSet:
     return WorkerSet(made, ("dynamo-model-1",), absent)
 
 
-def test_base_models_are_served_where_their_workers_are_ready():
+def test_a_base_model_is_served_by_its_ready_workers():
     verdict = base_verdict(worker_set(2), "base")
     assert verdict == ModelReadiness(True, "EndpointsDiscovered", "2 workers serve 'base'")
     assert base_verdict(worker_set(1), "base").message == "1 worker serves 'base'"
@@ -38,12 +38,12 @@ def test_base_models_are_served_where_their_workers_are_ready():
         ),
     ],
 )
-def test_no_one_serves(there: WorkerSet, message: str):
+def test_a_model_without_ready_workers(there: WorkerSet, message: str):
     for verdict in (base_verdict(there, "base"), adapter_verdict(there, "base", (), {})):
         assert verdict == ModelReadiness(False, "NoEndpoints", message)
 
 
-def test_adapters_are_served_where_all_workers_have_them():
+def test_an_adapter_is_served_when_all_workers_have_it():
     there = worker_set(2)
     assert adapter_verdict(there, "base", there.ready, {}).reason == "AllEndpointsReady"
     verdict = adapter_verdict(there, "base", there.ready[:1], {"pod-1": "HTTP 500: no"})
@@ -52,7 +52,7 @@ def test_adapters_are_served_where_all_workers_have_them():
     assert adapter_verdict(worker_set(1), "base", (), {}).message == "0 of 1 worker has the adapter loaded"
 
 
-def test_messages_stay_short_whatever_fails():
+def test_messages_stay_short_however_many_workers_fail():
     failures = {f"pod-{number:04}": "HTTP 500: no" for number in range(1000)}
     absent = tuple((f"x-{number}", "it is not ready") for number in range(500))
     message = adapter_verdict(worker_set(1000, *absent), "base", (), failures).message
@@ -64,8 +64,8 @@ def test_messages_stay_short_whatever_fails():
     )
 
 
-def test_a_status_lists_as_many_workers_as_an_object_has_room_for_and_counts_all():
-    """Of 10,000 pods it had more than a megabyte."""
+def test_a_status_lists_as_many_workers_as_fit_into_an_object_and_counts_all():
+    """With 10,000 pods the status had more than a megabyte."""
     there = worker_set(10_000)
     written = status_of(MODEL, there, base_verdict(there, "base"), there.ready, NOW)
     assert (len(written["endpoints"]), written["readyEndpoints"], written["totalEndpoints"]) == (1000, 10_000, 10_000)
@@ -90,7 +90,7 @@ def test_the_status():
     assert written == {"endpoints": endpoints, "readyEndpoints": 1, "totalEndpoints": 2}
 
 
-def test_times_stay_while_nothing_turns():
+def test_transition_times_stay_while_no_condition_changes():
     first = status_of(MODEL, worker_set(1), base_verdict(worker_set(1), "b"), worker_set(1).ready, NOW)
     again = status_of(
         {**MODEL, "status": first},

@@ -1,4 +1,4 @@
-"""Which pods are workers that may be called."""
+"""The pods that are workers and may be called."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_a_ready_pod_in_a_slice_is_a_worker():
     assert not result.absent
 
 
-def test_version_six_stands_in_brackets():
+def test_ipv6_addresses_are_in_brackets():
     result = find_workers([pod(ip="fd00::7")], [slice_of(endpoint(ip="fd00::7"))], port=9090)
     assert result.workers[0].url == "http://[fd00::7]:9090"
 
@@ -60,17 +60,17 @@ def test_version_six_stands_in_brackets():
         pytest.param({"addresses": ["10.0.0.1"]}, id="of nothing"),
     ],
 )
-def test_a_slice_that_is_not_of_the_pod_does_not_make_it_ready(listed: dict[str, Any]):
+def test_a_slice_entry_of_another_pod_does_not_make_a_pod_ready(listed: dict[str, Any]):
     result = find_workers([pod()], [slice_of(listed)], port=9090)
     assert [worker.ready for worker in result.workers] == [False]
     assert result.absent == (("a", "no EndpointSlice has it ready"),)
 
 
-def test_readiness_that_no_one_knows_counts_as_ready():
+def test_unknown_readiness_counts_as_ready():
     assert find_workers([pod()], [slice_of(endpoint(ready=None))], port=9090).ready
 
 
-def test_a_pod_that_is_not_ready_is_known_at_once_whatever_its_slice_says():
+def test_a_pod_that_is_not_ready_counts_so_at_once_whatever_its_slice_says():
     result = find_workers([pod(ready=False)], [slice_of(endpoint())], port=9090)
     assert not result.ready
     assert result.absent == (("a", "it is not ready"),)
@@ -79,7 +79,7 @@ def test_a_pod_that_is_not_ready_is_known_at_once_whatever_its_slice_says():
 @pytest.mark.parametrize(
     "ending", [{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, {"phase": "Failed"}, {"phase": "Succeeded"}]
 )
-def test_what_ends_is_not_a_worker(ending: dict[str, Any]):
+def test_a_pod_that_has_ended_is_not_a_worker(ending: dict[str, Any]):
     assert not find_workers([pod(**ending)], [slice_of(endpoint())], port=9090).workers
 
 
@@ -96,7 +96,7 @@ def test_what_ends_is_not_a_worker(ending: dict[str, Any]):
         ({"grove.io/podclique": "g-0-my-wkr", "nvidia.com/dynamo-component": "my-wkr"}, False),
     ],
 )
-def test_of_a_multi_node_engine_only_the_leader_is_asked(object_labels: dict[str, str], follows: bool):
+def test_only_the_leader_of_a_multi_node_engine_is_called(object_labels: dict[str, str], follows: bool):
     labels = {HASH: "abcd1234", "nvidia.com/dynamo-component": "Decode", **object_labels}
     result = find_workers([pod(metadata={"labels": labels})], [slice_of(endpoint())], port=9090)
     assert bool(result.workers) is not follows
@@ -120,13 +120,13 @@ def test_of_a_multi_node_engine_only_the_leader_is_asked(object_labels: dict[str
         *("100.100.100.200", "168.63.129.16", "fd00:ec2::254", "::ffff:100.100.100.200"),
     ],
 )
-def test_addresses_of_no_pod_network_are_not_called(address: str):
+def test_addresses_outside_the_pod_network_are_not_called(address: str):
     result = find_workers([pod(ip=address)], [slice_of(endpoint(ip=address))], port=9090)
     assert not result.workers
     assert result.absent[0][0] == "a"
 
 
-def test_the_first_address_of_the_pod_is_called_not_that_of_a_slice():
+def test_the_first_address_of_the_pod_is_called_and_not_the_one_of_a_slice():
     dual = pod(podIPs=[{"ip": "10.0.0.1"}, {"ip": "fd00::1"}])
     result = find_workers([dual], [slice_of(endpoint(ip="fd00::1"))], port=9090)
     assert [(worker.url, worker.ready) for worker in result.workers] == [("http://10.0.0.1:9090", True)]
@@ -140,14 +140,14 @@ def test_the_first_address_of_the_pod_is_called_not_that_of_a_slice():
     ],
     ids=["the engine", "a sidecar with Dynamo's runtime"],
 )
-def test_a_container_that_was_started_again_is_another_incarnation(statuses: dict[str, Any]):
+def test_a_restarted_container_is_another_incarnation(statuses: dict[str, Any]):
     again = pod(**statuses)
     one, two = (find_workers([each], [], port=9090).workers[0].incarnation for each in (pod(), again))
     assert one != two
     assert matters(pod()) != matters(again)
 
 
-def test_only_what_is_read_matters():
+def test_only_fields_that_discovery_reads_matter():
     changed = pod(qosClass="Burstable")
     changed["metadata"]["annotations"] = {"a": "b"}
     assert matters(pod()) == matters(changed)
@@ -168,7 +168,7 @@ _NAMES = st.sampled_from(["a", "b", "no one"])
         max_size=6,
     ),
 )
-def test_whatever_slices_say_only_addresses_of_pods_are_called(pods: Any, listed: Any):
+def test_only_addresses_of_pods_are_called_whatever_slices_say(pods: Any, listed: Any):
     known = {name: ip for name, ip, _ in pods}
     endpoints = [endpoint(name, ip, ready=ready, namespace=ns) for name, ip, ready, ns in listed]
     result = find_workers([pod(name, ip, ready=ready) for name, ip, ready in pods], [slice_of(*endpoints)], port=9090)

@@ -1,4 +1,4 @@
-"""Records become workers, in whatever order, and workers find their pods."""
+"""Records become workers, in whatever order they arrive, and workers get their pods."""
 
 import itertools
 import random
@@ -44,13 +44,13 @@ def test_a_worker_is_the_pod_that_has_its_address():
     assert (result.pod, result.pod_uid, result.graph_deployment, result.graph_component) == (
         "decode-0", "uid-decode-0", "g", "Decode",
     )  # fmt: skip
-    # The card is of a release that does not say; the graph does.
+    # The card is of a release that does not say the type; the graph does.
     assert result.role == "decode"
     assert next(iter(workers(dict([instance(7), card(7)])).workers.values())).role == "aggregated"
     assert next(iter(workers(dict([instance(7)])).workers.values())).role == ""
 
 
-def test_ended_pods_and_those_of_the_hosts_network_have_no_address_of_their_own():
+def test_ended_pods_and_pods_on_the_host_network_have_no_address():
     ended, host = pod("ended", "10.0.0.1"), pod("host", "10.0.0.2")
     ended["status"]["phase"], host["spec"] = "Succeeded", {"hostNetwork": True}
     two = pod("two")
@@ -64,7 +64,7 @@ def test_hosts():
     ]  # fmt: skip
 
 
-def test_what_two_sources_have_is_one_worker_as_kubernetes_knows_it():
+def test_a_worker_in_two_sources_is_one_worker_with_the_facts_of_kubernetes():
     key, value = instance(7)
     record = parse(key, value)
     assert record is not None
@@ -75,8 +75,8 @@ def test_what_two_sources_have_is_one_worker_as_kubernetes_knows_it():
         assert [(each.source, each.pod) for each in observed.workers.values()] == [(KUBERNETES, "decode-0")]
 
 
-def test_the_same_id_in_two_namespaces_is_two_workers():
-    """Ids in Kubernetes are hashes of pods' names."""
+def test_the_same_id_in_two_namespaces_means_two_workers():
+    """Ids in Kubernetes are hashes of pod names."""
     record = parse(*instance(7))
     assert record is not None
     observed = assemble(
@@ -85,7 +85,7 @@ def test_the_same_id_in_two_namespaces_is_two_workers():
     assert set(observed.workers) == {ObjectKey("a", "dyn/backend/7"), ObjectKey("b", "dyn/backend/7")}
 
 
-def test_a_worker_holds_no_more_models_than_a_message_can():
+def test_the_models_of_a_worker_fit_into_a_message():
     cards = [card(1, adapter=f"adapter-{number}", worker_type="aggregated") for number in range(700)]
     random.Random(3).shuffle(cards)
     result = next(iter(workers(dict([instance(1), *cards])).workers.values()))
@@ -93,7 +93,7 @@ def test_a_worker_holds_no_more_models_than_a_message_can():
     assert len(msgspec.json.encode(result)) < 512 * 1024
 
 
-def test_cards_that_are_as_large_as_they_may_be_leave_room_in_the_message():
+def test_cards_of_maximum_size_fit_into_a_message():
     needs = [[f"{number:02}-{other:02}-".ljust(32, "x") for other in range(16)] for number in range(16)]
     cards = [card(1, adapter=f"a-{number}".ljust(250, "x"), needs=needs) for number in range(450)]
     result = next(iter(workers(dict([instance(1), *cards])).workers.values()))
@@ -101,7 +101,7 @@ def test_cards_that_are_as_large_as_they_may_be_leave_room_in_the_message():
     assert len(msgspec.json.encode(result)) < 768 * 1024
 
 
-def test_workers_of_unobserved_sources_stay():
+def test_workers_of_sources_that_were_not_read_stay():
     etcd, file = worker("d/c/1"), msgspec.structs.replace(worker("d/c/2"), source=FILE)
     published = keyed([etcd, file])
     nothing = WorkerObservation({})
@@ -109,14 +109,14 @@ def test_workers_of_unobserved_sources_stay():
     assert settle(published, nothing, Unobserved(sources=frozenset({"etcd"}))) == keyed([etcd])
 
 
-def test_a_ready_pod_whose_data_is_null_for_a_moment_stays():
+def test_a_ready_pod_whose_data_is_null_for_a_moment_stays_a_worker():
     one = msgspec.structs.replace(worker("d/c/1"), source=KUBERNETES, pod="p")
     published = keyed([one])
     assert settle(published, WorkerObservation({}), Unobserved(pods=frozenset({("team", "p")}))) == published
     assert settle(published, WorkerObservation({}), Unobserved(pods=frozenset({("other", "p")}))) == {}
 
 
-def test_a_damaged_record_changes_nothing_that_is_known_and_hides_nothing_that_is_not():
+def test_a_damaged_record_does_not_change_a_known_worker_and_is_a_worker_if_it_is_new():
     key, value = instance(7)
     whole = workers({key: value})
     damaged = workers({key: b"{"})
@@ -124,7 +124,7 @@ def test_a_damaged_record_changes_nothing_that_is_known_and_hides_nothing_that_i
     assert settle({}, damaged, Unobserved()) == damaged.workers
 
 
-def test_a_worker_keeps_its_graph_although_its_pod_is_gone_or_another_has_its_address():
+def test_a_worker_keeps_its_graph_if_its_pod_is_gone_or_another_pod_has_its_address():
     records = dict([instance(7), card(7)])
     before = workers(records, by_address([pod("decode-0", "10.0.0.7", dynamo_component_type="decode")])).workers
     assert [each.role for each in before.values()] == ["decode"]
@@ -132,8 +132,8 @@ def test_a_worker_keeps_its_graph_although_its_pod_is_gone_or_another_has_its_ad
         assert settle(before, workers(records, places), Unobserved()) == before
 
 
-def test_a_worker_whose_cards_go_before_its_endpoints_keeps_its_role():
-    """Its records end one by one where it was killed, and its end is reported with the role that it had."""
+def test_a_worker_whose_cards_are_deleted_before_its_endpoints_keeps_its_role():
+    """The records of a killed worker expire one by one, and its end is reported with the role that it had."""
     endpoint, served = instance(7), card(7, worker_type="decode")
     places = by_address([pod("decode-0", "10.0.0.7")])
     before = workers(dict([endpoint, served]), places).workers
@@ -141,14 +141,14 @@ def test_a_worker_whose_cards_go_before_its_endpoints_keeps_its_role():
     assert (settled.role, settled.models) == ("decode", [])
 
 
-def test_a_worker_whose_pod_is_known_late_moves_there():
+def test_a_worker_moves_to_its_pod_when_the_pod_becomes_known():
     records = dict([instance(7), card(7)])
     before = workers(records).workers
     after = workers(records, by_address([pod("decode-0", "10.0.0.7")]))
     assert set(settle(before, after, Unobserved())) == {ObjectKey("team", "dyn/backend/7")}
 
 
-def test_a_model_at_two_endpoints_of_a_process_is_one_model_and_the_first_endpoints_card_counts():
+def test_a_model_at_two_endpoints_of_a_process_is_one_model_with_the_first_card():
     one, (key, value) = card(1, worker_type="decode", context_length=1), card(1, worker_type="decode", context_length=2)
     other = (key.replace("/generate/", "/later/"), value)
     for order in ([one, other], [other, one]):
@@ -157,7 +157,7 @@ def test_a_model_at_two_endpoints_of_a_process_is_one_model_and_the_first_endpoi
 
 
 def _of_pods(count: int, namespace: str, pods: int) -> list[SourcedRecord]:
-    """An endpoint each of so many workers of a namespace, in so many pods."""
+    """One endpoint for each of that many workers of a namespace, spread over that many pods."""
     keys = [instance(number, component=namespace) for number in range(count)]
     records = [parse(key, value) for key, value in keys]
     assert all(records)
@@ -168,14 +168,14 @@ def _of_pods(count: int, namespace: str, pods: int) -> list[SourcedRecord]:
     ]
 
 
-def test_one_pod_is_not_thousands_of_workers():
+def test_the_workers_of_one_pod_are_limited():
     observed = assemble([*_of_pods(2000, "bad", 1), *_of_pods(40, "good", 2)], {})
     assert [sum(key.namespace == each for key in observed.workers) for each in ("bad", "good")] == [32, 40]
     assert observed.left_out == {"bad"}
 
 
 @pytest.mark.parametrize("bound", ["MOST_OF_NAMESPACE", "MOST_RECORDS_OF_NAMESPACE"])
-def test_one_namespace_has_so_many_workers_and_records(bound: str, monkeypatch: pytest.MonkeyPatch):
+def test_the_workers_and_records_of_one_namespace_are_limited(bound: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(assembly, bound, 10)
     observed = assemble([*_of_pods(30, "bad", 30), *_of_pods(10, "good", 10)], {})
     assert [sum(key.namespace == each for key in observed.workers) for each in ("bad", "good")] == [10, 10]

@@ -1,4 +1,4 @@
-"""Whatever the order of news: the set converges, and the events alone make the same set."""
+"""Whatever the order of observations, the workers converge, and the events alone give the same workers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ NEWS = st.lists(st.tuples(st.sampled_from([PUT, PUT, PUT, DELETE, REREAD, POLL, 
 
 
 class Subscriber:
-    """Knows the platform only from its events."""
+    """A subscriber that knows only the events."""
 
     def __init__(self) -> None:
         self.workers: dict[ObjectKey, Any] = {}
@@ -50,7 +50,7 @@ class Subscriber:
 
 
 class Discovery:
-    """The service without its shell. `etcd` is the truth; what is heard of it may be late."""
+    """The service without its shell. `etcd` is the truth, and the service may observe it late."""
 
     def __init__(self) -> None:
         self.etcd: dict[str, bytes] = {}
@@ -78,14 +78,14 @@ class Discovery:
             self.view.apply(step)
 
     def restart(self) -> None:
-        """The view is read from STATE, etcd is read again."""
+        """Read the view from STATE, and etcd again."""
         self.table, self.heard = RecordTable("etcd"), {}
         self.reread()
 
 
 @examples(30)
 @given(NEWS, st.sets(st.integers(0, 39)))
-def test_any_order_of_news_converges_and_events_fold_to_the_set(news, unheard):
+def test_observations_in_any_order_converge_and_events_give_the_same_workers(news, unheard):
     discovery = Discovery()
     for number, (what, (key, value)) in enumerate(news):
         heard = number not in unheard
@@ -117,7 +117,7 @@ def test_a_restart_reports_nothing(news):
     discovery.reread()
     discovery.poll()
     published = {key: entry.data for key, entry in discovery.view.workers.items()}
-    # Before etcd has been read there is nothing to see, and no one has left.
+    # Before etcd has been read, no worker is known and none has left.
     unread = settle(published, assemble((), {}), Unobserved(sources=frozenset({"etcd"})))
     assert changes(discovery.view, unread, discovery.stamp) == []
     discovery.restart()
@@ -125,7 +125,7 @@ def test_a_restart_reports_nothing(news):
     assert changes(discovery.view, observed, discovery.stamp) == []
 
 
-def test_one_who_comes_again_is_another_one():
+def test_a_worker_that_returns_is_a_new_worker():
     view, stamp, key = DiscoveryView(), Stamp(), ObjectKey("team", "d/c/1")
     uids = []
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Worker discovery on a bus in memory: an incomplete read reports nothing, and one replica takes over from another."""
+"""Worker discovery on an in-memory bus: an incomplete read reports nothing, and one replica takes over from another."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ ADDRESS = "10.0.0.7"
 
 
 class Cluster:
-    """A bus that a watcher publishes to, and a directory of discovery by files."""
+    """A bus that a watcher publishes to, and a directory for file discovery."""
 
     def __init__(self, directory: Path) -> None:
         self.bus = MemoryBus()
@@ -57,7 +57,7 @@ class Cluster:
             path = self.directory / "v1" / kind / quote(name, safe="")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(value)
-            # No one touches them here.
+            # No process touches the files here.
             os.utime(path, (2**33, 2**33))
 
     def service(self, leader: Leadership | None = None, *, files: bool = True) -> tuple[WorkerDiscoveryService, Health]:
@@ -77,12 +77,12 @@ class Cluster:
             yield health
         finally:
             task.cancel()
-            # It ends by being cancelled only; any other end is an error of its own.
+            # Cancellation is the only expected end; any other one raises.
             with suppress(asyncio.CancelledError):
                 await task
 
     async def reported(self) -> list[str]:
-        """Events of workers, in order: namespace, name, event."""
+        """Worker events in order: namespace, name, event."""
         subscription = await self.bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.local.*.worker.>"], start=Start.ALL)
         results = []
         async for item in subscription:
@@ -104,8 +104,8 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     await ended(running)
 
 
-async def test_many_records_are_compared_next_to_the_loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One namespace may have fifty thousand, whose comparison takes seconds: leases and probes go on meanwhile."""
+async def test_many_records_are_compared_in_a_thread(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One namespace may have fifty thousand, whose comparison takes seconds. Leases and probes must go on meanwhile."""
     threads: set[threading.Thread] = set()
 
     def assembled(*given: Any) -> Any:
@@ -133,7 +133,7 @@ async def reported(cluster: Cluster, expected: list[str]) -> None:
 
 
 def registered(number: int = 7) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """A pod, its object and its slice."""
+    """A pod, its DynamoWorkerMetadata and its EndpointSlice."""
     data = {
         "endpoints": {"x": json.loads(instance(number)[1])},
         "model_cards": {"x": json.loads(card(number, worker_type="aggregated")[1])},
@@ -163,8 +163,8 @@ async def test_a_worker_in_kubernetes_joins_and_leaves_with_its_readiness(cluste
 
 
 @pytest.mark.parametrize("order", [READS, READS[::-1], (ENDPOINT_SLICES, PODS, DYNAMO_WORKER_METADATAS)])
-async def test_a_restart_on_half_a_snapshot_reports_nothing(cluster: Cluster, order, monkeypatch) -> None:
-    """Objects come in any order after the start, and what is missing meanwhile is neither gone nor changed."""
+async def test_a_restart_with_half_a_snapshot_reports_nothing(cluster: Cluster, order, monkeypatch) -> None:
+    """Objects arrive in any order after the start. An object that is still missing has neither gone nor changed."""
     objects = dict(zip((PODS, DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES), registered(), strict=True))
     for resource in order:
         await cluster.publish(resource, objects[resource])
@@ -182,7 +182,7 @@ async def test_a_restart_on_half_a_snapshot_reports_nothing(cluster: Cluster, or
         assert await cluster.reported() == ["team dyn/backend/7 joined"]
 
 
-async def test_workers_of_files_are_pods_and_are_so_from_the_first(cluster: Cluster) -> None:
+async def test_file_workers_wait_for_their_pods_before_they_are_reported(cluster: Cluster) -> None:
     cluster.write(instance(7), card(7))
     pods, _, _ = registered()
     async with cluster.serving():
@@ -193,7 +193,7 @@ async def test_workers_of_files_are_pods_and_are_so_from_the_first(cluster: Clus
         await reported(cluster, ["team dyn/backend/7 joined"])
 
 
-async def test_without_kubernetes_workers_are_reported_all_the_same(cluster: Cluster, monkeypatch) -> None:
+async def test_workers_are_reported_even_without_kubernetes(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.2)
     cluster.write(instance(7), card(7))
     async with cluster.serving() as health:
@@ -202,7 +202,7 @@ async def test_without_kubernetes_workers_are_reported_all_the_same(cluster: Clu
         assert (report["state"], report["message"]) == ("degraded", "not read yet: kubernetes")
 
 
-async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster: Cluster, monkeypatch) -> None:
+async def test_another_replica_takes_over_without_an_event(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))
     first, second = Leadership(elected=True), Leadership()
@@ -218,15 +218,13 @@ async def test_one_replica_reports_and_another_takes_over_without_a_word(cluster
 
 
 def word(health: Health) -> str:
-    """What a replica says of its discovery of workers; empty before it says anything."""
+    """The message of a replica's worker discovery; empty until it reports one."""
     parts: Any = health.report()["parts"]
     return str(parts.get(NAME, {}).get("message", ""))
 
 
-async def test_of_two_replicas_that_were_elected_in_different_ways_the_later_one_writes(
-    cluster: Cluster, monkeypatch
-) -> None:
-    """During an upgrade that brings leases, or other ones, the old replica knows nothing of the new one's."""
+async def test_of_two_replicas_elected_in_different_ways_the_later_one_writes(cluster: Cluster, monkeypatch) -> None:
+    """During an upgrade that introduces or changes leases, the old replica does not know the new one's lease."""
     for resource in READS:
         await cluster.publish(resource)
     cluster.write(instance(7), card(7))
@@ -244,7 +242,7 @@ async def test_of_two_replicas_that_were_elected_in_different_ways_the_later_one
             assert word(newer) == "active"
 
 
-async def test_a_replica_that_is_no_longer_elected_counts_no_workers(cluster: Cluster, monkeypatch) -> None:
+async def test_a_replica_that_lost_its_election_counts_no_workers(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))
     leader = Leadership(elected=True)
@@ -265,7 +263,7 @@ async def test_a_replica_that_is_no_longer_elected_counts_no_workers(cluster: Cl
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_pod_that_is_not_a_worker_asks_nothing_of_the_bus(cluster: Cluster, monkeypatch) -> None:
+async def test_a_pod_that_is_not_a_worker_sends_no_request_to_the_bus(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "CHECK_EVERY", 3600.0)
     pods, metadata, slice_ = registered()
     for resource, obj in ((PODS, pods), (DYNAMO_WORKER_METADATAS, metadata), (ENDPOINT_SLICES, slice_)):
@@ -293,8 +291,8 @@ async def test_a_pod_that_is_not_a_worker_asks_nothing_of_the_bus(cluster: Clust
         assert (set(rounds), asked) == ({0}, [])
 
 
-async def test_a_bus_that_comes_while_state_is_being_read_ends_no_worker(cluster: Cluster, monkeypatch) -> None:
-    """Each connection leads to a check of STATE. What has not been read yet must not look like another one's message."""
+async def test_a_bus_that_reconnects_while_state_is_read_removes_no_worker(cluster: Cluster, monkeypatch) -> None:
+    """Each connection leads to a check of STATE. An entry that is not read yet must not count as foreign."""
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))
     async with cluster.serving():
@@ -312,13 +310,13 @@ async def test_a_bus_that_comes_while_state_is_being_read_ends_no_worker(cluster
         assert await cluster.bus.last_message(streams.STATE, subject) == before
 
 
-async def test_a_state_that_was_lost_is_filled_again(cluster: Cluster, monkeypatch) -> None:
+async def test_a_lost_state_is_filled_again(cluster: Cluster, monkeypatch) -> None:
     monkeypatch.setattr(discovery, "PODS_WITHIN", 0.0)
     cluster.write(instance(7), card(7))
     async with cluster.serving():
         await reported(cluster, ["- dyn/backend/7 joined"])
         cluster.bus.lose_data()
-        # As any other service would, and before a subscriber of the bus in memory finds no stream.
+        # As any other service would, before a subscriber of the in-memory bus misses the stream.
         await cluster.bus.declare(*streams.ALL)
         # After a reconnection a publisher checks whether the stream is still the same.
         cluster.bus.disconnect()

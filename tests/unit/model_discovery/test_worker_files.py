@@ -1,4 +1,4 @@
-"""Discovery by files: percent-encoded names, files that no one touches any more, and those that come and go."""
+"""File discovery: percent-encoded names, files that are no longer touched, and files that come and go."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.unit.model_discovery.worker_building import card, instance
 
 
 class Deployment:
-    """A directory, and a clock that stands."""
+    """A directory, and a clock that does not advance on its own."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -44,7 +44,7 @@ def deployment(tmp_path: Path) -> Deployment:
     return Deployment(tmp_path / "kv")
 
 
-async def test_a_directory_that_no_one_made_yet_is_an_empty_one(deployment: Deployment):
+async def test_a_missing_directory_counts_as_empty(deployment: Deployment):
     assert not deployment.source.ready
     assert await deployment.workers() == []
     assert deployment.source.ready
@@ -65,7 +65,7 @@ async def test_files_are_workers_while_they_are_touched(deployment: Deployment):
     assert await deployment.workers() == []
 
 
-async def test_nothing_new_is_not_news(deployment: Deployment):
+async def test_an_unchanged_directory_reports_no_change(deployment: Deployment):
     path = deployment.write(instance(7))
     await deployment.workers()
     reported = deployment.news
@@ -79,7 +79,7 @@ async def test_nothing_new_is_not_news(deployment: Deployment):
     assert (deployment.news, deployment.source.unreadable) == (reported + 1, 1)
 
 
-async def test_what_is_not_a_record_is_left_alone(deployment: Deployment):
+async def test_other_files_are_ignored(deployment: Deployment):
     directory = deployment.write(instance(7)).parent
     (directory / ".tmp_0123").write_bytes(b"half")
     (directory / "folder").mkdir()
@@ -88,7 +88,7 @@ async def test_what_is_not_a_record_is_left_alone(deployment: Deployment):
     assert deployment.source.unreadable == 0
 
 
-async def test_a_directory_that_cannot_be_read_keeps_what_is_known(deployment: Deployment):
+async def test_an_unreadable_directory_keeps_the_known_workers(deployment: Deployment):
     path = deployment.write(instance(7))
     await deployment.workers()
     path.parent.rename(deployment.directory / "away")

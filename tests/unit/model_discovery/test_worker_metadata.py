@@ -1,4 +1,4 @@
-"""DynamoWorkerMetadata of several releases, and when its pod counts."""
+"""DynamoWorkerMetadata of several releases, and when its pod counts as a worker."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ def content(pair: tuple[str, bytes]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", ["dyn/backend/generate/2a", "dyn/backend/generate"])
-def test_endpoints_and_cards_are_read_by_what_their_values_say(key):
+def test_endpoints_and_cards_are_recognized_by_their_values(key):
     data = {"endpoints": {key: content(instance(42))}, "model_cards": {key: content(card(42)), "bad": {"type": "Model"}},
             "event_channels": {"x": {}}}  # fmt: skip
     reported = metadata.read(registered("decode-0", data))
@@ -42,7 +42,7 @@ def test_endpoints_and_cards_are_read_by_what_their_values_say(key):
     assert (reported.unreadable, reported.readable) == (1, True)
 
 
-def test_an_adapters_card():
+def test_the_card_of_an_adapter():
     data = {"model_cards": {"dyn/backend/generate/2a/support": content(card(42, adapter="support"))}}
     (record,) = metadata.read(registered("decode-0", data)).records
     assert isinstance(record, CardRecord)
@@ -56,7 +56,7 @@ def test_an_adapters_card():
 
 
 @pytest.mark.parametrize("name", ["a" * 254, "\u00e9" * 200, "a\nb"])
-def test_a_name_that_is_too_long_or_not_one_line_names_no_adapter(name: str):
+def test_a_name_that_is_too_long_or_has_several_lines_is_not_an_adapter(name: str):
     nameless = content(card(42)) | {"card_json": {}}
     (record,) = metadata.read(
         registered("decode-0", {"model_cards": {f"dyn/backend/generate/2a/{name}": nameless}})
@@ -75,11 +75,11 @@ def test_data_as_text():
     assert len(metadata.read(registered("decode-0", data)).records) == 1
 
 
-def test_a_pod_counts_while_a_slice_that_discovery_sees_has_it_ready():
+def test_a_pod_counts_while_a_slice_that_discovery_reads_has_it_ready():
     assert metadata.ready_pods(slice_of("a", "b")) == {"team/a", "team/b"}
     assert not metadata.ready_pods(slice_of("a", ready=False))
     assert not metadata.ready_pods(slice_of("a", ready=None))
-    # The slices of a model's headless Service are not discovery's.
+    # Discovery does not read the slices of a model's headless Service.
     assert not metadata.ready_pods(slice_of("a", enabled=""))
 
 
@@ -88,11 +88,11 @@ def where(obj: dict[str, Any], pods: list[dict[str, Any]], *ready: str) -> Worke
     return metadata.place(obj, known.get, lambda key: key.namespace == "team" and key.name in ready)
 
 
-def test_an_object_is_where_its_pod_is():
+def test_an_object_belongs_to_its_pod():
     obj = registered("decode-0", {}, owner="decode-0")
     result = where(obj, [pod("decode-0", dynamo_graph_deployment_name="g", dynamo_component="Decode")], "decode-0")
     assert result == WorkerLocation("team", "decode-0", "uid-decode-0", "", "g", "Decode")
-    # The pod may come later than its object.
+    # The pod may arrive later than its object.
     assert where(obj, [], "decode-0") == WorkerLocation("team", "decode-0")
     assert where(registered("decode-0", {}), [], "decode-0") == WorkerLocation("team", "decode-0")
     assert where(obj, [pod("decode-0")]) is None

@@ -1,4 +1,4 @@
-"""Metrics of workers: the platform sets their labels, whatever workers report."""
+"""Metrics of workers: the platform sets the labels, whatever workers report."""
 
 from dynamo_model_discovery.metrics import WorkerMetrics
 from prometheus_client import CollectorRegistry
@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 from tests.unit.model_discovery.worker_building import worker
 
 
-def test_a_role_that_someone_made_up_is_not_a_label_of_its_own():
+def test_an_unknown_role_is_not_a_label_value():
     registry = CollectorRegistry()
     roles = ["prefill", "", *(f"made-up-{number}" for number in range(100))]
     reported = [worker(f"d/c/{number:x}", role=role) for number, role in enumerate(roles)]

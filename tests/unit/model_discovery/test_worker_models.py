@@ -1,4 +1,4 @@
-"""When a model is available: the frontend's rules."""
+"""When a model is available, by the frontend's rules."""
 
 import pytest
 from dynamo_model_discovery.workers.served_models import served
@@ -28,7 +28,7 @@ DECODE = of("decode", "prefill", model_type="Chat")
         ([of("encode", "decode+prefill", "aggregated"), of("prefill"), of("decode")], []),
         ([of("encode", "decode+prefill", "aggregated"), of("prefill")], ["aggregated", "decode"]),
         ([of("aggregated"), PREFILL], ["decode"]),
-        # Cards of a release without worker types: no one knows what is missing.
+        # Cards of a release without worker types: the missing types are unknown.
         ([of("")], []),
         ([of(""), DECODE], []),
     ],
@@ -50,7 +50,7 @@ def test_workers_of_different_dynamo_namespaces_never_serve_together():
     assert not any(model.available for model in models.values())
 
 
-def test_the_partners_of_an_adapter_are_those_of_its_model():
+def test_an_adapter_has_the_partners_of_its_model():
     adapter = of("decode", "prefill", name="support", lora=True, base_model="m", model_type="Chat")
     models = served([worker("d/c/1", PREFILL), worker("d/c/2", DECODE, adapter)])
     result = models[ObjectKey("team", "d/support")]
@@ -59,14 +59,14 @@ def test_the_partners_of_an_adapter_are_those_of_its_model():
     assert alone[ObjectKey("team", "d/support")].missing == ["prefill"]
 
 
-def test_types_that_someone_made_up_are_not_reported_without_end():
+def test_unknown_worker_types_are_reported_only_up_to_a_limit():
     cards = [of(f"type-{number}", f"need-{number}") for number in range(100)]
     model = served(worker(f"d/c/{number:x}", each) for number, each in enumerate(cards))[ObjectKey("team", "d/m")]
     assert not model.available
     assert (len(model.missing), len(model.workers)) == (32, 32)
 
 
-def test_a_model_takes_no_more_than_its_smallest_worker():
+def test_a_model_has_the_limits_of_its_smallest_worker():
     first, second = of("aggregated", context_length=4096), of("aggregated", context_length=2048)
     unknown = of("aggregated")
     models = served([worker("d/c/1", first), worker("d/c/2", second), worker("d/c/3", unknown, graph_deployment="g")])

@@ -1,4 +1,4 @@
-"""Workers on the bus: reported once in spite of restarts, and available to late subscribers."""
+"""Workers on the bus: reported once despite restarts, and available to late subscribers."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ async def publish(publication: Publication, *there) -> list[str]:
 
 
 async def events(bus: MemoryBus) -> list[str]:
-    """What happened to whom, as subscribers read it."""
+    """Events as a subscriber reads them."""
     subscription = await bus.subscribe(streams.EVENTS, ["dynamo.evt.v1.local.>"], start=Start.ALL)
     results = []
     async for item in subscription:
@@ -82,7 +82,7 @@ async def test_a_late_joiner_reads_all_workers_and_models():
             assert (model.model, model.available, model.workers) == ("org/m.1", True, {"aggregated": 1})
 
 
-async def test_a_restart_reports_nothing_and_goes_on_where_it_was():
+async def test_a_restart_reports_nothing_and_continues_with_the_known_workers():
     bus = MemoryBus()
     async with publishing(bus) as publication:
         assert await publish(publication, ONE, TWO) == ["joined", "joined", "available"]
@@ -92,7 +92,7 @@ async def test_a_restart_reports_nothing_and_goes_on_where_it_was():
         assert publication.view == before
         assert await publish(publication, ONE, TWO) == []
         assert await events(bus) == reported
-        # A change in the meantime is reported, under the uid that the worker joined with.
+        # A change during the restart is reported with the uid that the worker joined with.
         assert await publish(publication, TWO) == ["left", ""]
     assert await events(bus) == sorted([*reported, "worker d/c/1 left"])
     async with publishing(bus) as publication:
@@ -102,19 +102,19 @@ async def test_a_restart_reports_nothing_and_goes_on_where_it_was():
             assert [worker_of(obj) for obj in cache.list(WORKERS)] == [ONE]
 
 
-async def test_an_event_leaves_before_state_remembers_it():
-    """A replica that is stopped in between reports again, instead of never."""
+async def test_an_event_is_published_before_state():
+    """A replica that stops in between reports the change twice, instead of never."""
     bus = MemoryBus()
     publication = Publication(bus, "local")
     await bus.declare(*streams.ALL)
-    # STATE is not published to: its task does not run.
+    # STATE is not written: its task does not run.
     await publication.publish(changes(publication.view, keyed([ONE]), publication.stamp))
     assert await events(bus) == ["model d/org/m.1 available", "worker d/c/1 joined"]
     async with publishing(bus) as after:
         assert after.view.workers == {}
 
 
-async def test_a_bus_that_is_away_loses_nothing():
+async def test_a_disconnected_bus_loses_nothing():
     bus = MemoryBus()
     async with publishing(bus) as publication:
         await publish(publication, ONE)
@@ -128,7 +128,7 @@ async def test_a_bus_that_is_away_loses_nothing():
         assert "worker d/c/2 joined" in await events(bus)
 
 
-async def test_a_lost_stream_is_filled_again_and_nothing_is_reported():
+async def test_a_lost_stream_is_filled_again_without_events():
     bus = MemoryBus()
     async with publishing(bus) as publication:
         await publish(publication, ONE, TWO)
@@ -142,8 +142,8 @@ async def test_a_lost_stream_is_filled_again_and_nothing_is_reported():
             assert {worker_of(obj).name for obj in cache.list(WORKERS)} == {"d/c/1", "d/c/2"}
 
 
-async def test_what_has_ended_ends_in_a_stream_that_was_set_back_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where more came back than is set right one by one, each check took STATE for lost, and nothing of it ended."""
+async def test_deleted_workers_stay_deleted_after_the_stream_was_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If more messages returned than are corrected one by one, each check took STATE for lost, and deleted nothing."""
     monkeypatch.setattr(audit, "MOST_SUSPECTS", 1)
     bus = MemoryBus()
     async with publishing(bus) as publication:
@@ -164,7 +164,7 @@ async def test_what_has_ended_ends_in_a_stream_that_was_set_back_as_well(monkeyp
         assert not publication.state.lost.is_set()
 
 
-async def test_what_cannot_be_read_in_state_stops_nothing():
+async def test_an_unreadable_message_in_state_blocks_nothing():
     bus = MemoryBus()
     await bus.declare(*streams.ALL)
     await bus.publish("dynamo.state.v1.local.workers%2Ediscovery%2Edynamo.team.foreign", b"{")
@@ -173,7 +173,7 @@ async def test_what_cannot_be_read_in_state_stops_nothing():
         assert await publish(publication, ONE) == ["joined", "available"]
 
 
-async def test_a_clock_that_was_put_back_makes_no_version_older_than_what_state_has():
+async def test_versions_stay_above_those_of_state_after_the_clock_was_set_back():
     bus = MemoryBus()
     async with publishing(bus) as publication:
         await publish(publication, ONE)
@@ -184,7 +184,7 @@ async def test_a_clock_that_was_put_back_makes_no_version_older_than_what_state_
 
 
 @pytest.mark.parametrize("moment", [1000.0, 0.0])
-def test_versions_rise_with_time_and_never_fall(moment):
+def test_versions_rise_with_time_and_never_decrease(moment):
     clock = Clock(lambda: moment)
     clock.observed(500_000)
     versions = [clock.version() for _ in range(3)]
@@ -192,8 +192,8 @@ def test_versions_rise_with_time_and_never_fall(moment):
     assert versions[0] > 500_000
 
 
-async def test_a_closed_bus_ends_the_publishing() -> None:
-    """It tried again without a pause, and held up the whole process."""
+async def test_a_closed_bus_ends_the_publisher() -> None:
+    """It retried without a pause, which blocked the whole process."""
     bus = MemoryBus()
     publication = Publication(bus, "local")
     await bus.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.model_discovery.worker_building import card, instance, recorded, workers
 
 
-def test_what_the_runtime_wrote_is_two_workers_with_all_that_the_planner_needs():
+def test_a_recording_of_the_runtime_gives_two_workers_with_all_that_the_planner_needs():
     observed = workers(recorded("etcd-1.6.1.json"))
     assert {(key.namespace, worker.role) for key, worker in observed.workers.items()} == {
         ("", "prefill"),
@@ -26,7 +26,7 @@ def test_what_the_runtime_wrote_is_two_workers_with_all_that_the_planner_needs()
     assert (model.name, model.model_type, model.model_input, model.needs) == (
         "tiny", "Chat | Completions", "Tokens", ["prefill"],
     )  # fmt: skip
-    # The engine has no limit of its own here (0), so the model's counts.
+    # The engine has no limit of its own here (0), so the model's limit counts.
     assert (model.context_length, model.max_kv_tokens) == (2048, 512 * 16)
     assert (model.max_num_seqs, model.max_num_batched_tokens, model.data_parallel_size) == (256, 8192, 1)
     prefill = next(worker for worker in observed.workers.values() if worker.role == "prefill")
@@ -35,7 +35,7 @@ def test_what_the_runtime_wrote_is_two_workers_with_all_that_the_planner_needs()
     assert not observed.damaged
 
 
-def test_records_of_other_kinds_are_nothing():
+def test_records_of_other_kinds_are_ignored():
     for key in recorded("etcd-1.6.1.json"):
         if "event_" in key:
             assert parse(key, b"{}") is None
@@ -56,7 +56,7 @@ def endpoint_of(key: str, content: object) -> EndpointRecord:
         ("v1/instances/a%2Db/back%2Fend/generate/ffffffffffffffff", ("a-b", "back/end", "generate", 2**64 - 1)),
     ],
 )
-def test_keys_report_whose_a_record_is(key, identity):
+def test_the_key_of_a_record_gives_its_identity(key, identity):
     assert endpoint_of(key, {"instance_id": 7}).identity == identity
 
 
@@ -85,13 +85,13 @@ def test_transports(transport, reported):
      "v1/instances/d/c/e/10000000000000000", "v1/instances/d/c/e/1/slug/more", "v1/mdc/", "v1/instances/" + "x" * 300 + "/c/e/1",
      "v1/instances/" + "\N{GRINNING FACE}" * 250 + "/c/e/1", "v1/instances/d\udcff/c/e/1", "v1/instances/d%0A/c/e/1"],
 )  # fmt: skip
-def test_keys_that_say_nothing_are_unreadable(key):
+def test_invalid_keys_are_unreadable(key):
     with pytest.raises(UnreadableError):
         parse(key, b"{}")
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"[]", b"\xff", b" " * (256 * 1024 + 1), b'{"x": ' + b"[" * 100_000])
-def test_a_value_that_cannot_be_read_leaves_what_the_key_says(value):
+def test_an_unreadable_value_still_gives_the_identity_of_its_key(value):
     key, _ = instance(42)
     record = parse(key, value)
     assert isinstance(record, EndpointRecord)
@@ -158,7 +158,7 @@ def test_hostile_texts_are_ignored():
     assert parse("v1/mdc/d/c/e/1", deep) == CardRecord(EndpointIdentity("d", "c", "e", 1), None)
 
 
-def test_an_adapter_is_known_by_its_key_and_is_of_the_only_model():
+def test_an_adapter_is_known_by_its_key_and_belongs_to_the_only_model():
     base, adapter = card(1, "llama", worker_type="aggregated"), card(1, adapter="support", worker_type="aggregated")
     observed = workers(dict([instance(1), base, adapter]))
     models = next(iter(observed.workers.values())).models
@@ -168,7 +168,7 @@ def test_an_adapter_is_known_by_its_key_and_is_of_the_only_model():
 
 
 @given(st.text(max_size=60), st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
-def test_whatever_stands_in_etcd_stops_nothing(rest, value):
+def test_no_content_of_etcd_stops_the_reader(rest, value):
     table = RecordTable("etcd")
     for kind in ("instances", "mdc"):
         table.take({f"v1/{kind}/{rest}": value, f"v1/{kind}/d/c/e/1": value})
@@ -184,7 +184,7 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON)
-def test_whatever_a_value_holds_is_a_worker_or_none(transport, content):
+def test_no_content_of_a_value_hides_the_worker_of_its_key(transport, content):
     key, _ = instance(1)
     observed = workers({
         key: json.dumps({"transport": transport, "device_type": transport}).encode(),

@@ -1,4 +1,4 @@
-"""Records, pods and views for the tests of worker discovery."""
+"""Builders of records, pods and views for the tests of worker discovery."""
 
 import itertools
 import json
@@ -22,7 +22,7 @@ def recorded(name: str) -> dict[str, bytes]:
 
 
 def workers(records: Mapping[str, bytes], places: Mapping[str, WorkerLocation] | None = None, source: str = ETCD):
-    """What records in one source mean."""
+    """The workers that records of one source describe."""
     table = RecordTable(source)
     table.take(records)
     return assemble(table.records(), places or {})
@@ -31,7 +31,7 @@ def workers(records: Mapping[str, bytes], places: Mapping[str, WorkerLocation] |
 def instance(
     number: int, namespace="dyn", component="backend", endpoint="generate", **fields: Any
 ) -> tuple[str, bytes]:
-    """An instance's key and value."""
+    """Key and value of an instance."""
     content = {
         "type": "Endpoint", "namespace": namespace, "component": component, "endpoint": endpoint, "instance_id": number,
         "transport": {"tcp": f"10.0.0.{number % 250}:9999/{number:x}/{namespace}/{component}/{endpoint}"}, **fields,
@@ -42,7 +42,7 @@ def instance(
 def card(
     number: int, model="llama", namespace="dyn", component="backend", adapter="", **fields: Any
 ) -> tuple[str, bytes]:
-    """A model card's key and value."""
+    """Key and value of a model card."""
     content = {
         "type": "Model", "namespace": namespace, "component": component, "endpoint": "generate", "instance_id": number,
         "card_json": {"display_name": adapter or model, "model_type": "Chat | Completions", **fields},
@@ -61,14 +61,14 @@ def worker(name: str, *cards: ModelCard, namespace: str = "team", role: str = ""
 
 
 def pod(name: str, address: str = "", *, namespace: str = "team", **labels: str) -> dict[str, Any]:
-    """A running pod; labels without their prefix."""
+    """A running pod; its labels are given without their prefix."""
     prefixed = {f"nvidia.com/{label.replace('_', '-')}": value for label, value in labels.items()}
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1", "labels": prefixed}
     return {"metadata": metadata, "spec": {}, "status": {"phase": "Running", **({"podIP": address} if address else {})}}
 
 
 class Stamp:
-    """Counts."""
+    """A stamp whose uids and versions count up."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -84,5 +84,5 @@ class Stamp:
 
 
 def keyed(observed: Iterable[WorkerData]) -> dict[ObjectKey, WorkerData]:
-    """By namespace and name."""
+    """Workers by namespace and name."""
     return {ObjectKey(each.namespace, each.name): each for each in observed}
