@@ -1,7 +1,7 @@
-"""Every process of `pytest -n` begins to import at another place, so that each module is compiled by one, and not by all at once.
+"""Each process of `pytest -n` starts to import at another place, so that only one of them compiles each module.
 
-pytest rewrites assertions as it imports, and keeps the result as bytecode. With none yet, as in a fresh clone, that is two thirds
-of what collecting takes, and all processes would do it for the same files at the same time.
+pytest rewrites assertions on import and caches the bytecode. In a fresh clone the cache is empty; compiling then takes
+two thirds of the collection time, and all processes would compile the same files at the same time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ import pytest
 
 
 def modules_of(arguments: Sequence[str], root: Path) -> Iterator[str]:
-    """Names of the test modules that arguments of pytest ask for, sorted in each."""
+    """Names of the test modules that pytest's arguments select, sorted within each argument."""
     for argument in arguments:
         path = root / argument.split("::", 1)[0]
         for file in sorted(path.rglob("test_*.py")) if path.is_dir() else [path]:
@@ -21,7 +21,7 @@ def modules_of(arguments: Sequence[str], root: Path) -> Iterator[str]:
 
 
 def import_from(names: Sequence[str], worker: int, workers: int) -> None:
-    """Import all, beginning with the share of this worker. What cannot be imported is reported when it is collected."""
+    """Import all, beginning with this worker's share. Collection reports import errors later."""
     first = len(names) * worker // workers
     for name in (*names[first:], *names[:first]):
         with suppress(Exception, pytest.skip.Exception):

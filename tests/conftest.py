@@ -1,4 +1,4 @@
-"""What holds for all tests: logs are plain, as where the platform runs; who runs which; at the end stand times and counts."""
+"""Setup for all tests: plain logs as in production, distribution over processes, a summary of times and counts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.summary import Times
 if TYPE_CHECKING:
     from tests.distribution import FromBothEnds
 
-#: Where the charts' tests are.
+#: The folder of the charts' tests.
 CHARTS = "tests/charts"
 
 examples.load()
 
-# The default prints every local variable of every frame of an error, which takes seconds.
+# By default every local variable of every frame of an error is printed, which takes seconds.
 structlog.configure(
     processors=[
         structlog.contextvars.merge_contextvars,
@@ -33,19 +33,19 @@ structlog.configure(
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Tests run on the event loop on which the platform runs."""
+    """Tests run on the same event loop as the platform."""
     return {"uvloop": uvloop.new_event_loop}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Counts in the process that the user sees, which hears of every test of every worker."""
+    """Count in the process that the user sees, because it receives the reports of all workers."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Times(), "times")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Processes of `pytest -n` share the work of compiling. Nothing that is imported now becomes garbage."""
+    """Processes of `pytest -n` share the work of compiling. Objects that are imported now never become garbage."""
     gc.disable()
     if own := getattr(session.config, "workerinput", None):
         names = [*compiling.modules_of(session.config.args, session.config.rootpath)]
@@ -53,7 +53,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """The garbage collector never traverses modules and tests again: doing so took a sixth of the processor time of the tests."""
+    """Keep the garbage collector from traversing modules and tests: that took a sixth of the tests' processor time."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
@@ -61,14 +61,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FromBothEnds | None:
-    """With `--dist loadfile`, files are dealt out as tests.distribution says."""
+    """With `--dist loadfile`, distribute files as tests.distribution says."""
     from tests.distribution import FromBothEnds
 
     return FromBothEnds(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints what took how long, where more than one folder ran, and how many tests of the charts held."""
+    """Print times if more than one folder ran, and how many tests of the charts passed."""
     times = config.pluginmanager.get_plugin("times")
     if not isinstance(times, Times):
         return

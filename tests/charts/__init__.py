@@ -1,1 +1,1 @@
-"""The Helm charts: what they render, what they refuse, and that an API server takes it."""
+"""The Helm charts: what they render, which values they reject, and that an API server accepts the objects."""

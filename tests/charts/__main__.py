@@ -1,4 +1,4 @@
-"""`python -m tests.charts`: every test of the charts, and one last line with the counts. `--update` writes the goldens."""
+"""`python -m tests.charts`: run all chart tests; the last line has the counts. `--update` writes the golden files."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ def main() -> int:
     if "--update" in arguments:
         arguments.remove("--update")
         os.environ["UPDATE_GOLDENS"] = "1"
-    # The last line with the counts is that of tests/conftest.py.
+    # tests/conftest.py prints the last line with the counts.
     return int(pytest.main(["-q", str(Path(__file__).parent), *arguments]))
 
 

@@ -1,4 +1,4 @@
-"""Nothing here works without Helm."""
+"""All tests of the charts are skipped if Helm is not available."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`python -m tests.charts.freeze`: keep both charts as they are released, for the tests of upgrades.
+"""`python -m tests.charts.freeze`: archive both charts as released, for the tests of upgrades.
 
 There is one archive of each version, and it never changes.
 """
@@ -14,7 +14,7 @@ import yaml
 from tests.charts.helm import CRDS, PLATFORM
 
 FOLDER = Path(__file__).parent / "frozen"
-#: Of no use to an upgrade: the values that tests render, and what people read.
+#: Files that an upgrade does not need: the values that tests render, and documents.
 LEFT_OUT = ("ci", "README.md", "dashboards")
 
 

@@ -1,4 +1,4 @@
-"""Helm, as these tests call it."""
+"""Functions that run Helm for these tests."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from dynamo_devcluster.errors import ProgramUnavailableError
 ROOT = Path(__file__).parents[2]
 PLATFORM, CRDS = ROOT / "helm" / "dynamo-platform", ROOT / "helm" / "dynamo-crds"
 VALUES = tuple(sorted((PLATFORM / "ci").glob("*.yaml")))
-#: The parser of libyaml, ten times as fast, where PyYAML has it.
+#: libyaml's parser if PyYAML has it: it is ten times as fast.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 RELEASE, NAMESPACE = "dynamo-platform", "dynamo-system"
 WITHIN = 60
@@ -34,13 +34,13 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     helm = program()
     if helm is None:
         raise AssertionError("helm is not available")
-    # It ends before collecting garbage pays: that is a quarter of its CPU time.
+    # Helm ends before garbage collection pays off: this saves a quarter of its CPU time.
     environ = {**os.environ, "GOGC": "off"}
     return subprocess.run([helm, *arguments], env=environ, capture_output=True, text=True, timeout=WITHIN, check=False)
 
 
 def template(*arguments: str | Path, chart: Path = PLATFORM, release: str = RELEASE, namespace: str = NAMESPACE) -> str:
-    """What a chart renders; an AssertionError with Helm's message where it does not."""
+    """What a chart renders. Raises AssertionError with Helm's message if it fails."""
     outcome = run("template", release, chart, "--namespace", namespace, *arguments)
     assert outcome.returncode == 0, outcome.stderr
     return outcome.stdout
@@ -48,13 +48,13 @@ def template(*arguments: str | Path, chart: Path = PLATFORM, release: str = RELE
 
 @cache
 def rendering(values: Path) -> str:
-    """What the platform's chart renders with one file of values; each is rendered once."""
+    """What the platform's chart renders with one values file; each file is rendered once."""
     return template("--values", values)
 
 
 @cache
 def rendered(values: Path) -> tuple[dict[str, Any], ...]:
-    """The objects of one file of values."""
+    """The objects of one values file."""
     return tuple(each for each in yaml.load_all(rendering(values), LOADER) if each)
 
 
@@ -69,7 +69,7 @@ def of_kind(objects: tuple[dict[str, Any], ...], *kinds: str) -> list[dict[str, 
 
 
 def one(objects: tuple[dict[str, Any], ...], kind: str, name: str) -> dict[str, Any]:
-    """The platform's one object of a kind with a name; `name` is what follows the name of the release."""
+    """The platform's object of a kind; `name` is the part after the release name."""
     (result,) = (o for o in of_kind(objects, kind) if o["metadata"]["name"].endswith(f"{RELEASE}-{name}"))
     return result
 

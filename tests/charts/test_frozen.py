@@ -1,4 +1,4 @@
-"""Released versions of the charts: they never change, and one can be upgraded from the other in place."""
+"""Released versions of the charts never change, and each can be upgraded in place to the current one."""
 
 import gzip
 import tarfile
@@ -11,7 +11,7 @@ from tests.charts import helm
 from tests.charts.freeze import archive, frozen, version_of
 
 each_chart = pytest.mark.parametrize("chart", [helm.PLATFORM, helm.CRDS], ids=lambda path: path.name)
-#: What the API server lets no one change.
+#: Fields that the API server treats as immutable.
 FIXED: dict[str, tuple[str, ...]] = {
     "Deployment": ("selector",),
     "StatefulSet": ("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates"),
@@ -19,12 +19,12 @@ FIXED: dict[str, tuple[str, ...]] = {
 
 
 @each_chart
-def test_a_released_version_is_not_changed(chart: Path) -> None:
+def test_a_released_version_never_changes(chart: Path) -> None:
     released = frozen(chart)
     assert released, "no version is frozen: python -m tests.charts.freeze"
     same = [path for path in released if path.name == f"{chart.name}-{version_of(chart)}.tgz"]
     for path in same:
-        # Unpacked: other builds of zlib pack otherwise.
+        # Compare unpacked content: other builds of zlib compress differently.
         unchanged = gzip.decompress(path.read_bytes()) == gzip.decompress(archive(chart))
         assert unchanged, f"{path.stem} is released: raise the version in Chart.yaml"
     if not same:
@@ -32,15 +32,15 @@ def test_a_released_version_is_not_changed(chart: Path) -> None:
 
 
 @pytest.mark.parametrize("path", frozen(helm.PLATFORM), ids=lambda path: path.stem)
-def test_what_no_upgrade_can_change_is_as_it_was(path: Path) -> None:
+def test_immutable_fields_equal_those_of_the_released_version(path: Path) -> None:
     before, after = (_fixed(helm.objects(chart=each)) for each in (path, helm.PLATFORM))
     assert before, "nothing is compared"
     assert {name: after.get(name) for name in before} == before
 
 
 @pytest.mark.parametrize("path", frozen(helm.PLATFORM), ids=lambda path: path.stem)
-def test_values_of_a_released_version_are_taken(path: Path, tmp_path: Path) -> None:
-    """`helm upgrade --reuse-values` hands all of them down."""
+def test_values_of_a_released_version_are_accepted(path: Path, tmp_path: Path) -> None:
+    """`helm upgrade --reuse-values` passes all of them to the new chart."""
     with tarfile.open(path) as tar:
         member = tar.extractfile("dynamo-platform/values.yaml")
         assert member is not None

@@ -1,4 +1,4 @@
-"""The commands of README and guides, as they stand, against a real API server (without nodes: no pod runs)."""
+"""Runs the commands of README and guides unchanged against a real API server (without nodes, so no pod runs)."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from tests.charts import helm
 
 pytestmark = pytest.mark.long
 
-#: Pods would have to run for it.
+#: Options that need running pods.
 LEFT_OUT = ("helm test",)
 
 
@@ -28,14 +28,14 @@ def commands(page: str) -> list[str]:
 
 @pytest.fixture
 async def plane() -> AsyncIterator[ControlPlane]:
-    """An API server of this test alone."""
+    """An API server for this test alone."""
     options = ControlPlaneOptions(kwok_nodes=0, controller_manager=False, scheduler=False)
     async with ControlPlane(options, Programs()) as up:
         yield up
 
 
 async def run(line: str, plane: ControlPlane) -> None:
-    """A command in a shell, as its reader would run it."""
+    """Run a command in a shell, as a reader of the page would."""
     program = helm.program()
     assert program is not None
     environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
@@ -68,7 +68,7 @@ async def test_install_upgrade_second_platform_and_uninstall(plane: ControlPlane
         assert len(await kube.list(DEPLOYMENTS, helm.NAMESPACE)) == 0
         kept = {each["spec"]["names"]["kind"] for each in await kube.list(CUSTOM_RESOURCE_DEFINITIONS)}
         assert {"DynamoGraphDeployment", "DynamoModel"} <= kept
-        # Who kept them can have them again.
+        # A user who kept the objects can restore them.
         for line in commands("README.md"):
             await run(line, plane)
 

@@ -19,7 +19,8 @@ ROWS = re.findall(
 )
 LABELS = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in ROWS}
 KNOWN = LABELS.keys()
-#: Of each series: its target's, the bounds of a histogram, and what a Prometheus of several clusters adds.
+#: Labels that every series has: those of its target, the bounds of a histogram, and those that a Prometheus of several
+#: clusters adds.
 ALWAYS = {"namespace", "pod", "le", "cluster"}
 
 
@@ -41,7 +42,7 @@ def boards() -> dict[str, dict[str, Any]]:
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Every query of alerts and dashboards, with the text that shows labels of its result."""
+    """Every query of alerts and dashboards, with the text that displays labels of its result."""
     for alert in alerts():
         yield alert["expr"], alert["summary"].replace("$labels.", "")
     for board in boards().values():
@@ -51,7 +52,7 @@ def queries() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("query", "text"), [*queries()])
-def test_queries_name_metrics_and_labels_that_there_are(query: str, text: str) -> None:
+def test_queries_name_metrics_and_labels_that_exist(query: str, text: str) -> None:
     assert named(query)
     assert named(query) <= KNOWN
     there = set.intersection(*(LABELS[each] for each in named(query))) | ALWAYS
@@ -59,17 +60,17 @@ def test_queries_name_metrics_and_labels_that_there_are(query: str, text: str) -
     grouped = set(re.split(", *", kept[0])) if kept else there
     assert grouped <= there
     assert set(re.findall(r'(\w+) *(?:=~|!~|!=|=) *"', query)) <= there
-    # What no group keeps is empty in the text.
+    # A label that the query does not group by is empty in the text.
     assert set(re.findall(r"{{ ?(\w+) ?}}", text)) <= grouped - {"le"}
 
 
-def test_a_platform_without_a_watcher_is_not_hidden_by_another_one() -> None:
+def test_another_platform_does_not_hide_a_missing_watcher() -> None:
     (alert,) = (each for each in alerts() if each["alert"] == "DynamoNoActiveWatcher")
     assert alert["expr"].startswith("max by (namespace) (")
 
 
 @pytest.mark.parametrize(("webhooks", "watched"), [("true", True), ("false", False)])
-def test_webhooks_are_missed_where_there_are_some(webhooks: str, watched: bool) -> None:
+def test_the_alert_of_missing_webhooks_exists_only_if_webhooks_are_enabled(webhooks: str, watched: bool) -> None:
     objects = helm.objects("--set", f"metrics.rules.enabled=true,webhook.enabled={webhooks}")
     (rules,) = helm.of_kind(objects, "PrometheusRule")
     names = [each["alert"] for each in rules["spec"]["groups"][0]["rules"]]
@@ -84,14 +85,14 @@ def test_the_alert_of_failed_graphs_counts_what_the_pod_builder_counts() -> None
 
 
 def test_the_alert_of_a_backlog_can_fire() -> None:
-    """A quantile is at most the last bound of the histogram: with 60 s as the last one it was never above 60 s."""
+    """A quantile is at most the histogram's last bound: when that was 60 s, the quantile never exceeded 60 s."""
     (alert,) = (each for each in alerts() if each["alert"] == "DynamoQueueBacklog")
     assert "dynamo_platform_queue_wait_seconds_bucket" in alert["expr"]
     assert float(alert["expr"].rpartition("> ")[2]) < WAIT_SECONDS[-1]
 
 
-def test_the_alert_of_overload_does_not_count_what_is_the_callers_fault() -> None:
-    """A port scanner is answered with 400 all day."""
+def test_the_alert_of_overload_does_not_count_client_errors() -> None:
+    """A port scanner gets status 400 all day."""
     (alert,) = (each for each in alerts() if each["alert"] == "DynamoWebhooksOverloaded")
     assert 'dynamo_admission_requests_turned_away_total{reason!~"caller|junk|size"}' in alert["expr"]
 
@@ -107,7 +108,7 @@ def test_every_alert_has_its_heading() -> None:
         assert alert["runbook"] in headings
 
 
-def test_dashboards_show_the_clusters_and_graphs_that_are_chosen() -> None:
+def test_dashboards_filter_by_the_selected_clusters_and_graphs() -> None:
     """A Prometheus of many clusters has the series of all of them, and a large cluster has hundreds of graphs."""
     assert len(boards()) == 4
     for board in boards().values():
@@ -117,8 +118,8 @@ def test_dashboards_show_the_clusters_and_graphs_that_are_chosen() -> None:
             assert ('graph=~"$graph"' in query) is of_graphs
 
 
-def test_a_watcher_that_was_active_before_draws_no_line_of_its_own() -> None:
-    """It keeps the time of its last list, as if nothing was synced any more."""
+def test_dashboards_draw_no_line_for_a_watcher_that_is_no_longer_active() -> None:
+    """It still exports the time of its last list, which would read as if nothing is synced any more."""
     (query,) = (
         target["expr"]
         for panel in boards()["bus"]["panels"]

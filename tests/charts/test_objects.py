@@ -1,4 +1,4 @@
-"""Every rendered object goes to a real API server as a dry run, in namespaces that enforce restricted Pod Security."""
+"""A real API server accepts every rendered object in a dry run, in namespaces that enforce restricted Pod Security."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from dynamo_shared.kube import KubeClient
 
 from tests.charts import helm
 
-#: Kinds of others, whose definitions are not here: their charts' own schemas are not at hand. Renderings hold them.
+#: Kinds of other projects, whose definitions are not available here. The golden files cover them.
 OF_OTHERS = {"monitoring.coreos.com", "cert-manager.io", "gateway.networking.k8s.io"}
 ENFORCED = {"pod-security.kubernetes.io/enforce": "restricted"}
 SERVED = (helm.NAMESPACE, "team-a", "team-b", "images")
@@ -34,12 +34,12 @@ async def kube() -> AsyncIterator[KubeClient]:
 
 @pytest.fixture(scope="module")
 def taken() -> list[Any]:
-    """What the API server took: most objects are the same with most values."""
+    """Objects that the API server accepted: most objects are the same with most values."""
     return []
 
 
 @pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path.stem)
-async def test_the_api_server_takes_every_object(kube: KubeClient, values: Path, taken: list[Any]) -> None:
+async def test_the_api_server_accepts_every_object(kube: KubeClient, values: Path, taken: list[Any]) -> None:
     objects = helm.rendered(values)
     for each in objects:
         if each["apiVersion"].partition("/")[0] in OF_OTHERS or each in taken:
@@ -47,7 +47,7 @@ async def test_the_api_server_takes_every_object(kube: KubeClient, values: Path,
         placed = {**each, "metadata": {"namespace": helm.NAMESPACE, **each["metadata"]}}
         if each["kind"] in ("ClusterRole", "ClusterRoleBinding", "Namespace"):
             placed = each
-        # An apply is refused where a field is unknown, unlike a creation.
+        # Server-side apply rejects unknown fields; create does not.
         stored = await kube.apply(await resource_of(kube, each), placed, dry_run=True)
         # The pod of `helm test` gets tolerations.
         if each["kind"] != "Pod":
@@ -57,7 +57,7 @@ async def test_the_api_server_takes_every_object(kube: KubeClient, values: Path,
         if pod in taken:
             continue
         metadata = {"name": "a-pod", "namespace": helm.NAMESPACE}
-        # Its account does not exist here.
+        # Its ServiceAccount does not exist here.
         spec = {key: value for key, value in pod.items() if key not in ("serviceAccountName", "priorityClassName")}
         mounts = {mount["name"] for container in spec["containers"] for mount in container.get("volumeMounts", ())}
         claimed = [{"name": each, "emptyDir": {}} for each in mounts - {v["name"] for v in spec.get("volumes", ())}]
@@ -71,13 +71,14 @@ async def test_the_api_server_takes_every_object(kube: KubeClient, values: Path,
         taken.append(pod)
 
 
-async def test_the_api_server_takes_the_definitions(kube: KubeClient) -> None:
+async def test_the_api_server_accepts_the_definitions(kube: KubeClient) -> None:
     for each in helm.objects(chart=helm.CRDS, release="dynamo-crds"):
         await kube.apply(await resource_of(kube, each), each, dry_run=True)
 
 
 def differences(rendered: Any, stored: Any, path: str = "") -> list[str]:
-    """Where the API server stores other than what is rendered, defaults aside: tools would apply it again and again."""
+    """Where the stored object differs from the rendered one, defaults aside: GitOps tools would reapply it without
+    end."""
     if isinstance(rendered, dict) and isinstance(stored, dict):
         return [each for key in rendered for each in differences(rendered[key], stored.get(key), f"{path}.{key}")]
     if isinstance(rendered, list) and isinstance(stored, list) and len(rendered) == len(stored):

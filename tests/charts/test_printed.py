@@ -1,4 +1,4 @@
-"""What Helm prints after an installation. `helm template` leaves it out, so a copy of the chart has it in an object."""
+"""What Helm prints after an installation. `helm template` omits it, so a copy of the chart renders it as an object."""
 
 import shutil
 from pathlib import Path
@@ -16,7 +16,7 @@ OBJECT = '{kind: Printed, apiVersion: v1, metadata: {name: printed}, text: {{ tp
 
 
 def printed(folder: Path, *arguments: str) -> str:
-    """The text, with the values and the served APIs of `helm template`."""
+    """The printed text, for the given values and API versions of `helm template`."""
     chart = folder / "chart"
     shutil.copytree(helm.PLATFORM, chart)
     shutil.copy(chart / "templates" / "NOTES.txt", chart / "printed.txt")
@@ -44,7 +44,7 @@ SELECTED, UNSCRAPED, ABSENT = (
     ],
     ids=["scraped", "selected by a label", "not scraped", "no Prometheus", "a PodMonitor without its API"],
 )
-def test_what_keeps_prometheus_from_scraping_graphs_is_named(
+def test_the_text_says_why_prometheus_does_not_scrape_graphs(
     tmp_path: Path, arguments: tuple[str, ...], named: set[str]
 ) -> None:
     text = printed(tmp_path, *arguments)
@@ -55,8 +55,8 @@ def test_what_keeps_prometheus_from_scraping_graphs_is_named(
     ("setting", "named"),
     [("image.tag=v1", True), ("image.registry=r.example", False), ("global.imageRegistry=r", False)],
 )
-def test_images_without_a_registry_are_named(tmp_path: Path, setting: str, named: bool) -> None:
-    """No public registry has them: pods of an installation with the default values never start."""
+def test_the_text_warns_about_images_without_a_registry(tmp_path: Path, setting: str, named: bool) -> None:
+    """No public registry has these images: with the default values, pods never start."""
     text = printed(tmp_path, "--set", setting)
     assert ("Nodes pull dynamo-platform:v1 from their runtime's default registry" in text) is named
 
@@ -69,16 +69,16 @@ def test_images_without_a_registry_are_named(tmp_path: Path, setting: str, named
         ("tests.enabled=false", {"conversion.serviceName=dynamo-platform-admission"}),
     ],
 )
-def test_the_next_steps_are_those_of_the_values(tmp_path: Path, settings: str, named: set[str]) -> None:
-    """Definitions that convert by a service that does not run can neither be read nor written."""
+def test_the_next_steps_depend_on_the_values(tmp_path: Path, settings: str, named: set[str]) -> None:
+    """If the service that converts does not run, objects can neither be read nor written."""
     text = printed(tmp_path, "--set", settings)
     steps = ("conversion.serviceName=dynamo-platform-admission", "conversion.enabled=false", "helm test")
     assert {each for each in steps if each in text} == named
 
 
 @pytest.mark.parametrize(("monitor", "named"), [("true", False), ("false", True)])
-def test_alerts_without_the_metrics_that_they_need_are_named(tmp_path: Path, monitor: str, named: bool) -> None:
-    """`absent` of the watcher's metric is an alert for people who sleep."""
+def test_the_text_warns_about_alerts_without_their_metrics(tmp_path: Path, monitor: str, named: bool) -> None:
+    """`absent` of the watcher's metric is an alert that wakes people up."""
     arguments = (*PROMETHEUS, "--set", f"metrics.rules.enabled=true,metrics.podMonitor.enabled={monitor}")
     assert ("DynamoNoActiveWatcher fires" in printed(tmp_path, *arguments)) is named
 
@@ -88,8 +88,8 @@ def test_alerts_without_the_metrics_that_they_need_are_named(tmp_path: Path, mon
     [(PROMETHEUS, True), ((*PROMETHEUS, *OFF), False), ((), False), (GROUP, False), (ON, True)],
     ids=["served", "switched off", "not served", "only ServiceMonitors", "switched on"],
 )
-def test_graphs_are_scraped_where_the_cluster_serves_pod_monitors(arguments: tuple[str, ...], created: bool) -> None:
-    """As in Dynamo's chart: planners have no traffic without it."""
+def test_graphs_are_scraped_if_the_cluster_serves_pod_monitors(arguments: tuple[str, ...], created: bool) -> None:
+    """As in Dynamo's chart: without scraping, planners get no traffic figures."""
     objects = yaml.load_all(helm.template(*arguments), helm.LOADER)
     names = {each["metadata"]["name"] for each in objects if each and each["kind"] == "PodMonitor"}
     assert names == ({"dynamo-platform-graphs"} if created else set())

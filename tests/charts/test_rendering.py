@@ -1,4 +1,4 @@
-"""Renderings: the committed ones, and what holds for all of them."""
+"""Renderings of the charts: each equals its golden file, and all of them follow common rules."""
 
 import json
 import os
@@ -23,7 +23,7 @@ each_file = pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path
 
 
 def leaves(value: Any) -> list[Any]:
-    """All scalars within."""
+    """All scalars in a value."""
     if isinstance(value, dict):
         return [leaf for each in value.values() for leaf in leaves(each)]
     return [leaf for each in value for leaf in leaves(each)] if isinstance(value, list) else [value]
@@ -50,7 +50,7 @@ def test_golden(values: Path) -> None:
 
 
 @each_file
-def test_every_object_says_whose_it_is(values: Path) -> None:
+def test_every_object_has_the_labels_of_its_release(values: Path) -> None:
     for each in helm.rendered(values):
         if each["metadata"]["name"] in ("dynamo-platform-extra", "written-as-text"):
             continue
@@ -60,13 +60,13 @@ def test_every_object_says_whose_it_is(values: Path) -> None:
 
 
 @each_file
-def test_nothing_has_a_name_twice(values: Path) -> None:
+def test_names_of_objects_are_unique(values: Path) -> None:
     names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in helm.rendered(values)]
     assert len(names) == len(set(names))
 
 
 @each_file
-def test_pods_hold_what_restricted_namespaces_ask_and_no_token_that_they_do_not_need(values: Path) -> None:
+def test_pods_meet_restricted_pod_security_and_mount_only_tokens_that_they_need(values: Path) -> None:
     for name, pod in helm.pods(helm.rendered(values)):
         assert pod["securityContext"]["runAsNonRoot"], name
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
@@ -83,7 +83,7 @@ def test_pods_hold_what_restricted_namespaces_ask_and_no_token_that_they_do_not_
 
 
 @each_file
-def test_the_configuration_is_one_that_the_platform_takes(values: Path, tmp_path: Path) -> None:
+def test_the_platform_accepts_the_rendered_configuration(values: Path, tmp_path: Path) -> None:
     (config,) = [o for o in helm.of_kind(helm.rendered(values), "ConfigMap") if "config.yaml" in o["data"]]
     file = tmp_path / "config.yaml"
     file.write_text(config["data"]["config.yaml"])
@@ -128,18 +128,19 @@ def test_each_service_has_a_cluster_role_of_its_own_however_long_the_namespace_i
         ("dynadmin.oidc.issuer=https://a,dynadmin.oidc.jwksUri=https://b:8443/keys", "dynadmin", {443, 8443}),
     ],
 )
-def test_services_reach_the_ports_of_addresses(settings: str, service: str, ports: set[int]) -> None:
+def test_network_policies_open_the_ports_of_configured_addresses(settings: str, service: str, ports: set[int]) -> None:
     """Digits at the end of a name are not a port."""
     given = f"{settings},dynadmin.enabled=true,dynadmin.oidc.audience=dynamo"
     policy = helm.one(helm.objects("--set", given), "NetworkPolicy", service)
     reached = {port["port"] for rule in policy["spec"]["egress"] for port in rule.get("ports", ())}
-    # DNS, the API server, and the NATS and etcd of the release where the address is of another.
+    # DNS, the API server, and if the address belongs to another release, also the NATS and etcd of this release.
     assert ports <= reached <= ports | {53, 5353, 443, 6443, 4222, 2379}
 
 
 @pytest.mark.parametrize(("values", "who"), [("default", None), ("monitoring", "monitoring")])
-def test_only_those_who_are_named_reach_the_monitoring_of_nats(values: str, who: str | None) -> None:
-    """It has no login, and names connections, inboxes and what consumers read: graphs of all namespaces among that."""
+def test_only_configured_clients_reach_the_monitoring_of_nats(values: str, who: str | None) -> None:
+    """It has no login, and lists connections, inboxes and the filters of consumers, which name graphs of all
+    namespaces."""
     policy = helm.one(helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml"), "NetworkPolicy", "nats")
     rules = [rule for rule in policy["spec"]["ingress"] if {"port": 8222, "protocol": "TCP"} in rule["ports"]]
     peers = [peer["namespaceSelector"]["matchLabels"] for rule in rules for peer in rule["from"]]
@@ -147,7 +148,7 @@ def test_only_those_who_are_named_reach_the_monitoring_of_nats(values: str, who:
 
 
 @pytest.mark.parametrize(("settings", "duration"), [((), "87600h"), (("credentials.issuerRef.name=own",), "2160h")])
-def test_the_certificate_of_nats_lasts_because_no_renewal_restarts_nats(
+def test_the_certificate_of_nats_is_long_lived_because_no_renewal_restarts_nats(
     settings: tuple[str, ...], duration: str
 ) -> None:
     values = ("--values", helm.PLATFORM / "ci" / "cert-manager.yaml")
@@ -158,14 +159,14 @@ def test_the_certificate_of_nats_lasts_because_no_renewal_restarts_nats(
     assert durations["dynamo-platform-watcher-etcd"] == durations["dynamo-platform-webhook"] == "2160h"
 
 
-def test_the_cluster_may_choose_users() -> None:
-    """OpenShift refuses users and groups that are not of the namespace's range."""
+def test_user_ids_can_be_left_to_the_cluster() -> None:
+    """OpenShift rejects users and groups outside the namespace's range."""
     for name, pod in helm.pods(helm.objects("--set", "runAsUser=null")):
         assert not {"runAsUser", "runAsGroup", "fsGroup"} & pod["securityContext"].keys(), name
 
 
-def test_all_images_are_those_of_the_mirror() -> None:
-    """Those that the platform runs itself, too: of the trial, of builds, and where an archive is fetched."""
+def test_all_images_come_from_the_mirror() -> None:
+    """This includes the images that the platform itself runs: for the trial, for builds, and to fetch archives."""
     objects = helm.rendered(helm.PLATFORM / "ci" / "mirror.yaml")
     images = {each["image"] for _, pod in helm.pods(objects) for each in pod["containers"]}
     (trial,) = (pod for name, pod in helm.pods(objects) if name.startswith("Pod "))
@@ -178,19 +179,19 @@ def test_all_images_are_those_of_the_mirror() -> None:
     assert builder["pod"]["imagePullSecrets"] == [{"name": "mirror"}]
 
 
-def test_the_image_of_the_trial_may_be_a_text_as_in_older_values() -> None:
+def test_the_image_of_the_trial_may_be_a_string_as_in_older_values() -> None:
     objects = helm.objects("--set", "tests.image=own.example/vllm:1,global.imageRegistry=mirror.example")
     (trial,) = (pod for name, pod in helm.pods(objects) if name.startswith("Pod "))
     assert "--image=own.example/vllm:1" in trial["containers"][0]["args"]
 
 
-def test_buildkit_is_that_of_the_settings() -> None:
+def test_the_image_of_buildkit_comes_from_the_settings() -> None:
     values = yaml.safe_load((helm.PLATFORM / "values.yaml").read_text())["imageBuilder"]["buildkitImage"]
     assert "{registry}/{repository}:{tag}".format(**values) == ImageBuilder().buildkit.image
 
 
 def test_services_reach_dns_and_the_collector_of_traces() -> None:
-    """DNS of OpenShift listens on 5353, and policies hold for the port of the pod."""
+    """DNS of OpenShift listens on 5353, and network policies apply to the port of the pod."""
     policies = helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "settings.yaml"), "NetworkPolicy")
     reached = {
         policy["metadata"]["name"].removeprefix("dynamo-platform-"): {
@@ -202,7 +203,7 @@ def test_services_reach_dns_and_the_collector_of_traces() -> None:
     assert {name for name, ports in reached.items() if 4318 in ports} == {*SERVICES} & reached.keys()
 
 
-def test_secrets_of_cert_manager_have_the_labels_of_those_of_the_job() -> None:
+def test_secrets_of_cert_manager_and_of_the_job_have_the_same_labels() -> None:
     """docs/uninstall.md deletes Secrets by their labels."""
     certificates = helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "cert-manager.yaml"), "Certificate")
     labels = [each["spec"].get("secretTemplate", {}).get("labels", {}) for each in certificates]
@@ -210,7 +211,7 @@ def test_secrets_of_cert_manager_have_the_labels_of_those_of_the_job() -> None:
     assert {each.get("app.kubernetes.io/part-of") for each in labels} == {"dynamo-platform"}
 
 
-def test_labels_of_values_take_no_labels_away_by_which_pods_are_selected() -> None:
+def test_labels_in_the_values_cannot_override_selector_labels() -> None:
     given = {"app.kubernetes.io/part-of": "suite", "app.kubernetes.io/component": "x", "team": "a"}
     text = helm.template("--set-json", f"commonLabels={json.dumps(given)}", "--set", "defaults.podLabels.team=b")
     for each in filter(None, yaml.load_all(text, UniqueKeys)):
@@ -222,16 +223,16 @@ def test_labels_of_values_take_no_labels_away_by_which_pods_are_selected() -> No
 
 
 class UniqueKeys(yaml.SafeLoader):
-    """A parser that takes no key twice, as kustomize and Flux do not."""
+    """A parser that rejects duplicate keys, as kustomize and Flux do."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping; an AssertionError for a key that it has twice."""
+        """The mapping; an AssertionError if a key occurs twice."""
         keys = [key.value for key, _ in node.value]
         assert len(keys) == len(set(keys)), keys
         return super().construct_mapping(node, deep)
 
 
-def test_services_have_no_budget_where_the_values_say_as_their_description_does() -> None:
+def test_a_null_budget_in_the_values_removes_it_as_described() -> None:
     described = (helm.PLATFORM / "values.yaml").read_text().partition("  podDisruptionBudget:")[0].splitlines()[-1]
     assert "null, in place of the whole: no budget" in described
     objects = helm.objects("--set", "defaults.podDisruptionBudget=null")
@@ -239,8 +240,8 @@ def test_services_have_no_budget_where_the_values_say_as_their_description_does(
     assert {each["metadata"]["name"] for each in budgets} == {"dynamo-platform-nats", "dynamo-platform-etcd"}
 
 
-def test_one_service_lets_all_its_pods_go_as_the_description_says() -> None:
-    """Helm drops a null of a service before the templates see it."""
+def test_the_budget_of_one_service_can_allow_all_evictions_as_described() -> None:
+    """Helm drops a service's null before the templates receive the values."""
     described = (helm.PLATFORM / "values.yaml").read_text().partition("  podDisruptionBudget:")[0].splitlines()[-1]
     assert "of one service: `{minAvailable: 0}`" in described
     objects = helm.objects("--set", "services.watcher.podDisruptionBudget.minAvailable=0")
@@ -260,10 +261,10 @@ def test_one_service_lets_all_its_pods_go_as_the_description_says() -> None:
         (",services.admission.autoscaling.minReplicas=1,services.admission.autoscaling.maxReplicas=1", None),
     ],
 )
-def test_the_budget_of_an_autoscaled_service_is_of_the_pods_that_there_may_be(
+def test_the_budget_of_an_autoscaled_service_depends_on_the_autoscalers_limits(
     settings: str, budget: dict[str, int] | None
 ) -> None:
-    """The replicas of the values are not those of the Deployment. One pod that must stay keeps a node from being drained."""
+    """The replicas in the values are not those of the Deployment. A budget that no pod may leave blocks node drains."""
     objects = helm.objects("--set", f"services.admission.autoscaling.enabled=true{settings}")
     made = {each["metadata"]["name"]: each["spec"] for each in helm.of_kind(objects, "PodDisruptionBudget")}
     rendered = made.get("dynamo-platform-admission")
@@ -272,7 +273,7 @@ def test_the_budget_of_an_autoscaled_service_is_of_the_pods_that_there_may_be(
     ) == budget
 
 
-def test_the_budget_of_a_service_wins_over_that_of_all() -> None:
+def test_the_budget_of_a_service_overrides_the_default() -> None:
     given = "defaults.podDisruptionBudget.minAvailable=1,services.watcher.podDisruptionBudget.maxUnavailable=2"
     objects = helm.objects("--set", given)
     of = {name: helm.one(objects, "PodDisruptionBudget", name)["spec"] for name in ("watcher", "scaler")}
@@ -280,14 +281,14 @@ def test_the_budget_of_a_service_wins_over_that_of_all() -> None:
     assert {"minAvailable", "maxUnavailable"} & of["scaler"].keys() == {"minAvailable"}
 
 
-def test_the_kubelet_does_not_evict_a_nats_without_a_volume() -> None:
-    """Without a limit of its own it takes three quarters of the node's disk, and its folder may have 10Gi."""
+def test_the_kubelet_does_not_evict_nats_without_a_volume() -> None:
+    """Without a limit of its own it uses up to three quarters of the node's disk, and its emptyDir may have 10Gi."""
     objects = helm.objects("--set", "nats.persistence.enabled=false")
     assert "max_file_store: 10G\n" in helm.one(objects, "ConfigMap", "nats")["data"]["nats.conf"]
 
 
 def test_streams_fit_into_the_smallest_volume() -> None:
-    """NATS created none of them on one of 2Gi (error 10047), and the watcher did not start."""
+    """On a volume of 2Gi NATS created no stream (error 10047), and the watcher did not start."""
     taken = sum(each.max_bytes for each in streams.ALL)
     assert f"(lt $bytes {taken})" in (helm.PLATFORM / "templates" / "_helpers.tpl").read_text()
     rendered = helm.rendered(helm.PLATFORM / "ci" / "small.yaml")
@@ -296,7 +297,7 @@ def test_streams_fit_into_the_smallest_volume() -> None:
     assert taken < 6 * 10**9
 
 
-def test_a_user_of_nats_that_is_a_service_and_listed_has_one_password() -> None:
+def test_a_service_that_is_also_a_listed_user_of_nats_has_one_password() -> None:
     objects = helm.objects("--set", "dynadmin.enabled=true,nats.users={integrator,dynadmin,integrator}")
     specified = yaml.safe_load(helm.one(objects, "ConfigMap", "credentials")["data"]["credentials.yaml"])
     names = [each["service"] for each in specified["users"]]
@@ -304,7 +305,7 @@ def test_a_user_of_nats_that_is_a_service_and_listed_has_one_password() -> None:
     assert {"dynadmin", "integrator", "watcher"} <= set(names)
 
 
-def test_labels_of_the_namespace_of_builds_are_not_those_of_its_annotations() -> None:
+def test_labels_and_annotations_of_the_namespace_of_builds_are_not_mixed_up() -> None:
     values = ("--values", helm.PLATFORM / "ci" / "image-builder.yaml")
     objects = helm.objects(*values, "--set-json", 'commonAnnotations={"example.com/labels": "a"}')
     (namespace,) = helm.of_kind(objects, "Namespace")
@@ -312,7 +313,7 @@ def test_labels_of_the_namespace_of_builds_are_not_those_of_its_annotations() ->
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-def test_the_certificate_of_the_webhooks_is_in_the_secret_of_the_settings() -> None:
+def test_the_certificate_of_the_webhooks_is_in_the_configured_secret() -> None:
     values = ("--values", helm.PLATFORM / "ci" / "cert-manager.yaml")
     objects = helm.objects(*values, "--set", "config.server.webhook.secretName=tls")
     volumes = helm.one(objects, "Deployment", "admission")["spec"]["template"]["spec"]["volumes"]
@@ -320,8 +321,8 @@ def test_the_certificate_of_the_webhooks_is_in_the_secret_of_the_settings() -> N
     assert "tls" in {each["secret"]["secretName"] for each in volumes if "secret" in each}
 
 
-def test_pods_that_run_a_command_are_placed_as_the_services_are() -> None:
-    """`helm test` waited without end in a cluster whose nodes all have a taint; a sidecar keeps a Job from its end."""
+def test_pods_that_run_a_command_are_scheduled_like_the_services() -> None:
+    """`helm test` hung in a cluster where every node has a taint; an injected sidecar keeps a Job from completing."""
     objects = helm.rendered(helm.PLATFORM / "ci" / "tuned.yaml")
     commands = {name: pod for name, pod in helm.pods(objects) if name.startswith(("Job", "Pod"))}
     assert len(commands) == 3
@@ -335,7 +336,7 @@ def test_pods_that_run_a_command_are_placed_as_the_services_are() -> None:
         assert each["metadata"]["labels"]["sidecar.example.com/inject"] == "false"
 
 
-def test_every_pod_has_the_fields_that_the_values_add_to_its_spec() -> None:
+def test_fields_that_the_values_add_reach_every_pod_spec() -> None:
     pods = dict(helm.pods(helm.rendered(helm.PLATFORM / "ci" / "tuned.yaml")))
     for name, pod in pods.items():
         assert pod["dnsConfig"] == {"options": [{"name": "ndots", "value": "2"}]}, name
@@ -343,15 +344,15 @@ def test_every_pod_has_the_fields_that_the_values_add_to_its_spec() -> None:
         assert ("hostAliases" in pod) is name.endswith("admission"), name
 
 
-def test_webhooks_on_the_network_of_their_nodes_leave_the_ports_before_new_ones_come() -> None:
+def test_webhooks_on_the_host_network_free_their_port_before_new_pods_start() -> None:
     objects = helm.objects("--set", "services.admission.podSpec.hostNetwork=true")
     admission = helm.one(objects, "Deployment", "admission")["spec"]
     assert admission["template"]["spec"]["hostNetwork"] is True
     assert admission["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
 
 
-def test_servers_are_placed_and_labelled_as_their_values_say() -> None:
-    """A proxy of a mesh, which a label keeps out, breaks the TLS between members; zones that must differ are an affinity."""
+def test_servers_are_scheduled_and_labelled_by_their_values() -> None:
+    """Labels keep out a mesh's proxy, which breaks the TLS between members; affinity spreads members over zones."""
     tuned, default = (helm.rendered(helm.PLATFORM / "ci" / f"{name}.yaml") for name in ("tuned", "default"))
     servers = {each["metadata"]["name"]: each["spec"]["template"] for each in helm.of_kind(tuned, "StatefulSet")}
     nats, etcd = servers["dynamo-nats"], servers["dynamo-etcd"]
@@ -363,7 +364,7 @@ def test_servers_are_placed_and_labelled_as_their_values_say() -> None:
     assert preferred == "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def test_pods_that_run_a_command_have_resources_that_a_quota_may_ask_for() -> None:
+def test_pods_that_run_a_command_declare_resources_because_a_quota_may_require_them() -> None:
     objects = helm.objects("--set", "commands.resources.limits.cpu=1")
     commands = [pod for name, pod in helm.pods(objects) if name.startswith(("Job", "Pod"))]
     limits = [container["resources"]["limits"] for pod in commands for container in pod["containers"]]
@@ -371,8 +372,8 @@ def test_pods_that_run_a_command_have_resources_that_a_quota_may_ask_for() -> No
 
 
 @each_file
-def test_names_that_look_like_numbers_stay_text(values: Path) -> None:
-    """A namespace may be called 20260, and the API server takes no number for a name or a label."""
+def test_numeric_names_stay_strings(values: Path) -> None:
+    """A namespace may be called 20260, and the API server rejects a number as a name or a label."""
     names = "fullnameOverride=dynamo,nameOverride=30303"
     objects = helm.objects("--values", values, "--set-string", names, release="10101", namespace="20202")
     assert not [each for each in leaves([*objects]) if each in (10101, 20202, 30303)]
@@ -398,7 +399,7 @@ def test_names_that_look_like_numbers_stay_text(values: Path) -> None:
     ],
     ids=["own servers", "existing servers", "cert-manager"],
 )
-def test_names_of_values_that_look_like_numbers_stay_text(settings: str, names: str) -> None:
+def test_numeric_names_in_the_values_stay_strings(settings: str, names: str) -> None:
     """A class or a Secret may be called 42424."""
     given = ",".join(f"{name}=42424" for name in names.split())
     objects = helm.objects("--set", settings, "--set-string", given)
@@ -406,14 +407,14 @@ def test_names_of_values_that_look_like_numbers_stay_text(settings: str, names: 
     assert 42424 not in leaves([*objects])
 
 
-def test_an_ingress_may_have_all_hosts_of_a_domain() -> None:
-    """The schema takes `*`, which begins an alias of YAML."""
+def test_an_ingress_may_have_a_wildcard_host() -> None:
+    """The schema accepts `*`, which starts an alias in YAML."""
     ingress = "dynadmin.ingress.enabled=true,dynadmin.ingress.host=*.example.com,dynadmin.ingress.tlsSecret=t"
     (made,) = helm.of_kind(helm.objects("--set", f"dynadmin.enabled=true,{ingress}"), "Ingress")
     assert [made["spec"]["rules"][0]["host"]] == made["spec"]["tls"][0]["hosts"] == ["*.example.com"]
 
 
-def test_services_have_the_families_of_the_values() -> None:
+def test_services_have_the_ip_families_of_the_values() -> None:
     def policies(*settings: str) -> list[str | None]:
         objects = helm.objects("--set", ",".join(("dynadmin.enabled=true", *settings)))
         return [each["spec"].get("ipFamilyPolicy") for each in helm.of_kind(objects, "Service")]
@@ -422,28 +423,28 @@ def test_services_have_the_families_of_the_values() -> None:
     assert policies("ipFamilyPolicy=PreferDualStack") == ["PreferDualStack"] * 6
 
 
-def test_a_rendering_is_the_same_twice() -> None:
+def test_rendering_is_deterministic() -> None:
     values = helm.PLATFORM / "ci" / "tuned.yaml"
     assert helm.template("--values", values) == helm.rendering(values)
 
 
 def test_operators_of_the_settings_are_added_to_the_services() -> None:
-    """They replaced them, and the webhooks took the platform's own writes for those of users."""
+    """They replaced the service accounts, and the webhooks mistook the platform's own writes for those of users."""
     objects = helm.objects("--set", "config.platform.admission.operators={system:serviceaccount:a:b}")
     config = yaml.safe_load(helm.one(objects, "ConfigMap", "config")["data"]["config.yaml"])
     operators = config["platform"]["admission"]["operators"]
     assert {"system:serviceaccount:a:b", "system:serviceaccount:dynamo-system:dynamo-platform-scaler"} <= {*operators}
 
 
-def test_templates_ask_the_cluster_nothing_and_roll_no_dice() -> None:
+def test_templates_use_neither_lookups_nor_random_values() -> None:
     for file in helm.PLATFORM.rglob("templates/**/*"):
         for action in re.findall(r"{{.*?}}", file.read_text()) if file.is_file() else ():
             assert not re.search(r"\b(lookup|rand\w+|gen[A-Z]\w+|uuidv4|now)\b", action), (file, action)
 
 
-def test_the_users_of_nats_are_in_an_entry_of_their_release(tmp_path: Path) -> None:
-    """So that servers are replaced, and wait for the Job, when a user is added, passwords rotate, or a release changes what
-    users may do: a server reads that once, when it starts.
+def test_the_users_of_nats_are_stored_under_a_key_that_changes_with_them(tmp_path: Path) -> None:
+    """A server reads users' rights once, when it starts. When a user is added, passwords rotate, or a release changes
+    rights, the changed entry replaces the servers, and they wait for the Job.
     """
 
     def entry(*settings: str, chart: Path = helm.PLATFORM) -> str:
@@ -485,10 +486,10 @@ def test_the_users_of_nats_are_in_an_entry_of_their_release(tmp_path: Path) -> N
     ],
 )
 @pytest.mark.parametrize("server", ["nats", "etcd"])
-def test_servers_collect_garbage_before_their_memory_ends(
+def test_servers_collect_garbage_before_they_reach_their_memory_limit(
     server: str, limit: tuple[str, str], expected: str | None
 ) -> None:
-    """NATS took 1.3 GiB at 10,000 graphs, of the 1 GiB that it may."""
+    """At 10,000 graphs NATS used 1.3 GiB, although its limit was 1 GiB."""
     option, quantity = limit
     rendered = helm.objects(option, f"{server}.resources.limits.memory={quantity}")
     (container,) = helm.one(rendered, "StatefulSet", server)["spec"]["template"]["spec"]["containers"]
@@ -508,7 +509,7 @@ def test_definitions_are_kept_and_complete() -> None:
     assert services == {"dynamo-platform-admission"}
 
 
-def test_without_conversion_versions_that_differ_are_not_served() -> None:
+def test_without_conversion_only_the_storage_version_of_differing_kinds_is_served() -> None:
     for each in helm.objects("--set", "conversion.enabled=false", chart=helm.CRDS, release="dynamo-crds"):
         assert "conversion" not in each["spec"]
         needed = definition_of(each["spec"]["names"]["kind"]).is_converted

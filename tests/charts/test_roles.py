@@ -1,4 +1,4 @@
-"""Roles: what services may do, and where."""
+"""Roles and bindings: what each service may do, and where."""
 
 from typing import Any
 
@@ -12,21 +12,21 @@ from tests.charts import helm
 from tools.generate.charts.rights import of_service, rules
 
 
-def test_who_creates_roles_installs_a_release_without_any() -> None:
+def test_a_release_can_be_installed_without_roles() -> None:
     given = "rbac.create=false,metrics.secure=true,dynadmin.enabled=true,imageBuilder.enabled=true"
     kinds = {each["kind"] for each in helm.objects("--set", given)}
     assert {"ServiceAccount", "Job", "Pod"} <= kinds
     assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
 
-def test_who_may_view_a_namespace_may_view_every_kind_there() -> None:
+def test_the_view_role_covers_every_kind() -> None:
     objects = helm.rendered(helm.PLATFORM / "ci" / "default.yaml")
     readable = {each for rule in helm.one(objects, "ClusterRole", "view")["rules"] for each in rule["resources"]}
     kinds = {each["spec"]["names"]["plural"] for each in helm.objects(chart=helm.CRDS, release="dynamo-crds")}
     assert kinds <= readable
 
 
-def test_roles_are_the_rights_of_the_services() -> None:
+def test_roles_equal_the_declared_rights_of_the_services() -> None:
     objects = helm.rendered(helm.PLATFORM / "ci" / "default.yaml")
     cluster = {
         o["metadata"]["name"].rpartition("platform-")[2]: o["rules"] for o in helm.of_kind(objects, "ClusterRole")
@@ -51,8 +51,8 @@ def test_roles_are_the_rights_of_the_services() -> None:
         (("--set", "config.server.webhook.secretName=tls"), {"tls", "mpi-run-ssh-secret"}),
     ],
 )
-def test_services_read_and_write_the_secrets_alone_that_are_theirs(given: tuple[str, ...], names: set[str]) -> None:
-    """Pull secrets are listed, which has no names; a Secret that is made has none before."""
+def test_services_access_only_their_own_secrets(given: tuple[str, ...], names: set[str]) -> None:
+    """Pull secrets need `list`, which ignores resource names; so does the creation of a Secret."""
     held = [
         rule
         for role in helm.of_kind(helm.objects(*given), "Role", "ClusterRole")
@@ -65,8 +65,8 @@ def test_services_read_and_write_the_secrets_alone_that_are_theirs(given: tuple[
     assert {verb for rule in held if "resourceNames" not in rule for verb in rule["verbs"]} == {"create", "list"}
 
 
-def test_a_service_may_run_as_an_account_that_exists() -> None:
-    """As of a tool that creates accounts with rights in a cloud. All of its roles are bound to that account."""
+def test_a_service_may_run_as_an_existing_account() -> None:
+    """For example an account that a tool creates with cloud rights. All of the service's roles are bound to it."""
     objects = helm.objects("--set", "services.watcher.serviceAccountName=clouds")
     assert "dynamo-platform-watcher" not in {o["metadata"]["name"] for o in helm.of_kind(objects, "ServiceAccount")}
     assert helm.one(objects, "Deployment", "watcher")["spec"]["template"]["spec"]["serviceAccountName"] == "clouds"
@@ -126,7 +126,7 @@ def test_users_are_impersonated_for_the_requests_of_dynadmin_only(settings: tupl
     assert sent == (requests if constrained else set())
 
 
-def test_the_image_builder_runs_jobs_in_its_namespace_alone() -> None:
+def test_the_image_builder_may_run_jobs_only_in_its_namespace() -> None:
     objects = helm.rendered(helm.PLATFORM / "ci" / "image-builder.yaml")
     (namespace,) = helm.of_kind(objects, "Namespace")
     assert namespace["metadata"]["name"] == "images"
@@ -141,7 +141,7 @@ def test_the_image_builder_runs_jobs_in_its_namespace_alone() -> None:
     assert not any(resource in ("jobs", "pods") for _, resource, _ in granted["ClusterRole", ""])
 
 
-def test_namespace_mode_has_roles_only() -> None:
+def test_namespace_mode_creates_no_cluster_roles() -> None:
     objects = helm.rendered(helm.PLATFORM / "ci" / "namespaces.yaml")
     assert helm.of_kind(objects, "ClusterRole", "ClusterRoleBinding") == []
     namespaces = {o["metadata"]["namespace"] for o in helm.of_kind(objects, "Role")}

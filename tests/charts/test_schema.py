@@ -1,4 +1,4 @@
-"""Values that are refused, each with its message."""
+"""Values that Helm rejects, each with its message."""
 
 from functools import cache
 
@@ -103,7 +103,7 @@ WRONG = [
     ("config.platform.imageBuilder.authorities.key=a/b", "authorities/key': 'a/b' does not match pattern"),
     ("config.platform.resync=soon", "at '/config/platform/resync': 'soon' does not match pattern"),
 ]
-#: What a schema cannot say.
+#: Rules across values, which a schema cannot express.
 TOGETHER = [
     (
         "etcd.mode=none,standby.mode=never",
@@ -190,13 +190,13 @@ TOGETHER = [
 ]
 
 
-def test_there_are_forty() -> None:
+def test_there_are_at_least_forty_rows() -> None:
     assert len(WRONG) >= 40
 
 
 @cache
 def refusal(*settings: str) -> str:
-    """What Helm says of values, which it must refuse."""
+    """Helm's error for values that it must reject."""
     outcome = helm.run(
         "template", helm.RELEASE, helm.PLATFORM, *(part for each in settings for part in ("--set", each))
     )
@@ -205,8 +205,10 @@ def refusal(*settings: str) -> str:
 
 
 def batches() -> list[dict[str, str]]:
-    """Rows of WRONG for one call of Helm each, which reports all that the schema refuses: no value is within that of another row,
-    and no message could be that of another row."""
+    """Rows of WRONG, one group a Helm call, because Helm reports all schema errors at once.
+
+    In a group, no setting is within another, and no message matches that of another.
+    """
     results: list[dict[str, str]] = []
     for setting, message in WRONG:
         place = setting.partition("=")[0]
@@ -225,19 +227,19 @@ BATCH_OF = {setting: tuple(batch) for batch in batches() for setting in batch}
 
 
 @pytest.mark.parametrize(("setting", "message"), WRONG, ids=lambda text: text[:40])
-def test_a_wrong_value_is_refused_with_its_place_and_what_is_allowed(setting: str, message: str) -> None:
-    # Several unknown names in one place are one message of all their rows: such a row has a call of its own.
+def test_a_wrong_value_is_rejected_with_its_path_and_the_allowed_values(setting: str, message: str) -> None:
+    # Several unknown names in one place give a single message: such a row has a call of its own.
     assert message in refusal(*BATCH_OF[setting]) or message in refusal(setting)
 
 
 @pytest.mark.parametrize(("setting", "message"), TOGETHER, ids=lambda text: text[:40])
-def test_values_that_do_not_go_together_are_refused(setting: str, message: str) -> None:
+def test_conflicting_values_are_rejected(setting: str, message: str) -> None:
     assert message in refusal(setting)
 
 
 @pytest.mark.parametrize("release", ["10101", "a.b"])
-def test_a_release_whose_name_no_service_can_have_is_refused(release: str) -> None:
-    """Services may begin with a digit in the newest versions of Kubernetes alone."""
+def test_a_release_name_that_no_service_can_have_is_rejected(release: str) -> None:
+    """Only the newest versions of Kubernetes allow a Service name that begins with a digit."""
     outcome = helm.run("template", release, helm.PLATFORM)
     assert (
         f"{release}-dynamo-platform, by the name of the release, cannot begin the name of a Service" in outcome.stderr
@@ -245,8 +247,8 @@ def test_a_release_whose_name_no_service_can_have_is_refused(release: str) -> No
 
 
 @pytest.mark.parametrize(("length", "refused"), [(40, False), (41, True)])
-def test_a_release_whose_name_does_not_fit_into_those_of_its_objects_is_refused(length: int, refused: bool) -> None:
-    """Two releases with the same first 40 characters had the same objects."""
+def test_a_release_name_that_is_too_long_for_object_names_is_rejected(length: int, refused: bool) -> None:
+    """Two releases whose names shared the first 40 characters had the same objects."""
     release = f"a-dynamo-platform-{'b' * (length - 18)}"
     outcome = helm.run("template", release, helm.PLATFORM)
     assert ("which another release may share: set fullnameOverride" in outcome.stderr) is refused
@@ -254,8 +256,8 @@ def test_a_release_whose_name_does_not_fit_into_those_of_its_objects_is_refused(
     helm.template("--set", f"fullnameOverride={release[:40]}", release=release)
 
 
-def test_right_values_are_taken() -> None:
-    """Durations of Prometheus, operators of tolerations from Kubernetes 1.35 on, quantities with an exponent."""
+def test_valid_values_are_accepted() -> None:
+    """Durations of Prometheus, toleration operators of Kubernetes 1.35 and newer, quantities with an exponent."""
     right = (
         "metrics.podMonitor.interval=1m30s,defaults.tolerations[0].operator=Gt,defaults.resources.requests.cpu=5e-1",
         "imageBuilder.enabled=true,imageBuilder.namespace=default,imageBuilder.createNamespace=false",
@@ -265,8 +267,8 @@ def test_right_values_are_taken() -> None:
     helm.template(*(part for each in right for part in ("--set", each)), namespace="default")
 
 
-def test_settings_that_say_the_same_as_the_values_are_taken() -> None:
-    """The configuration of an operator that is moved has them all."""
+def test_settings_that_agree_with_the_values_are_accepted() -> None:
+    """An operator configuration that is moved here has them all."""
     same = "server.webhook.port=9443,config.server.metrics.port=8080,config.server.healthProbe.port=8081"
     helm.template("--set", f"config.{same},config.server.metrics.secure=false")
 
@@ -279,13 +281,13 @@ def test_settings_that_say_the_same_as_the_values_are_taken() -> None:
         ("conversion.serviceName=A_b", "at '/conversion/serviceName': 'A_b' does not match pattern"),
     ],
 )
-def test_the_definitions_chart_refuses_too(setting: str, message: str) -> None:
+def test_the_definitions_chart_rejects_wrong_values(setting: str, message: str) -> None:
     outcome = helm.run("template", "dynamo-crds", helm.CRDS, "--set", setting)
     assert outcome.returncode != 0
     assert message in outcome.stderr
 
 
 @pytest.mark.parametrize("setting", ["enabled=true", "global.anything.else=1"])
-def test_charts_that_include_this_one_may_hand_down_their_own(setting: str) -> None:
+def test_parent_charts_may_pass_enabled_and_global_values(setting: str) -> None:
     helm.template("--set", setting)
     helm.template("--set", setting, chart=helm.CRDS)

@@ -1,4 +1,4 @@
-"""What is scraped, by whom, and the labels that it has then."""
+"""What Prometheus scrapes, who may scrape it, and the labels of the stored series."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from tests.unit.render import building, test_gpu_memory, test_rank_telemetry
 SIDECAR = {"name": "sidecar", "image": "img:1"}
 
 
-def test_secure_metrics_are_read_by_whom_the_api_server_lets_in() -> None:
+def test_secure_metrics_are_scraped_with_a_token_that_the_api_server_authorizes() -> None:
     objects = helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml")
     roles = {o["metadata"]["name"]: o["rules"] for o in helm.of_kind(objects, "ClusterRole")}
     reader = next(rules for name, rules in roles.items() if name.endswith("metrics-reader"))
@@ -29,8 +29,11 @@ def test_secure_metrics_are_read_by_whom_the_api_server_lets_in() -> None:
     assert endpoint["authorization"] == {"credentials": {"name": "scraper", "key": "token"}}
 
 
-def test_labels_of_the_platforms_metrics_stay_theirs() -> None:
-    """Their `namespace` is the object's. Without honorLabels Prometheus writes that of the service's pod over it."""
+def test_scraping_keeps_the_labels_of_the_platforms_metrics() -> None:
+    """Their `namespace` is the object's.
+
+    Without honorLabels Prometheus overwrites it with that of the service's pod.
+    """
     monitors = {
         each["metadata"]["name"].removeprefix("dynamo-platform-"): each["spec"]["podMetricsEndpoints"]
         for each in helm.of_kind(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor")
@@ -42,8 +45,9 @@ def test_labels_of_the_platforms_metrics_stay_theirs() -> None:
 
 @pytest.mark.parametrize("port", ["http", "system", "metrics", ""])
 @pytest.mark.parametrize("claimed", ["victim", ""])
-def test_a_pod_of_a_graph_cannot_say_that_it_is_of_another_namespace(port: str, claimed: str) -> None:
-    """Planners leave out what is of other namespaces: a tenant's pod could choose the replicas of another tenant's graph."""
+def test_a_pod_of_a_graph_cannot_claim_another_namespace(port: str, claimed: str) -> None:
+    """Planners ignore series of other namespaces; otherwise a tenant's pod could set the replicas of another's
+    graph."""
     target = {
         "namespace": "tenant",
         "pod": "front-0",
@@ -58,19 +62,20 @@ def test_a_pod_of_a_graph_cannot_say_that_it_is_of_another_namespace(port: str, 
     stored = stored_labels(endpoint, {**target, **dict.fromkeys(added, "tenant-chat")}, {**own, **lie})
     assert (stored["namespace"], stored["pod"]) == ("tenant", "front-0")
     if port in ("http", ""):
-        # Dashboards and planners read these as the runtime writes them.
+        # Dashboards and planners read these labels as the runtime writes them.
         assert own.items() <= stored.items()
         plain = stored_labels(endpoint, {**target, "dynamo_namespace": "tenant-chat"}, {"model": "m"})
         assert plain == {**target, "dynamo_namespace": "tenant-chat", "model": "m"}
 
 
 def graph_monitor() -> dict[str, Any]:
-    """Spec of the PodMonitor of graphs' pods."""
+    """Spec of the PodMonitor for pods of graphs."""
     return dict(helm.one(helm.rendered(helm.PLATFORM / "ci" / "monitoring.yaml"), "PodMonitor", "graphs")["spec"])
 
 
 def stored_labels(endpoint: dict[str, Any], target: dict[str, str], scraped: dict[str, str]) -> dict[str, str]:
-    """Labels that Prometheus stores of a series (`mutateSampleLabels` of its scrape.go, then `metric_relabel_configs`)."""
+    """Labels that Prometheus stores with a series (`mutateSampleLabels` of scrape.go, then
+    `metric_relabel_configs`)."""
     if endpoint.get("honorLabels"):
         result = {**target, **scraped}
     else:
@@ -89,8 +94,8 @@ def stored_labels(endpoint: dict[str, Any], target: dict[str, str], scraped: dic
     return result
 
 
-def test_rules_of_the_values_come_after_those_of_the_chart() -> None:
-    """Before them, they would see neither its labels nor the names that it gives back to frontends."""
+def test_relabelling_rules_of_the_values_follow_those_of_the_chart() -> None:
+    """If they came first, they could use neither the chart's labels nor the metric names that it restores."""
     more = {"relabelings": [{"targetLabel": "tier"}], "metricRelabelings": [{"action": "drop", "regex": "python_.*"}]}
     given = {"podMonitor": {"enabled": True, "endpoint": more}, "graphPodMonitor": {"enabled": True, "endpoint": more}}
     monitors = helm.of_kind(helm.objects("--set-json", f"metrics={json.dumps(given)}"), "PodMonitor")
@@ -101,7 +106,7 @@ def test_rules_of_the_values_come_after_those_of_the_chart() -> None:
         assert any(len(each[field]) > 1 for each in endpoints)
 
 
-def test_the_frontends_path_of_metrics_can_be_another() -> None:
+def test_the_metrics_path_of_frontends_is_configurable() -> None:
     path = "metrics.graphPodMonitor.frontendPath=/internal/metrics"
     objects = helm.objects("--values", helm.PLATFORM / "ci" / "monitoring.yaml", "--set", path)
     endpoints = helm.one(objects, "PodMonitor", "graphs")["spec"]["podMetricsEndpoints"]
@@ -109,7 +114,7 @@ def test_the_frontends_path_of_metrics_can_be_another() -> None:
     assert paths == {"http": "/internal/metrics"}
 
 
-def test_pods_of_graphs_are_scraped_where_the_release_serves_them() -> None:
+def test_pods_of_graphs_are_scraped_in_the_namespaces_of_the_release() -> None:
     served = {"monitoring": {"any": True}, "namespaces": {"matchNames": ["team-a", "team-b"]}}
     for values, selector in served.items():
         monitor = helm.one(helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml"), "PodMonitor", "graphs")
@@ -133,7 +138,7 @@ def test_pods_of_graphs_are_scraped_where_the_release_serves_them() -> None:
     ],
     ids=["frontend", "worker", "prefill", "worker with sidecar", "planner", "epp", "no type", "switched off"],
 )
-def test_the_ports_of_a_graphs_pod_that_are_scraped(component: dict[str, Any], scraped: set[int]) -> None:
+def test_scraped_ports_of_a_graphs_pod(component: dict[str, Any], scraped: set[int]) -> None:
     config = replace(building.CONFIG, inference_pools=True)
     template = building.deployment(component, config)["spec"]["template"]
     assert scrapes(template["metadata"]["labels"], template["spec"]) == scraped

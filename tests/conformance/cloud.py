@@ -1,4 +1,4 @@
-"""What the clouds of the examples have and KWOK's nodes have not: network cards, volumes for claims."""
+"""What clouds of the examples have and KWOK's nodes lack: network cards, and volumes for claims."""
 
 from dynamo_shared.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, Resource
 from dynamo_shared.kube import KubeClient
@@ -17,7 +17,7 @@ async def add_network_cards(kube: KubeClient) -> None:
 
 
 async def bind_claims(kube: KubeClient, namespace: str) -> None:
-    """A volume for each claim of a namespace: no one here would provide one."""
+    """Create a volume for each claim of a namespace: no provisioner runs here."""
     for claim in await kube.list(PERSISTENT_VOLUME_CLAIMS, namespace):
         spec, name = claim["spec"], claim["metadata"]["name"]
         volume = {

@@ -1,4 +1,4 @@
-"""What a cluster has when the cases are run: the orchestrators' kinds, a DeviceClass, the ClusterRoles that are bound."""
+"""What a cluster needs before the cases run: the orchestrators' kinds, a DeviceClass, ClusterRoles to bind."""
 
 import asyncio
 import json
@@ -22,14 +22,14 @@ MODULES = {
     "sigs.k8s.io/gateway-api-inference-extension": "config/crd/bases",
     "github.com/ai-dynamo/grove/operator/api": "core/v1alpha1/crds",
 }
-#: The definitions have 3 MB. The parser of libyaml is ten times as fast, where PyYAML has it.
+#: libyaml's parser if PyYAML has it: it is ten times as fast, and the definitions have 3 MB.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
 CLUSTER_ROLE_NAMES = ("dynamo-planner", "dynamo-profiling", "dynamo-epp")
 
 
 async def install(kube: KubeClient) -> None:
-    """Everything that the cases were recorded with. Takes the Go module proxy, or Go's module cache."""
+    """Install everything that the recorded cluster had. Needs the Go module proxy, or Go's module cache."""
     await install_crds(kube, [*[each for module in MODULES for each in await _definitions(module)], _pod_groups()])
     device_class = {"apiVersion": DEVICE_CLASSES.api_version, "kind": "DeviceClass"}
     await kube.apply(DEVICE_CLASSES, {**device_class, "metadata": {"name": "gpu.nvidia.com"}, "spec": {}})
@@ -48,7 +48,7 @@ async def _definitions(module: str) -> list[KubeObject]:
 
 
 def _without_rollout_enum(definition: KubeObject) -> None:
-    """LeaderWorkerSet's own webhook, which does not run here, fills in what the enum demands."""
+    """Remove the enum that LeaderWorkerSet's own webhook, which does not run here, would satisfy by a default."""
     for version in definition["spec"]["versions"]:
         spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
         spec["rolloutStrategy"]["properties"]["type"].pop("enum", None)
@@ -69,7 +69,7 @@ async def _download(module: str) -> str:
 
 
 def _pod_groups() -> KubeObject:
-    """Volcano's PodGroup; only that it is served counts."""
+    """Volcano's PodGroup; it only needs to be served."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -1,4 +1,4 @@
-"""Where our objects may differ from the recorded ones: `differences.toml`, each entry with its reason."""
+"""Allowed differences between this platform's objects and the recorded ones: `differences.toml`, each with a reason."""
 
 import re
 import tomllib
@@ -11,7 +11,7 @@ FILE = Path(__file__).parent / "differences.toml"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One rule that we follow and the reference does not: in which cases, at which objects, at which paths."""
+    """One rule of this platform that the reference does not have: the cases, objects and paths that it affects."""
 
     cases: str
     objects: str
@@ -19,7 +19,7 @@ class Difference:
     reason: str
 
     def allows(self, case: str, key: str, path: str) -> bool:
-        """Whether this is the reason for a difference. `path` is "" for an object that only one side has."""
+        """Whether this entry explains a difference. `path` is "" for an object that only one side has."""
         return (
             fnmatchcase(case, self.cases) and fnmatchcase(key, self.objects) and self.paths.fullmatch(path) is not None
         )
@@ -34,5 +34,5 @@ def load(file: Path = FILE) -> tuple[Difference, ...]:
 
 
 def listed_in(listed: tuple[Difference, ...], case: str, key: str, path: str) -> bool:
-    """Whether a difference is one of those that are meant."""
+    """Whether a difference is intended."""
     return any(each.allows(case, key, path) for each in listed)

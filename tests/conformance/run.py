@@ -1,7 +1,7 @@
 """Run recorded cases on a real API server and compare: `python -m tests.conformance.run DIR`.
 
-Every case gets a namespace of its own; its manifests go through the webhooks and the whole platform, and what stands in
-the namespace when nothing changes any more is compared with the recording. The last line counts what is equal.
+Every case gets its own namespace; its manifests pass the webhooks and the whole platform. When the objects in the
+namespace no longer change, they are compared with the recording. The last line counts the equal ones.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from . import definitions, differences
 
 CONFORMANCE = Path(__file__).parents[3] / "shared" / "conformance"
 AT_ONCE = 8
-#: Nothing has changed for so long: settled. Seconds.
+#: A case is settled when nothing has changed for this long. Seconds.
 QUIET = 1.0
 SETTLED_WITHIN = 60.0
 
@@ -61,13 +61,13 @@ COMPARED = (
     Resource("inference.networking.k8s.io", "v1", "inferencepools", "InferencePool"),
     Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate"),
 )
-#: Kubernetes' own in every namespace.
+#: Objects that Kubernetes creates in every namespace.
 OWN = {("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a case left behind, and what the API server refused of its input."""
+    """The objects that a case produced, and the errors of the API server for its input."""
 
     namespace: str
     objects: dict[str, KubeObject]
@@ -77,7 +77,7 @@ class Outcome:
 
 @asynccontextmanager
 async def control_plane(nodes: int = 0) -> AsyncIterator[ControlPlane]:
-    """Kubernetes with all that the cases need; with `nodes`, pods run, too."""
+    """Kubernetes with everything that the cases need; with `nodes`, pods run, too."""
     programs = Programs()
     options = await prepared(programs, scheduler=nodes > 0, kwok_nodes=nodes)
     async with ControlPlane(options, programs) as plane:
@@ -88,7 +88,7 @@ async def control_plane(nodes: int = 0) -> AsyncIterator[ControlPlane]:
 
 @asynccontextmanager
 async def platform(plane: ControlPlane, folder: Path, *, grove: bool) -> AsyncIterator[KubeClient]:
-    """All services on a control plane. One after another may run on it: NATS begins with nothing."""
+    """All services on a control plane. Platforms may run on it one after another: NATS starts empty."""
     async with AsyncExitStack() as stack:
         program = await Programs().obtain("nats-server")
         nats = await stack.enter_async_context(NatsServer(program, folder / "nats"))
@@ -115,7 +115,7 @@ def _client(plane: ControlPlane) -> Awaitable[KubeClient]:
 
 
 async def run_case(kube: KubeClient, case: KubeObject, namespace: str) -> Outcome:
-    """Create what a case creates, wait until nothing moves, read everything, and clean up."""
+    """Create the objects of a case, wait until nothing changes, read everything, and clean up."""
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     try:
         refused = await create(kube, case, namespace)
@@ -128,7 +128,7 @@ async def run_case(kube: KubeClient, case: KubeObject, namespace: str) -> Outcom
 
 
 async def create(kube: KubeClient, case: KubeObject, namespace: str) -> list[str]:
-    """Create the claims and the manifests of a case; what the API server refuses, and why."""
+    """Create the claims and manifests of a case; the refusals of the API server, with reasons."""
     refused = []
     claims = [_claim(name) for name in case["existing_pvcs"]]
     for manifest in [*claims, *case["input"]]:
@@ -195,7 +195,7 @@ async def _read(kube: KubeClient, namespace: str) -> dict[str, KubeObject]:
 def compare(
     rules: ModuleType, comparer: ModuleType, slug: str, case: KubeObject, outcome: Outcome
 ) -> tuple[int, int, list[str]]:
-    """Objects compared, objects equal, and what differs without being listed in differences.toml."""
+    """The number of objects compared, the number equal, and the differences that differences.toml does not list."""
     made = {(_resource(each).plural, each["metadata"]["name"]) for each in case["input"]}
     got = rules.canonical(outcome.objects, outcome.namespace, rules.given(case) | made)
     want = case["expected"]
@@ -221,7 +221,7 @@ def compare(
 
 
 async def run(cases: dict[str, KubeObject], show: int) -> int:
-    """Run cases, by their names; exit code 0 where everything is equal."""
+    """Run cases, by their names; exit code 0 if everything is equal."""
     grove = any("/podcliquesets/" in key for case in cases.values() for key in case["expected"])
     sys.path.insert(0, str(CONFORMANCE))
     rules, comparer = importlib.import_module("canonical"), importlib.import_module("compare")

@@ -1,6 +1,6 @@
-"""Examples of the reference that the reference itself cannot run: every component gets its workload and becomes ready.
+"""Examples that the reference itself cannot run: every component gets its workload and becomes ready.
 
-With Deployments the pods are KWOK's. Grove's controller does not run here: the tests write the status that it would write.
+With Deployments, the pods are KWOK's. Grove's controller does not run here: the tests write its status.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ async def plane() -> AsyncIterator[ControlPlane]:
 async def way(
     request: pytest.FixtureRequest, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[str, KubeClient]]:
-    """A platform on which graphs become Deployments, and after it one on which they become PodCliqueSets."""
+    """First a platform that deploys graphs as Deployments, then one that deploys them as PodCliqueSets."""
     folder = tmp_path_factory.mktemp("must-run")
     async with platform(plane, folder, grove=request.param == "grove") as kube:
         await add_network_cards(kube)
@@ -90,10 +90,10 @@ async def test_every_component_becomes_ready(path: Path, way: tuple[str, KubeCli
 
 
 def load(path: Path, namespace: str) -> KubeObject:
-    """A case with its placeholders filled in, without the places where a cloud would put its pods.
+    """A case with its placeholders replaced, and without scheduling rules of a cloud.
 
-    Frontends of the EKS examples want to be near pods of the type `worker`, which prefill and decode workers are not
-    labelled as any more, neither here nor by the reference.
+    Frontends of the EKS examples have an affinity to pods of the type `worker`; prefill and decode workers no longer
+    have that label, neither here nor in the reference.
     """
     text = path.read_text().replace("${K8S_NAMESPACE}", namespace).replace("${STORAGE_CLASS_NAME}", "standard")
     case: KubeObject = json.loads(text)
@@ -108,7 +108,7 @@ def load(path: Path, namespace: str) -> KubeObject:
 
 
 async def play_grove(kube: KubeClient, namespace: str) -> None:
-    """What Grove would do: a clique for each clique of a set, a group for each group, all of them ready."""
+    """Act as Grove: create a clique for each clique of a set and a group for each group, all of them ready."""
     for item in await kube.list(POD_CLIQUE_SETS, namespace):
         template, prefix = item["spec"]["template"], f"{item['metadata']['name']}-0"
         groups = template.get("podCliqueScalingGroups", [])

@@ -1,1 +1,1 @@
-"""Images of servers under the names that compose.yaml and the chart give, made of the programs that the tests have."""
+"""Images of servers, built from the programs of the tests, with the names in compose.yaml and the chart."""

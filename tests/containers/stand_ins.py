@@ -1,6 +1,6 @@
-"""Stand-ins for the images of NATS and etcd: the same name, the same paths, the programs that the tests run.
+"""Stand-ins for the images of NATS and etcd: same names and paths, with the programs that the tests run.
 
-What is built from them behaves as it would where a registry is reached; a stand-in says so in its environment.
+Containers of them behave as those of the registry's images; an environment variable identifies a stand-in.
 """
 
 import hashlib
@@ -23,9 +23,10 @@ NATS = "docker.io/library/nats:2.15.1-alpine"
 ETCD = "quay.io/coreos/etcd:v3.6.6"
 KWOK_CLUSTER = "registry.k8s.io/kwok/cluster:v0.8.0-k8s.v1.35.5"
 PATH = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "DYNAMO_STAND_IN": "yes"}
-#: As the official image's: arguments alone are nats-server's.
+#: Like the official image's entry point: options alone are passed to nats-server.
 NATS_ENTRYPOINT = '#!/bin/sh\nset -e\nif [ "${1#-}" != "$1" ]; then set -- nats-server "$@"; fi\nexec "$@"\n'
-#: A control plane for every client that reaches it, as in that image: its API on 8080 is plain HTTP and asks for no user.
+#: Like that image: a control plane for every client that reaches it; its API on 8080 is plain HTTP without
+#: authentication.
 CLUSTER = """#!/bin/sh
 set -e
 cd /cluster
@@ -56,7 +57,7 @@ APPLETS = ("sh", "wget", "cat", "ls", "sleep", "nc")
 
 @dataclass(frozen=True)
 class StandIn:
-    """An image: the programs that it takes, where they stand in it, and what else there is to do in its root."""
+    """An image: its programs, their paths in it, and further steps in its root."""
 
     image: Image
     programs: Mapping[str, str]
@@ -80,7 +81,7 @@ def _cluster(root: Path) -> None:
     folder = root / "cluster"
     folder.mkdir()
     (folder / "kubeconfig").write_text(CLUSTER_KUBECONFIG)
-    # kubectl asks for a name where a kubeconfig has no user.
+    # kubectl prompts for a name if a kubeconfig has no user.
     (folder / "tokens.csv").write_text("stand-in,admin,admin,system:masters\n")
     shutil.copy(STAGES, folder / "stages.yaml")
     private, public = signing_key(folder)
@@ -112,7 +113,7 @@ CLUSTER_STAND_IN = StandIn(
 
 
 async def obtain(stand_in: StandIn, programs: Programs, root: Path | None = None) -> Path:
-    """Its archive, as `docker save` writes one; made where it is not in the cache."""
+    """The image's archive in the format of `docker save`; built if it is not in the cache."""
     paths = {where: await programs.obtain(name) for name, where in stand_in.programs.items()}
     digest = _recipe(paths)
     folder = (root if root is not None else default_cache_root()) / "images"
