@@ -1,4 +1,4 @@
-"""Graphs and what has become of them, as a reconcile observes them."""
+"""Builders of graphs and of the objects that a reconcile observes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def stored_graph(*components: KubeObject, status: KubeObject | None = None, **fields: Any) -> KubeObject:
-    """A graph as the API server has it."""
+    """A graph as the API server stores it."""
     obj = graph(*components, **fields)
     obj["metadata"] |= {"generation": 1, "resourceVersion": "1"}
     return obj if status is None else {**obj, "status": status}
@@ -32,7 +32,7 @@ def observed(
     pods: Mapping[str, Sequence[KubeObject]] | None = None,
     **fields: Any,
 ) -> Observed:
-    """What is there of a graph: `children` of it, workloads by component deployment, cliques; pods by name of these."""
+    """What is observed of a graph: `children`, workloads by component deployment, cliques, and pods by their names."""
     results = {place_of(each): each for each in cliques}
     of_pods = pods or {}
     running = [*(workloads or {}).values(), *results.values()]
@@ -54,13 +54,13 @@ def desiring(*children: KubeObject, **fields: Any) -> Plan:
 
 
 def stored(child: KubeObject, created: str = "2026-01-01T00:00:00Z", **fields: Any) -> KubeObject:
-    """A rendered object as the API server has it."""
+    """A rendered object as the API server stores it."""
     metadata = {**child["metadata"], "uid": f"uid-of-{child['metadata']['name']}", "creationTimestamp": created}
     return {**child, "metadata": {**metadata, "generation": 1, "resourceVersion": "1"}, **fields}
 
 
 def deployment(name: str, replicas: int = 1, ready: int | None = None, **spec: Any) -> KubeObject:
-    """A Deployment of which `ready` pods serve; all of them, if it is not said."""
+    """A Deployment with `ready` serving pods; by default all of them serve."""
     serving = replicas if ready is None else ready
     status = {**_counts(replicas, serving), "conditions": [{"type": "Available", "status": str(serving >= replicas)}]}
     uid = f"uid-of-deployment-{name}"
@@ -68,7 +68,7 @@ def deployment(name: str, replicas: int = 1, ready: int | None = None, **spec: A
 
 
 def clique(name: str, replicas: int = 1, ready: int | None = None, resource: Resource = POD_CLIQUES) -> KubeObject:
-    """A clique or a scaling group of which `ready` replicas serve."""
+    """A clique or a scaling group with `ready` serving replicas."""
     status = _counts(replicas, replicas if ready is None else ready)
     uid = f"uid-of-{name}"
     return object_of(resource, name, uid=uid, generation=1, spec={"replicas": replicas}, status=status)

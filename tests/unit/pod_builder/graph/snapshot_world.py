@@ -1,4 +1,4 @@
-"""A graph whose components start from PodSnapshots: its reconciler over an API server in memory, and the Snapshot operator."""
+"""A graph that starts from PodSnapshots: its reconciler with an in-memory API server, and the Snapshot operator."""
 
 import asyncio
 from dataclasses import replace
@@ -59,7 +59,7 @@ class _Keys:
 
 
 class World:
-    """The graph's reconciler over an API server in memory. `snapshot` plays the Snapshot operator."""
+    """The graph's reconciler with an in-memory API server, on which methods act as other controllers do."""
 
     def __init__(self, *components: KubeObject, there: KubeObject | None = None, **config: Any) -> None:
         self.kube, self.cache, self.announced, self.clock = MemoryKube(), indexed(), Announced(), ManualClock()
@@ -80,7 +80,7 @@ class World:
         self.reconcile()
 
     def reconcile(self) -> None:
-        """Until all is written, also what a status holds back."""
+        """Reconcile until everything is written, including what a status delays."""
         for _ in range(2):
             self.publish()
             asyncio.run(self.reconciler.reconcile(KEY))
@@ -91,7 +91,7 @@ class World:
             self.clock.now += 60
 
     def publish(self) -> None:
-        """As the watcher does, which leaves out what no one reads."""
+        """Publish as the watcher does, without the fields that no one reads."""
         self.kube.publish(self.cache)
         for resource in (SNAPSHOT_JOBS, POD_SNAPSHOTS):
             for each in self.kube.stored(resource):
@@ -112,7 +112,7 @@ class World:
 
     @property
     def worker(self) -> KubeObject:
-        """The component deployment of the worker's newest generation."""
+        """The component deployment of the newest worker generation."""
         return self.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS)[-1]
 
     @property
@@ -134,7 +134,7 @@ class World:
 
     @property
     def compatibility_hash(self) -> str:
-        """What a pod must have in common with the captured one."""
+        """The hash that a pod must have in common with the captured one."""
         metadata = self.jobs[0]["spec"]["podSnapshotTemplate"]["metadata"]
         return str(metadata["annotations"]["nvidia.com/dynamo-snapshot-compatibility-hash"])
 
@@ -149,7 +149,7 @@ class World:
         self.cache.remove(resource, key, objects.uid(obj))
 
     def play_grove(self) -> None:
-        """Grove's cliques, of which every pod serves."""
+        """Create Grove's cliques, whose pods all serve."""
         for clique_set in self.kube.stored(POD_CLIQUE_SETS):
             for each in grove_workloads(clique_set):
                 own = clique(each.name, each.replicas)
@@ -160,7 +160,7 @@ class World:
         self.reconcile()
 
     def play_workloads(self) -> None:
-        """The Deployments of component deployments, of which every pod serves."""
+        """Create the Deployments of the component deployments, whose pods all serve."""
         for each in self.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS):
             run = deployment(objects.name(each), objects.replicas(each))
             self.kube.put(with_metadata(run, ownerReferences=[owner_of(each)]))
@@ -169,7 +169,7 @@ class World:
 
     @property
     def pods_of_worker(self) -> tuple[int, dict[str, str]]:
-        """How many pods there are to be of the worker, and what they are marked with."""
+        """The desired number of worker pods, and their checkpoint annotations."""
         marked: KubeObject
         if sets := self.kube.stored(POD_CLIQUE_SETS):
             marked = next(each for each in sets[0]["spec"]["template"]["cliques"] if each["name"] == "one")
@@ -185,7 +185,7 @@ class World:
         return self.kube.put(snapshot(f"snap-{len(self.kube.stored(POD_SNAPSHOTS))}", **metadata))
 
     def capture(self) -> None:
-        """The SnapshotJob completes, with its PodSnapshot."""
+        """Complete the SnapshotJob with its PodSnapshot."""
         taken = self.taken(self.jobs[-1])
         self.job_says("Completed", podSnapshotName=objects.name(taken), podSnapshotUID=objects.uid(taken))
 
@@ -197,6 +197,6 @@ def snapshot(name: str, *, ready: bool = True, **metadata: Any) -> KubeObject:
 
 
 def owner_of(component_: KubeObject) -> KubeObject:
-    """The reference to a component deployment of what it controls."""
+    """The owner reference to a component deployment."""
     name = objects.name(component_)
     return {**DYNAMO_COMPONENT_DEPLOYMENTS.type_meta, "name": name, "uid": objects.uid(component_), "controller": True}

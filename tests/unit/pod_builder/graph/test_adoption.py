@@ -1,4 +1,4 @@
-"""Step `adopt`: a worker generation that makes the same pods is the desired one, whatever its hash."""
+"""Step `adopt`: a worker generation with the same pods is the desired one, whatever its hash."""
 
 import copy
 import json
@@ -30,7 +30,7 @@ def desired_of(*components: KubeObject) -> list[KubeObject]:
 
 
 def under(hash_: str, desired: list[KubeObject], made: str = "2026-01-01T00:00:00Z") -> list[KubeObject]:
-    """The same workers, as they would be there with another hash."""
+    """The same workers with another hash, as they would be stored."""
     current = current_hash(desired)
     document = json.loads(json.dumps(of_kind(desired, "DynamoComponentDeployment")).replace(current, hash_))
     for each in document:
@@ -115,12 +115,12 @@ def test_the_same_pods_keep_their_names_and_hash():
         "the newest of two": ([*under("feed0000", DESIRED, "2025-01-01T00:00:00Z"), *under(OLD, DESIRED)], ADOPTED),
     },
 )
-def test_what_is_adopted(there, names):
+def test_a_generation_is_adopted_only_if_its_pods_are_the_same(there, names):
     assert names_after(DESIRED, there) == names
 
 
-def test_the_same_written_otherwise_is_the_same():
-    """What an API server or another program leaves out or adds without meaning."""
+def test_equivalent_notations_give_the_same_pods():
+    """Fields that an API server or another program leaves out or adds without changing the meaning."""
     there = copy.deepcopy(under(OLD, DESIRED))
     for each in there:
         main = each["spec"]["podTemplate"]["spec"]["containers"][0]
@@ -130,8 +130,8 @@ def test_the_same_written_otherwise_is_the_same():
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_amounts_and_empty_fields_as_they_were_given_make_no_other_pods(nodes):
-    """An earlier version stored them so, and the author writes them otherwise since."""
+def test_quantities_and_empty_fields_as_the_author_wrote_them_give_the_same_pods(nodes):
+    """An earlier version stored them as written, and the author writes them differently now."""
     config = replace(CONFIG, leader_worker_sets=True)
 
     def of(cpu: Any, memory: str, **pod: Any) -> KubeObject:
@@ -150,7 +150,7 @@ def test_amounts_and_empty_fields_as_they_were_given_make_no_other_pods(nodes):
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_a_restart_makes_no_other_pods_however_it_is_written(nodes):
+def test_a_restart_annotation_does_not_make_other_pods(nodes):
     config = replace(CONFIG, leader_worker_sets=True)
     gpus = {"resources": {"limits": {"nvidia.com/gpu": "1"}}, "command": ["python3", "-m", "dynamo.vllm"], "args": []}
     spread: dict[str, Any] = {"multinode": {"nodeCount": nodes}} if nodes > 1 else {}
@@ -161,7 +161,7 @@ def test_a_restart_makes_no_other_pods_however_it_is_written(nodes):
     assert [each["metadata"]["name"] for each in of_kind(result, "DynamoComponentDeployment")] == [f"graph-one-{OLD}"]
 
 
-def test_pods_of_roles_keep_their_hash_as_well():
+def test_pods_of_roles_keep_their_hash():
     main = {"name": "main", "image": "img:1", "command": ["torchrun"]}
     roles = [{"name": role, "podTemplate": {"spec": {"containers": [main]}}} for role in ("leader", "worker")]
     single = {"name": "One", "type": "worker", "multinode": {"nodeCount": 2}, "roles": roles}
@@ -184,15 +184,15 @@ def test_workers_from_before_hashes_keep_their_plain_names():
     assert names_after(DESIRED, there) == {"graph-front", "graph-one", "graph-two"}
 
 
-def test_an_engine_that_cannot_be_changed_stays():
+def test_an_immutable_engine_field_stays():
     there = changed(under(OLD, DESIRED), backendFramework="vllm")
     result = adopted(DESIRED, there)
     results = {each["metadata"]["name"]: each["spec"] for each in of_kind(result, "DynamoComponentDeployment")}
     assert results[f"graph-one-{OLD}"]["backendFramework"] == "vllm"
 
 
-def test_pods_of_the_reference_report_where_its_component_cannot():
-    """What only v1alpha1 can say, the reference keeps in annotations of its own."""
+def test_pods_of_the_reference_are_compared_if_its_component_lacks_a_field():
+    """The reference keeps fields that only v1alpha1 has in annotations of its own."""
     desired = desired_of(component("One", annotations={"team": "a"}))
     (there,) = under(OLD, desired)
     del there["spec"]["podTemplate"]["metadata"]["annotations"]["team"]
@@ -215,7 +215,7 @@ def test_pods_of_the_reference_report_where_its_component_cannot():
     ],
 )
 @pytest.mark.parametrize("kind", ["Deployment", "LeaderWorkerSet"])
-def test_pods_that_carry_the_type_of_old_keep_it(type_, object_labels, legacy, kind):
+def test_pods_with_a_legacy_type_label_keep_it(type_, object_labels, legacy, kind):
     template = {"metadata": {"labels": object_labels}}
     spec = {"template": template} if kind == "Deployment" else {"leaderWorkerTemplate": {"workerTemplate": template}}
     assert legacy_type({"spec": {"type": type_}}, {"kind": kind, "spec": spec}) == legacy
@@ -225,7 +225,7 @@ def test_pods_that_carry_the_type_of_old_keep_it(type_, object_labels, legacy, k
 FILES = sorted((CASES / "deployments").glob("*.json"))
 
 
-# A generation whose pods lacked something of the reference's fault is replaced.
+# A generation whose pods lacked a field because of an error of the reference is replaced.
 @pytest.mark.parametrize(
     "path", [each for each in FILES if not is_refused(each) and slug(each) not in BETTER], ids=slug
 )
@@ -262,7 +262,7 @@ def test_every_recorded_generation_is_adopted(path):
         assert names == {each["metadata"]["name"] for each in present}
 
 
-def test_cliques_that_carry_the_type_of_old_keep_it():
+def test_cliques_with_a_legacy_type_label_keep_it():
     asked = [{"name": "One", "type": "decode"}, {"name": "Two", "type": "prefill"}, {"name": "Front"}]
     cliques: list[KubeObject] = [
         {"labels": {labels.COMPONENT: "One", labels.COMPONENT_TYPE: "worker", labels.SUB_COMPONENT_TYPE: "decode"}},
@@ -280,7 +280,7 @@ def test_cliques_that_carry_the_type_of_old_keep_it():
     assert [each["spec"]["selector"][labels.COMPONENT_TYPE] for each in services] == ["worker"]
 
 
-def test_pods_that_claim_other_gpus_are_others_though_they_are_alike():
+def test_pods_that_claim_other_gpus_differ_even_if_their_templates_are_equal():
     def sharing(gpus: int) -> list[KubeObject]:
         shared = component("One", main={"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}})
         shared["experimental"] = {"gpuMemoryService": {}}

@@ -1,4 +1,4 @@
-"""SnapshotJobs of graphs: what they capture, what is in their way, and which PodSnapshots go with the graph."""
+"""SnapshotJobs of graphs: what they capture, what prevents them, and which PodSnapshots are deleted with the graph."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from .building import stored_graph
 from .snapshot_world import VLLM, World, snapshot, worker
 
 
-def test_a_graph_has_its_engine_captured_and_its_pods_marked_from_the_first_on() -> None:
+def test_a_new_graph_gets_a_snapshot_job_and_its_pods_are_annotated_from_the_start() -> None:
     world = World(worker())
     (job,) = world.jobs
     assert world.kube.writes[0] == f"create SnapshotJob {objects.name(job)}", "before any pod"
@@ -54,7 +54,7 @@ def test_a_graph_has_its_engine_captured_and_its_pods_marked_from_the_first_on()
     assert "checkpoints" in world.announced.events
 
 
-def test_the_user_changes_the_captured_pod() -> None:
+def test_the_user_may_change_the_captured_pod() -> None:
     template = {
         "metadata": {"labels": {"a": "b"}},
         "spec": {
@@ -104,13 +104,13 @@ def test_an_engine_that_cannot_be_restored_is_not_captured() -> None:
     assert "targetContainerName: names saver, which does not exist" in world.condition[2]
 
 
-def test_a_mount_without_a_name_is_left_to_the_api_server_to_refuse() -> None:
+def test_the_api_server_rejects_a_mount_without_a_name() -> None:
     main = {"name": "main", "volumeMounts": [{"mountPath": "/models"}]}
     world = World(worker(job={"podTemplate": {"spec": {"containers": [main]}}}))
     assert world.jobs[0]["spec"]["podTemplate"]["spec"]["containers"][0]["volumeMounts"][-1] == {"mountPath": "/models"}
 
 
-def test_a_refused_job_is_a_failure_and_the_graph_is_written() -> None:
+def test_a_rejected_job_is_reported_and_the_graph_is_still_written() -> None:
     world = World()
     world.kube.put(stored_graph(worker()))
     world.reconcile()
@@ -124,7 +124,7 @@ def test_a_refused_job_is_a_failure_and_the_graph_is_written() -> None:
     assert "no right to create it" in other.ready[2]
 
 
-def test_one_job_that_is_refused_keeps_no_other_from_its_component() -> None:
+def test_a_rejected_job_does_not_block_the_job_of_another_component() -> None:
     two = [worker(name="One"), worker({**VLLM, "image": "img:2"}, name="Two")]
     names = {objects.labels(each)["nvidia.com/dynamo-component"]: objects.name(each) for each in World(*two).jobs}
     world = World()
@@ -142,7 +142,7 @@ def test_one_job_that_is_refused_keeps_no_other_from_its_component() -> None:
     assert marked == {"One": False, "Two": True}, "it is marked from the first on, and not replaced for that later"
 
 
-def test_a_job_that_someone_else_created_under_its_name_is_in_the_way() -> None:
+def test_a_foreign_job_of_the_same_name_is_reported_and_left_alone() -> None:
     name = objects.name(World(worker()).jobs[0])
     world = World(
         worker(), there={**SNAPSHOT_JOBS.type_meta, "metadata": {"name": name, "namespace": "ns"}, "spec": {}}
@@ -153,7 +153,7 @@ def test_a_job_that_someone_else_created_under_its_name_is_in_the_way() -> None:
     assert "labels" not in world.jobs[0]["metadata"], "it stays as it is"
 
 
-def test_a_job_that_lost_its_label_gets_it_again() -> None:
+def test_a_job_that_lost_its_label_gets_it_back() -> None:
     world = World(worker())
     (job,) = world.jobs
     before = world.worker
@@ -164,7 +164,7 @@ def test_a_job_that_lost_its_label_gets_it_again() -> None:
     assert again.condition[1] == "CheckpointPending"
 
 
-def test_a_job_without_metadata_for_its_pod_snapshot_is_of_an_early_operator() -> None:
+def test_a_job_whose_snapshot_template_has_no_metadata_is_of_an_early_operator() -> None:
     world = World(worker())
     job = world.jobs[0]
     template = {"targetContainers": job["spec"]["podSnapshotTemplate"]["targetContainers"]}
@@ -175,14 +175,14 @@ def test_a_job_without_metadata_for_its_pod_snapshot_is_of_an_early_operator() -
 
 
 @pytest.mark.parametrize("spec", [None, {}, {"podSnapshotTemplate": 5}, {"podSnapshotTemplate": {"metadata": []}}])
-def test_a_job_of_odd_content_is_a_condition(spec: Any) -> None:
+def test_a_malformed_job_is_reported_in_the_condition(spec: Any) -> None:
     world = World(worker())
     world.kube.put({**world.jobs[0], "spec": spec})
     world.reconcile()
     assert world.condition[1] == "CheckpointUnusable"
 
 
-def test_what_goes_with_the_graph_and_what_stays() -> None:
+def test_the_deletion_policy_decides_which_objects_are_deleted_with_the_graph() -> None:
     world = World(worker())
     world.capture()
     world.reconcile()
@@ -207,8 +207,8 @@ def _owners(world: World) -> list[list[str]]:
     ]
 
 
-def test_what_is_captured_late_goes_with_the_graph_too() -> None:
-    """Its files stayed without end: nothing names a graph that is another one by then, or gone."""
+def test_a_late_pod_snapshot_is_deleted_with_the_graph_too() -> None:
+    """Its files stayed without end, because no object names a graph that was replaced or deleted."""
     world = World(worker())
     (first,) = world.jobs
     world.change(worker({**VLLM, "image": "img:2"}))
@@ -226,7 +226,7 @@ def test_what_is_captured_late_goes_with_the_graph_too() -> None:
 
 
 @pytest.mark.parametrize("error", [Forbidden(403, "Forbidden", "no"), NotFound(404, "NotFound", "gone", {"name": "s"})])
-def test_what_may_not_name_its_graph_is_not_tried_without_end(error: KubeError) -> None:
+def test_a_rejected_owner_reference_of_a_pod_snapshot_is_not_retried_without_end(error: KubeError) -> None:
     world = World(worker())
     (job,) = world.jobs
     world.change(component("One", main=VLLM))
@@ -236,8 +236,8 @@ def test_what_may_not_name_its_graph_is_not_tried_without_end(error: KubeError) 
     assert _owners(world) == [[]]
 
 
-def test_what_has_changed_meanwhile_is_tried_again() -> None:
-    """Its operator writes the status right after it: of that alone no event asks for another try."""
+def test_a_conflict_on_a_pod_snapshot_is_retried() -> None:
+    """Its operator writes the status right afterwards, and a status alone triggers no retry."""
     world = World(worker())
     (job,) = world.jobs
     world.change(component("One", main=VLLM))
@@ -247,7 +247,7 @@ def test_what_has_changed_meanwhile_is_tried_again() -> None:
         world.reconcile()
 
 
-def test_a_label_that_names_another_graph_makes_no_one_write_without_end() -> None:
+def test_a_label_that_names_another_graph_causes_no_repeated_writes() -> None:
     world = World(worker())
     world.capture()
     (taken,) = world.kube.stored(POD_SNAPSHOTS)
@@ -271,7 +271,7 @@ def test_a_label_that_names_another_graph_makes_no_one_write_without_end() -> No
         {"deletionTimestamp": "2026-01-01T00:00:00Z"},
     ],
 )
-def test_what_does_not_say_that_it_goes_with_a_graph_stays(changed: KubeObject) -> None:
+def test_a_pod_snapshot_that_does_not_name_its_graph_is_left_alone(changed: KubeObject) -> None:
     world = World(worker())
     (job,) = world.jobs
     world.remove(DYNAMO_GRAPH_DEPLOYMENTS, world.graph)

@@ -1,4 +1,4 @@
-"""What is written of a plan, in which order, and what is known afterwards."""
+"""The writes of a plan, their order, and the state that is known afterwards."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -23,7 +23,7 @@ OWNER = {"kind": "DynamoGraphDeployment", "name": "graph", "uid": "graph-uid", "
 
 
 class Ledger:
-    """An Applier that only records its calls, and answers as the API server would."""
+    """An Applier that only records its calls, and answers like the API server."""
 
     def __init__(self, **refusals: Exception) -> None:
         self.lines: list[str] = []
@@ -128,7 +128,8 @@ A_CLIQUE, BOTH = clique("graph-0-a"), clique("graph-0-a", 2)
 STARTED = Rollout(drain=[(stored(OLD), 1)], kept=["uid-of-old"], components=["w"], started=True)
 ENDED = Rollout(components=["w"], completed=True)
 TO_GROVE = desiring(SET, outgoing=[stored(FRONT)])
-#: A plan, what is there, and what is written, in order; `Created` and `Deleted` are reported of what these were done to.
+#: A plan, the observed objects, and the writes in order. `Created` and `Deleted` Events name the objects of these
+#: writes.
 WRITES = {
     "not rendered: nothing": (Plan(failure=Failure("InvalidSpec", "x")), observed(), []),
     "what pods are made by comes first": (
@@ -188,14 +189,14 @@ async def test_writes_and_events(plan, world, writes):
 
 
 def reported(step: str, writes: list[str]) -> str:
-    """The Event about all that a step did."""
+    """The Event that reports all writes of a step."""
     done = [line.removeprefix(f"{step} ") for line in writes if line.startswith(step)]
     verb = "Deleted Delete: Deleted" if step == "delete" else "Created Create: Created"
     return f"Normal {verb} {', '.join(done)}" if done else ""
 
 
 def former(child: KubeObject) -> KubeObject:
-    """As it was before it was deleted: known still, and no longer there."""
+    """The object before its deletion: still observed, but no longer stored."""
     there = stored(child)
     return {**there, "metadata": {**there["metadata"], "uid": "former"}}
 
@@ -216,7 +217,7 @@ FORMER = {
 
 
 @pytest.mark.parametrize(("plan", "world", "writes"), FORMER.values(), ids=FORMER)
-async def test_what_ran_for_a_former_object_of_the_name_does_not_serve_for_the_one_that_is_created(plan, world, writes):
+async def test_workloads_of_a_deleted_object_do_not_serve_for_its_successor_of_the_same_name(plan, world, writes):
     ledger = Ledger()
     await carried_out(plan, world, ledger)
     assert ledger.lines == writes, "the other way is all that serves"
@@ -231,7 +232,7 @@ def taken(kind: str) -> NameTaken:
     return NameTaken(resources.SERVICES, {"metadata": {"name": "front", "ownerReferences": [owner]}})
 
 
-async def test_a_refusal_ends_it_and_what_was_written_is_reported():
+async def test_a_rejection_ends_the_writes_and_earlier_writes_are_reported():
     ledger = Ledger(front=Forbidden(403, "Forbidden", "quota"))
     plan = desiring(ACCOUNT, FRONT, CONFIG_MAP, checkpoints=[CHECKPOINT])
     outcome, lines = await carried_out(plan, observed(stored(OLD)), ledger)
@@ -241,7 +242,7 @@ async def test_a_refusal_ends_it_and_what_was_written_is_reported():
     assert lines == ["Normal Created Create: Created ServiceAccount account, ConfigMap map"]
 
 
-async def test_replicas_of_another_client_are_reported_on_the_graph():
+async def test_replicas_set_by_another_client_are_reported_on_the_graph():
     ledger = Ledger()
     ledger.rivals = {"DynamoComponentDeployment front": SetBack("kubectl", 3)}
     scaled = {**FRONT, "spec": {"replicas": 1}}
@@ -249,7 +250,7 @@ async def test_replicas_of_another_client_are_reported_on_the_graph():
     assert [line.partition(":")[0] for line in lines] == ["Normal Updated Update", "Warning ReplicasSetBack Scale"]
 
 
-async def test_replicas_that_another_client_gave_what_grove_makes_are_reported_too():
+async def test_replicas_of_cliques_set_by_another_client_are_reported():
     ledger = Ledger()
     ledger.rivals = {"PodClique graph-0-a": SetBack("keda-operator", 1)}
     _, (_, line) = await carried_out(desiring(SET), observed(stored(SET), cliques=[clique("graph-0-a")]), ledger)
@@ -261,7 +262,7 @@ async def test_replicas_that_another_client_gave_what_grove_makes_are_reported_t
     )
 
 
-async def test_pods_that_grove_makes_find_their_ssh_keys():
+async def test_pods_on_grove_get_their_ssh_keys():
     pod = {"volumes": [{"name": "mpi-keys", "secret": {"secretName": "mpi-keys"}}]}
     cliques = [{**CLIQUE, "spec": {"replicas": 2, "podSpec": pod}}]
     pod_clique_set, keys = {**SET, "spec": {"template": {"cliques": cliques}}}, Keys()
@@ -269,20 +270,20 @@ async def test_pods_that_grove_makes_find_their_ssh_keys():
     assert keys.owners == ["graph"]
 
 
-async def test_a_name_that_is_taken_is_a_failure():
+async def test_a_taken_name_is_a_failure():
     outcome, _ = await carried_out(desiring(FRONT), observed(), Ledger(front=taken("Node")))
     assert outcome.failure is not None
     assert outcome.failure.reason == "NameTaken"
 
 
-async def test_what_another_try_may_mend_is_raised_and_events_of_it_are_not_lost():
+async def test_an_error_that_a_retry_may_fix_is_raised_after_the_events_are_published():
     announced, ledger = Announced(), Ledger(front=Unavailable(503, "", "away"))
     with pytest.raises(Unavailable):
         await Executor(ledger, Keys(), announced).carry_out(desiring(ACCOUNT, FRONT), observed())  # type: ignore[arg-type]
     assert announced.lines == ["Normal Created Create: Created ServiceAccount account"]
 
 
-async def test_an_object_that_may_not_be_deleted_holds_up_no_other_one():
+async def test_an_object_that_may_not_be_deleted_does_not_block_others():
     world = observed(stored(OLD), stored(CONFIG_MAP), stored(ACCOUNT))
     outcome, lines = await carried_out(
         desiring(FRONT), world, Ledger(map=Forbidden(403, "Forbidden", "it is protected"))
@@ -291,7 +292,7 @@ async def test_an_object_that_may_not_be_deleted_holds_up_no_other_one():
     assert lines[-1] == "Normal Deleted Delete: Deleted DynamoComponentDeployment old, ServiceAccount account"
 
 
-async def test_a_webhook_that_does_not_answer_is_reported_and_holds_up_nothing_that_it_is_not_asked_about():
+async def test_an_unreachable_webhook_is_reported_and_does_not_block_other_objects():
     away = WebhookUnavailable(500, "InternalError", 'failed calling webhook "a.b": EOF')
     ledger = Ledger(front=away)
     outcome, _ = await carried_out(desiring(FRONT, WORKER), observed(), ledger)
@@ -299,25 +300,25 @@ async def test_a_webhook_that_does_not_answer_is_reported_and_holds_up_nothing_t
     assert "ensure DynamoComponentDeployment worker" in ledger.lines
 
 
-async def test_a_refused_object_does_not_hide_that_another_may_be_written_soon():
+async def test_a_rejected_object_does_not_hide_an_error_that_a_retry_may_fix():
     ledger = Ledger(front=Forbidden(403, "Forbidden", "quota"), worker=Unavailable(503, "", "away"))
     with pytest.raises(Unavailable):
         await Executor(ledger, Keys(), Announced()).carry_out(desiring(FRONT, WORKER), observed())  # type: ignore[arg-type]
 
 
-async def test_all_refused_objects_are_reported():
+async def test_all_rejected_objects_are_reported():
     ledger = Ledger(front=Forbidden(403, "Forbidden", "quota"), worker=Forbidden(403, "Forbidden", "policy"))
     outcome, _ = await carried_out(desiring(FRONT, WORKER), observed(), ledger)
     assert outcome.failure == Failure("RefusedByApiServer", "403 Forbidden: quota; 403 Forbidden: policy")
 
 
-async def test_a_checkpoint_that_is_refused_fails_a_graph_that_is_written():
+async def test_a_rejected_checkpoint_is_a_failure_but_the_graph_is_written():
     ledger = Ledger(checkpoint=Forbidden(403, "Forbidden", "no"))
     outcome, _ = await carried_out(desiring(FRONT, checkpoints=[CHECKPOINT]), observed(), ledger)
     assert (outcome.failure, outcome.complete) == (Failure("RefusedByApiServer", "403 Forbidden: no"), True)
 
 
-async def test_what_was_written_is_known_afterwards():
+async def test_written_objects_are_observed_afterwards():
     ledger = Ledger()
     world = observed(stored(OLD), stored(CONFIG_MAP), stored(SET), cliques=[clique("graph-0-a")])
     outcome, _ = await carried_out(desiring(SET, FRONT), world, ledger)
@@ -333,14 +334,14 @@ async def test_what_was_written_is_known_afterwards():
     ("metadata", "stays"),
     [({}, False), ({"finalizers": ["x/y"]}, True), ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, True)],
 )
-async def test_what_finalizers_hold_is_there_until_it_is_gone(metadata, stays):
+async def test_a_deleted_object_with_finalizers_stays_observed(metadata, stays):
     old = stored(OLD)
     old["metadata"] |= metadata
     outcome, _ = await carried_out(desiring(FRONT), observed(old), Ledger())
     assert ("old" in outcome.observed.components) == stays
 
 
-async def test_what_is_being_deleted_is_not_reported_as_deleted_again():
+async def test_an_object_that_is_being_deleted_is_not_reported_as_deleted_again():
     """A finalizer of another program may hold it for hours, and each status of a workload reconciles the graph."""
     old = stored(OLD)
     old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -350,7 +351,7 @@ async def test_what_is_being_deleted_is_not_reported_as_deleted_again():
     assert lines == ["Normal Created Create: Created DynamoComponentDeployment front"]
 
 
-def test_what_changed_hands_is_not_a_child_any_more():
+def test_an_object_that_was_handed_over_is_no_longer_a_child():
     service = stored(child("Service", "front", "v1"))
     handed = {**service, "metadata": {**service["metadata"], "ownerReferences": [{**OWNER, "uid": "component"}]}}
     world = observed(service)

@@ -1,4 +1,4 @@
-"""Step `take_checkpoints`: which checkpoints a graph has created for its components."""
+"""Step `take_checkpoints`: the checkpoints that a graph creates for its components."""
 
 from dataclasses import replace
 from typing import Any
@@ -54,7 +54,7 @@ THERE = {"metadata": {"name": "there", "namespace": "ns", "uid": "c"}, "spec": {
     ],
 )
 @pytest.mark.parametrize("grove", [False, True])
-def test_which_are_created(of, config, catalogue, names, grove):
+def test_checkpoints_are_created_only_for_components_that_request_a_new_one(of, config, catalogue, names, grove):
     world = observed(of=stored_graph(of), config=replace(config, grove=grove), checkpoints=catalogue)
     plan = take_checkpoints(desire(Plan(), world), world)
     assert plan.failure is None
@@ -64,7 +64,7 @@ def test_which_are_created(of, config, catalogue, names, grove):
     )
 
 
-def test_one_is_taken_for_a_graph_that_says_that_grove_runs_it():
+def test_a_graph_that_requests_grove_gets_a_checkpoint():
     graph = stored_graph(starting(**AUTO))
     graph["metadata"]["annotations"] = {WORKLOAD_PROVIDER: "grove"}
     world = observed(of=graph, config=replace(ON, grove=True), checkpoints=Catalogue())
@@ -95,7 +95,7 @@ def test_one_is_taken_for_a_graph_that_says_that_grove_runs_it():
         ),
     ],
 )
-def test_a_graph_fails_whose_pods_wait_for_a_checkpoint_that_has_failed(policy, phase, ready):
+def test_a_graph_fails_if_its_pods_wait_for_a_failed_checkpoint(policy, phase, ready):
     failed = {**THERE, "status": {"phase": phase, "message": "the engine did not load in time"}}
     of = stored_graph(starting(**AUTO, startupPolicy=policy))
     world = observed(of=of, config=ON, checkpoints=Catalogue(by_identity={DIGEST: failed}))
@@ -103,5 +103,5 @@ def test_a_graph_fails_whose_pods_wait_for_a_checkpoint_that_has_failed(policy, 
     assert (status["state"], status["conditions"][0]["message"]) == ready
 
 
-def test_without_a_rendered_graph_there_is_nothing_to_take():
+def test_a_graph_that_was_not_rendered_creates_no_checkpoint():
     assert take_checkpoints(Plan(), observed()) == Plan()

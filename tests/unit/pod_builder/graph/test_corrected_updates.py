@@ -1,4 +1,4 @@
-"""An update that is corrected or taken back in its middle: some generation of workers serves all along with all components."""
+"""An update that is corrected or reverted while it runs: at all times one worker generation serves as a whole."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +14,13 @@ from tests.examples import examples
 from .building import deployment, desiring, observed, stored, stored_graph
 from .workers import component
 
-#: After so many reconciles nothing fails any more, and every pod that can start does at once.
+#: After that many reconciles nothing fails any more, and every pod that can start starts at once.
 CALM = 40
 
 
 @dataclass
 class Cluster:
-    """Component deployments by name, how many pods of each have become available, and `status.rollingUpdate` of their graph."""
+    """Component deployments by name, their numbers of available pods, and `status.rollingUpdate` of their graph."""
 
     sizes: dict[str, int]
     there: dict[str, KubeObject] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Cluster:
         return [component(f"{name}-{hash_}", hash_, size, component=name) for name, size in self.sizes.items()]
 
     def reconcile(self, hash_: str, unready: set[str]) -> None:
-        """One step towards a generation, while one pod of each of `unready` fails a probe."""
+        """One reconcile towards a generation, while one pod of each of `unready` fails a probe."""
         workloads = {
             name: deployment(name, dcd["spec"]["replicas"], max(0, self.started[name] - (name in unready)))
             for name, dcd in self.there.items()
@@ -48,7 +48,7 @@ class Cluster:
             if name in desired or f"uid-of-{name}" in plan.rollout.kept
         }
         self.there = {**kept, **desired}
-        # Where there are fewer pods, those go first that are not available.
+        # If the number of pods shrinks, unavailable pods are removed first.
         self.started = {
             name: min(self.started.get(name, 0), dcd["spec"]["replicas"]) for name, dcd in self.there.items()
         }
@@ -67,7 +67,7 @@ class Cluster:
     correction=st.sampled_from(["old", "fix"]),
     data=st.data(),
 )
-def test_some_generation_serves_all_along(sizes: list[int], correction: str, data: st.DataObject) -> None:
+def test_one_generation_serves_at_all_times(sizes: list[int], correction: str, data: st.DataObject) -> None:
     cluster = Cluster({f"w{number}": size for number, size in enumerate(sizes)})
     cluster.there = {dcd["metadata"]["name"]: dcd for dcd in cluster.generation("old")}
     cluster.started = {name: dcd["spec"]["replicas"] for name, dcd in cluster.there.items()}
@@ -75,7 +75,8 @@ def test_some_generation_serves_all_along(sizes: list[int], correction: str, dat
     corrected_after = data.draw(st.integers(1, 8))
     for turn in range(4 * CALM):
         desired = "bad" if turn < corrected_after else correction
-        # The only pod of its kind: while that fails, nothing serves, and what is left of its generation cannot be known.
+        # The only pod of a component: while it fails, its generation does not serve, and the rest of it cannot be
+        # judged.
         candidates = [name for name, count in cluster.started.items() if count > 1 or desired == "bad"]
         fails = turn < CALM and bool(candidates)
         cluster.reconcile(desired, data.draw(st.sets(st.sampled_from(candidates), max_size=1)) if fails else set())

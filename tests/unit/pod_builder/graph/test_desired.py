@@ -1,4 +1,4 @@
-"""Step `desire`: what a graph should become, and what of it is kept as it is."""
+"""Step `desire`: the desired objects of a graph, and the fields that stay as they are."""
 
 import json
 from dataclasses import replace
@@ -53,12 +53,12 @@ ASKING = component("One", replicas=1, scalingAdapter={})
         pytest.param(ASKING, [adapter("One", 3, owner="other")], 1, id="of another graph"),
     ],
 )
-def test_replicas_are_the_adapters(of, there, expected):
+def test_replicas_come_from_the_adapter(of, there, expected):
     graph = stored_graph(of)
     assert replicas(desire(Plan(), observed(*there, of=graph))) == {"One": expected}
 
 
-def test_an_engine_that_cannot_be_changed_is_kept():
+def test_an_immutable_engine_field_is_kept():
     graph = stored_graph(component("One"))
     (there,) = of_kind(graph_children(graph), "DynamoComponentDeployment")
     there = stored({**there, "spec": {**there["spec"], "backendFramework": "sglang"}})
@@ -66,7 +66,7 @@ def test_an_engine_that_cannot_be_changed_is_kept():
     assert desired["spec"]["backendFramework"] == "sglang"
 
 
-def test_cliques_that_are_there_keep_their_order():
+def test_existing_cliques_keep_their_order():
     graph = stored_graph(component("One"), component("Two", "decode"))
     (there,) = of_kind(graph_children(graph, GROVE), "PodCliqueSet")
     order = [each["name"] for each in there["spec"]["template"]["cliques"]]
@@ -85,7 +85,7 @@ def worker(name: str = "One", **main: Any) -> KubeObject:
 
 
 def written(graph: KubeObject, there: KubeObject | None = None, status: KubeObject | None = RUNS) -> KubeObject:
-    """The set that a graph wants, where one is there that runs with this status."""
+    """The desired PodCliqueSet of a graph, given an existing set with this status."""
     present = [] if there is None else [stored(there, status=status or {})]
     desired = desire(Plan(), observed(*present, of=graph, config=GROVE)).pod_clique_set
     assert desired is not None
@@ -93,7 +93,7 @@ def written(graph: KubeObject, there: KubeObject | None = None, status: KubeObje
 
 
 def generations(clique_set: KubeObject) -> dict[str, tuple[str, str]]:
-    """The hash that pods register under, and the one of their label, by clique."""
+    """By clique: the generation hash that its pods register under, and the one of its label."""
     of_cliques: dict[str, tuple[str, str]] = {}
     for each in clique_set["spec"]["template"]["cliques"]:
         (main,) = (one for one in each["spec"]["podSpec"]["containers"] if one["name"] == "main")
@@ -107,7 +107,7 @@ CHANGED = stored_graph(worker(image="engine:2"), component("Two", "decode"), com
 NONE = ("", "")
 
 
-def test_the_first_workers_on_grove_register_under_the_graph_s_own_namespace():
+def test_the_first_workers_on_grove_register_without_a_generation_suffix():
     assert set(generations(written(BOTH)).values()) == {NONE}
 
 
@@ -121,8 +121,8 @@ def test_the_first_workers_on_grove_register_under_the_graph_s_own_namespace():
         pytest.param(stored_graph(worker(), component("Front", "frontend")), id="one worker fewer"),
     ],
 )
-def test_changed_workers_on_grove_register_apart_all_of_them(changed):
-    """Old and new pods run side by side while Grove replaces them: frontends refuse the new ones under one name."""
+def test_changed_workers_on_grove_all_register_under_a_new_generation(changed):
+    """Old and new pods run side by side while Grove replaces them: frontends reject new ones under the same name."""
     after = generations(written(changed, written(BOTH)))
     assert after.pop("front") == NONE
     suffixes = set(after.values())
@@ -131,7 +131,7 @@ def test_changed_workers_on_grove_register_apart_all_of_them(changed):
     assert suffix == label != ""
 
 
-def test_a_generation_keeps_its_hash_until_workers_change():
+def test_a_generation_keeps_its_hash_until_its_workers_change():
     changed = written(CHANGED, written(BOTH))
     assert written(CHANGED, changed) == changed
     front = stored_graph(
@@ -152,8 +152,8 @@ AMOUNTS: dict[str, Any] = {
 }
 
 
-def test_an_upgrade_writes_workers_under_the_names_that_they_have():
-    """An earlier version stored amounts as their author wrote them: they are of the same generation."""
+def test_an_upgrade_keeps_the_names_of_existing_workers():
+    """An earlier version stored quantities as their author wrote them: they are of the same generation."""
     graph = stored_graph(component("One", **AMOUNTS))
     given = of_kind(children_as_given(parse_graph(graph), CONFIG), "DynamoComponentDeployment")
     (there,) = (stored(each) for each in given)
@@ -162,8 +162,8 @@ def test_an_upgrade_writes_workers_under_the_names_that_they_have():
     assert desired["spec"] != there["spec"]
 
 
-def test_amounts_on_grove_stay_as_they_were_written_first():
-    """Grove would replace pods for another way to write them."""
+def test_quantities_on_grove_stay_as_they_were_first_written():
+    """Grove would replace pods because of another notation."""
     graph = stored_graph(component("One", **AMOUNTS))
     (there,) = of_kind(children_as_given(parse_graph(graph), GROVE), "PodCliqueSet")
 
@@ -180,7 +180,7 @@ def test_amounts_on_grove_stay_as_they_were_written_first():
     assert amounts(written(more, there)) == ({"cpu": "2"}, {"sizeLimit": "1.5Gi"})
 
 
-def test_all_but_pods_on_grove_is_of_all_generations():
+def test_all_objects_on_grove_except_pods_belong_to_all_generations():
     changed = stored(written(CHANGED, written(BOTH)), status=RUNS)
     before, after = (
         [
@@ -194,12 +194,12 @@ def test_all_but_pods_on_grove_is_of_all_generations():
     assert after == before
 
 
-def test_more_replicas_renew_no_worker():
+def test_more_replicas_do_not_replace_workers():
     more = stored_graph(worker() | {"replicas": 5}, component("Two", "decode"), component("Front", "frontend"))
     assert set(generations(written(more, written(BOTH))).values()) == {NONE}
 
 
-def test_a_set_that_grove_has_not_taken_up_has_no_pods_to_keep_apart():
+def test_a_set_that_grove_has_not_observed_has_no_old_generation():
     assert set(generations(written(CHANGED, written(BOTH), status=None)).values()) == {NONE}
 
 
@@ -226,7 +226,7 @@ def checkpoint(**status: Any) -> KubeObject:
         ),
     ],
 )
-def test_what_components_start_from(catalogue, status):
+def test_components_start_from_their_ready_checkpoint(catalogue, status):
     graph = stored_graph(component("One", experimental={"checkpoint": {"checkpointRef": "c"}}))
     config = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True, claim="claim", base_path="/checkpoints"))
     result = desire(Plan(), observed(of=graph, config=config, checkpoints=catalogue)).starts.status["One"]
@@ -243,7 +243,7 @@ def test_what_components_start_from(catalogue, status):
         (stored_graph(component("One", "nonsense")), "InvalidSpec", "spec.components[0].type"),
     ],
 )
-def test_a_graph_that_cannot_be_rendered_is_planned_as_a_failure(graph, reason, message):
+def test_a_graph_that_cannot_be_rendered_gives_a_plan_with_a_failure(graph, reason, message):
     plan = planned(observed(of=graph))
     assert plan.children is None, "nothing is written"
     assert plan.failure is not None

@@ -1,4 +1,4 @@
-"""What Grove takes and says."""
+"""What Grove accepts."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def clique(name: str, replicas: int, least: int = 1) -> KubeObject:
 
 
 def clique_set(a: int, b: int | None = None, least: int = 1) -> KubeObject:
-    """Component a is a clique, component b a group of two; of both so many replicas start together."""
+    """Component a is a clique, component b a scaling group of two; both start that many replicas together."""
     template: dict[str, Any] = {"cliques": [clique("a", a, least)]}
     if b is not None:
         template["cliques"] += [clique("b-ldr", 1), clique("b-wkr", 3)]
@@ -35,8 +35,8 @@ def clique_set(a: int, b: int | None = None, least: int = 1) -> KubeObject:
         (clique_set(4, 3, least=3), clique_set(4, 3, least=3)),
     ],
 )
-def test_no_set_is_written_with_a_component_of_0_replicas(desired: KubeObject, written: KubeObject) -> None:
-    """Grove refuses groups of 0 always, and cliques of 0 in a new set."""
+def test_a_set_is_not_written_with_a_component_of_0_replicas(desired: KubeObject, written: KubeObject) -> None:
+    """Grove always rejects groups of 0, and cliques of 0 in a new set."""
     before = repr(desired)
     assert grove.accepted(desired) == written
     assert repr(desired) == before

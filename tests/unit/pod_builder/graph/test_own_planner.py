@@ -1,4 +1,4 @@
-"""What a planner among a graph's components learns of the generation of workers that serves."""
+"""The annotations that report the serving worker generation to a planner among a graph's components."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,14 +38,14 @@ def noted(graph: KubeObject, *there: KubeObject, **fields: Any) -> dict[str, str
     return lacking(planned(world), world)
 
 
-def test_the_generation_that_serves_is_named() -> None:
+def test_the_serving_generation_is_annotated() -> None:
     serving = hash_of(GRAPH)
     assert noted(GRAPH) == {V1: serving, V2: serving}
     assert noted(annotated(GRAPH, v1="old", v2=serving)) == {V1: serving}
     assert noted(annotated(GRAPH, v1=serving, v2=serving)) == {}
 
 
-def test_graphs_without_a_planner_of_their_own_are_left_alone() -> None:
+def test_graphs_without_a_planner_component_are_left_alone() -> None:
     assert noted(stored_graph(*COMPONENTS[1:])) == {}
 
 
@@ -53,7 +53,7 @@ def test_a_graph_that_cannot_be_rendered_is_left_alone() -> None:
     assert lacking(Plan(), observed(of=GRAPH)) == {}
 
 
-def test_until_the_new_generation_serves_the_old_one_is_named() -> None:
+def test_the_old_generation_is_annotated_until_the_new_one_serves() -> None:
     before = stored_graph(COMPONENTS[0], component("One", main={"image": "old"}), COMPONENTS[2])
     there = [stored(each) for each in of_kind(graph_children(before), "DynamoComponentDeployment")]
     workloads = {objects.name(each): deployment(objects.name(each)) for each in there}
@@ -69,7 +69,9 @@ def test_until_the_new_generation_serves_the_old_one_is_named() -> None:
         pytest.param({"observedGeneration": 1, "updateProgress": {}}, "new", {}, id="updating"),
     ],
 )
-def test_on_grove_the_pods_say_it(status: KubeObject, label: str | None, expected: dict[str, str | None]) -> None:
+def test_the_generation_on_grove_comes_from_the_set(
+    status: KubeObject, label: str | None, expected: dict[str, str | None]
+) -> None:
     graph = annotated(GRAPH, v1="old", v2="old")
     generation = {"generation": label} if label else {"generation": ""}
     (clique_set,) = of_kind(graph_children(graph, GROVE, **generation), "PodCliqueSet")

@@ -1,4 +1,4 @@
-"""GraphReconciler as a whole: a graph, its cache, and what is written, with nothing behind it."""
+"""GraphReconciler as a whole: a graph, its cache and the writes, without a server."""
 
 from collections.abc import Collection
 from typing import Any
@@ -34,7 +34,7 @@ KEY = ObjectKey("ns", "graph")
 
 
 class Applier(Ledger):
-    """Finds what the cache has to be right; with `changing`, to be changed by this write."""
+    """Treats the cached objects as correct; with `changing`, as changed by this write."""
 
     def __init__(self, cache: ObjectCache) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Applier(Ledger):
 
 
 class World:
-    """The reconciler with its surroundings."""
+    """The reconciler with its doubles."""
 
     def __init__(self, *stored_objects: KubeObject) -> None:
         self.cache = indexed(*stored_objects)
@@ -65,7 +65,7 @@ class World:
             Executor(self.applier, Keys(), self.announced),  # type: ignore[arg-type]
             GraphReport(self.writer, self.announced, PodEvents(None)),  # type: ignore[arg-type]
             self.applier,  # type: ignore[arg-type]
-            # Whatever has a size is planned in a thread.
+            # Plan in a thread, whatever the size of the graph.
             Offload(above=0, at_once=1),
             Captures(None, self.cache),  # type: ignore[arg-type]
         )
@@ -79,7 +79,7 @@ SIDECAR: KubeObject = {"name": "other", "image": "img:1", "resources": {"limits"
 
 
 def owned(graph: KubeObject) -> list[KubeObject]:
-    """All that a graph became, in order, with Deployments that serve."""
+    """All objects of a graph in order, with Deployments that serve."""
     results = [stored(child) for child in graph_children(graph)]
     components = of_kind(results, "DynamoComponentDeployment")
     for each in components:
@@ -98,7 +98,7 @@ def owned(graph: KubeObject) -> list[KubeObject]:
         pytest.param(2, 0, SETTLE, True, id="a change of the spec was acted on"),
     ],
 )
-async def test_before_controllers_observed_the_workloads_there_is_nothing_to_report(
+async def test_the_status_waits_until_controllers_have_observed_the_workloads(
     generation, observed, settle, heeds_progress
 ):
     graph = {**GRAPH, "status": {"observedGeneration": 1}}
@@ -111,13 +111,13 @@ async def test_before_controllers_observed_the_workloads_there_is_nothing_to_rep
     assert (world.writer.settle, world.writer.heeds_progress) == (settle, heeds_progress)
 
 
-async def test_without_a_graph_nothing_happens():
+async def test_a_missing_graph_changes_nothing():
     world = World()
     assert await world.reconcile() == Result()
     assert (world.applier.lines, world.writer.statuses, world.announced.events) == ([], [], [])
 
 
-async def test_a_graph_that_is_being_deleted_is_only_let_go():
+async def test_a_graph_that_is_being_deleted_only_loses_its_finalizer():
     metadata = {**GRAPH["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     world = World({**GRAPH, "metadata": metadata})
     assert await world.reconcile() == Result()
@@ -125,7 +125,7 @@ async def test_a_graph_that_is_being_deleted_is_only_let_go():
     assert world.writer.statuses == []
 
 
-async def test_a_graph_that_only_state_has_gets_no_children_and_is_not_reported():
+async def test_a_graph_that_only_state_has_gets_no_children_and_no_status():
     world = World(GRAPH)
     world.applier.gone = {"graph"}
     assert await world.reconcile() == Result()
@@ -158,7 +158,7 @@ async def test_a_graph_that_serves_is_successful():
 
 
 async def test_gpus_of_engines_and_replicas_are_reported_as_planners_of_dynamo_1_6_read_them():
-    """A planner in a graph's own pods does nothing where they are not in the status, or of another generation."""
+    """A planner in a graph's own pods does nothing if the status lacks them or has those of another generation."""
     wide = component("One", main={"resources": {"limits": {"nvidia.com/gpu": "4"}}}, sidecars=[SIDECAR])
     claims = {"containers": [{"name": "main", "image": "img:1", "resources": {"claims": [{"name": "x"}]}}]}
     unknown = component("Two", pod={**claims, "resourceClaims": [{"name": "x", "resourceClaimTemplateName": "gone"}]})
@@ -173,8 +173,8 @@ async def test_gpus_of_engines_and_replicas_are_reported_as_planners_of_dynamo_1
     assert status["observedGeneration"] == objects.generation(graph)
 
 
-async def test_a_change_that_is_not_acted_on_yet_is_not_success():
-    """What is written in this reconcile counts, and not what was there before it."""
+async def test_a_change_that_its_controller_has_not_acted_on_is_not_a_success():
+    """The objects written in this reconcile count, not their former state."""
     world = World(GRAPH, *owned(GRAPH))
     world.applier.changing = True
     await world.reconcile()
@@ -183,7 +183,7 @@ async def test_a_change_that_is_not_acted_on_yet_is_not_success():
     assert "its controller has not acted on the latest change yet" in status["conditions"][0]["message"]
 
 
-async def test_a_graph_that_cannot_be_rendered_is_failed_until_it_or_the_cluster_changes():
+async def test_a_graph_that_cannot_be_rendered_stays_failed_until_it_or_the_cluster_changes():
     world = World(stored_graph())
     assert await world.reconcile() == Result()
     assert world.applier.lines == []
@@ -193,14 +193,14 @@ async def test_a_graph_that_cannot_be_rendered_is_failed_until_it_or_the_cluster
 
 
 @pytest.mark.parametrize("status", [{"observedGeneration": 1, "state": "pending"}])
-async def test_what_is_not_news_waits_for_more(status):
+async def test_a_status_that_only_reports_progress_may_wait(status):
     world = World({**GRAPH, "status": status})
     await world.reconcile()
     assert world.writer.urgent == [False]
     assert "created" not in world.announced.events
 
 
-async def test_a_graph_without_a_spec_fails_and_says_so():
+async def test_a_graph_without_a_spec_fails_with_a_message():
     """Its schema does not require one."""
     world = World({name: value for name, value in GRAPH.items() if name != "spec"})
     await world.reconcile()
@@ -228,8 +228,8 @@ async def test_a_graph_without_a_spec_fails_and_says_so():
     ],
     ids=["component deployment", "set", "set with a group"],
 )
-async def test_a_child_that_says_next_to_nothing_goes(resource, spec):
-    """A user can store one that names the graph as its controller: it held up the graph without end."""
+async def test_a_nearly_empty_child_is_deleted(resource, spec):
+    """A user can store one that names the graph as its controller. It blocked the graph without end."""
     owner = resources.controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, "graph", "graph-uid")
     graph = stored_graph(component("One"))
     metadata: dict[str, Any] = {
@@ -244,8 +244,8 @@ async def test_a_child_that_says_next_to_nothing_goes(resource, spec):
     assert world.writer.statuses[0]["state"] == "successful"
 
 
-async def test_a_planner_of_the_graph_s_own_learns_of_the_generation_that_serves():
-    """It listens to engines in that generation's Dynamo namespace, and to none without."""
+async def test_a_planner_component_gets_the_serving_generation():
+    """It receives messages of engines in that generation's Dynamo namespace only."""
     graph = stored_graph(component("Plan", "planner"), component("One"))
     world = World(graph, *owned(graph))
     await world.reconcile()
@@ -257,16 +257,16 @@ async def test_a_planner_of_the_graph_s_own_learns_of_the_generation_that_serves
     assert not [line for line in again.applier.lines if line.startswith("annotate")]
 
 
-async def test_the_status_is_of_the_graph_with_its_annotations():
-    """That of the version before them would be refused, and written only with the next reconcile."""
+async def test_the_status_is_written_on_the_version_that_has_the_new_annotations():
+    """A status on the version before them would be rejected, and written only by the next reconcile."""
     graph = stored_graph(component("Plan", "planner"), component("One"))
     world = World(graph, *owned(graph))
     await world.reconcile()
     assert [each["metadata"]["resourceVersion"] for each in world.writer.objects] == ["annotated"]
 
 
-async def test_that_a_planner_of_the_graph_s_own_cannot_learn_it_is_reported_once_and_tried_again():
-    """The graph serves; its planner alone hears of no engine."""
+async def test_a_rejected_annotation_for_the_planner_is_reported_once_and_retried():
+    """The graph serves, but its planner receives no message of an engine."""
     graph = stored_graph(component("Plan", "planner"), component("One"))
     refused: Exception = Forbidden(403, "Forbidden", "policy says no")
     reported: list[str] = []

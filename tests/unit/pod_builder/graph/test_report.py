@@ -1,4 +1,4 @@
-"""What a graph's status is concluded from, and when the next reconcile is due."""
+"""How a graph's status is derived, and when the next reconcile is due."""
 
 from datetime import timedelta
 from typing import Any
@@ -47,8 +47,8 @@ def pod_clique_set(name: str = "graph", **fields: Any) -> KubeObject:
 
 @pytest.mark.parametrize("deleted", [{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}])
 @pytest.mark.parametrize("made", [component("graph-one"), pod_clique_set()], ids=["component deployment", "set"])
-def test_what_runs_pods_leaves_while_it_is_being_deleted(made, deleted):
-    """Grove keeps a set by a finalizer until all pods have ended, and says meanwhile that its cliques are ready."""
+def test_a_workload_that_is_being_deleted_counts_as_leaving(made, deleted):
+    """Grove keeps a set by a finalizer until all pods have ended, and reports meanwhile that its cliques are ready."""
     there = stored(made)
     there["metadata"].update(finalizers=["x.y/z"], **deleted)
     running: dict[str, Any] = {"workloads": {"graph-one": deployment("graph-one")}, "cliques": [clique("graph-0-one")]}
@@ -58,8 +58,8 @@ def test_what_runs_pods_leaves_while_it_is_being_deleted(made, deleted):
 
 
 @pytest.mark.parametrize("deleted", [{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}])
-def test_a_component_leaves_while_its_workload_is_being_deleted(deleted):
-    """With `--cascade=foreground` it is there, and ready, until its pods are gone: what ran the graph before serves on."""
+def test_a_component_whose_workload_is_being_deleted_counts_as_leaving(deleted):
+    """With `--cascade=foreground` it stays ready until its pods are gone: the former workloads go on serving."""
     there, running = stored(component("graph-one")), deployment("graph-one")
     running["metadata"].update(finalizers=["foregroundDeletion"], **deleted)
     parts = desired_parts(desiring(component("graph-one")), observed(there, workloads={"graph-one": running}))
@@ -75,7 +75,7 @@ STARTS = Starts({"One": CheckpointStart("c", "", exists=True)})
 
 
 UNDER_WAY = {"rollout": Rollout(status={"phase": "InProgress"}), "restart": RestartPlan(status={"phase": "Restarting"})}
-#: A plan, what came of it, and what stays of `BEFORE` or is new: checkpoints and the restart, and the rolling update.
+#: A plan, its outcome, and what of `BEFORE` stays or is new: checkpoints and the restart, and the rolling update.
 CARRIED = {
     "not rendered: all stays as it was reported": (
         Plan(failure=FAILURE),
@@ -100,7 +100,7 @@ CARRIED = {
 
 
 @pytest.mark.parametrize(("plan", "outcome", "carried", "rolling"), CARRIED.values(), ids=CARRIED)
-def test_what_is_carried_through(plan, outcome, carried, rolling):
+def test_fields_of_the_status_are_carried_over(plan, outcome, carried, rolling):
     world = observed(of=stored_graph(status=BEFORE))
     concluded = conclude(plan, CarryOutResult(world, **outcome))
     assert concluded.carried == carried
@@ -132,7 +132,7 @@ NEW, OLD, SET = component("g-new", "new"), component("g-old", "old"), pod_clique
         "the set was deleted": (desiring(NEW, outgoing=[stored(SET)]), [NEW], [("g-new", True, True)]),
     },
 )
-def test_what_runs_a_component(plan, there, parts):
+def test_the_workloads_of_a_component_are_matched_to_it(plan, there, parts):
     children = [stored(each, status={"observedGeneration": 1}) for each in there]
     names = [each["metadata"]["name"] for each in there if each is not SET]
     world = observed(*children, workloads={name: deployment(name) for name in names}, cliques=[clique("graph-0-one")])
@@ -150,18 +150,18 @@ UPDATING, OVER = {"updateStartedAt": "x"}, {"updateStartedAt": "x", "updateEnded
         ({}, "new", 1, True),
         ({"observedGeneration": 1}, "new", 1, True),
         (UNSEEN, "new", 1, False),
-        # Grove says at the end of an update that it has observed the set.
+        # At the end of an update Grove reports that it has observed the set.
         ({**UNSEEN, "updateProgress": UPDATING}, "new", 1, True),
         ({**UNSEEN, "rollingUpdateProgress": UPDATING}, "new", 1, True),
         ({**UNSEEN, "updateProgress": UPDATING}, "old", 1, False),
         ({**UNSEEN, "updateProgress": OVER}, "new", 1, False),
         ({"observedGeneration": 0, "updateProgress": UPDATING}, None, 1, False),
-        # Of a component of 0 replicas it never says that it has acted.
+        # For a component of 0 replicas Grove never reports that it has acted.
         (UNSEEN, "new", 0, True),
         (UNSEEN, "old", 0, False),
     ],
 )
-def test_what_grove_has_not_acted_on_is_not_observed(status, reached, replicas, received):
+def test_a_set_that_grove_has_not_acted_on_is_not_observed(status, reached, replicas, received):
     there = clique("graph-0-one", replicas)
     there["status"]["currentPodCliqueSetGenerationHash"] = reached
     world = observed(stored(pod_clique_set(status=status)), cliques=[there])
@@ -171,7 +171,7 @@ def test_what_grove_has_not_acted_on_is_not_observed(status, reached, replicas, 
     assert part.observed == received
 
 
-def test_pods_of_a_scaling_group_that_are_refused_are_its_first_trouble():
+def test_rejected_pods_of_a_scaling_group_are_its_first_problem():
     words = 'failed, cause: pods "graph-0-one-0-one-ldr-x" is forbidden: exceeded quota: few'
     member = clique("graph-0-one-0-one-ldr")
     member["status"] = {"lastErrors": [{"code": "ERR_CREATE_POD", "description": words}]}
@@ -206,8 +206,8 @@ def at_zero(replicas: int, total: int, ready: int, **status: Any) -> KubeObject:
         "serves": (1, at_zero(1, 1, 1), "successful"),
     },
 )
-def test_on_grove_a_component_of_no_replicas_is_ready_when_it_has_none(desired, there, state):
-    """Grove takes no 0 at first, and says of such a set never that it has acted on it."""
+def test_a_component_of_0_replicas_on_grove_is_ready_when_it_has_no_pods(desired, there, state):
+    """Grove rejects 0 in a new set, and never reports that it has acted on such a set."""
     (template,) = SET["spec"]["template"]["cliques"]
     scaled = {**template, "spec": {**template["spec"], "replicas": desired}}
     desired_set = {**SET, "spec": {**SET["spec"], "template": {**SET["spec"]["template"], "cliques": [scaled]}}}
@@ -216,7 +216,7 @@ def test_on_grove_a_component_of_no_replicas_is_ready_when_it_has_none(desired, 
     assert graph_status(world.graph, concluded, NOW)["state"] == state
 
 
-def test_gpus_are_reported_where_the_graph_can_be_rendered():
+def test_gpus_are_reported_if_the_graph_can_be_rendered():
     shapes = {"One": GpuShape(4, 5)}
     world = observed(stored(component("graph-one")), workloads={"graph-one": deployment("graph-one")}, gpus=shapes)
     assert conclude(desiring(component("graph-one")), CarryOutResult(world)).gpus == shapes
@@ -227,7 +227,7 @@ def test_gpus_are_reported_where_the_graph_can_be_rendered():
     ("constraint", "conditions"),
     [({}, []), ({"topologyConstraint": {"packDomain": "rack"}}, ["TopologyLevelsAvailable"])],
 )
-def test_domains_are_reported_of_graphs_that_name_one(constraint, conditions):
+def test_topology_domains_are_reported_for_graphs_that_name_one(constraint, conditions):
     world = observed(stored(SET), of=stored_graph(**constraint), cliques=[clique("graph-0-one")])
     assert [each["type"] for each in conclude(desiring(SET), CarryOutResult(world)).conditions] == conditions
     assert conclude(desiring(NEW), CarryOutResult(world)).conditions == []
@@ -264,7 +264,7 @@ STARTING = {
         "components check pods themselves": (desiring(NEW), {}, [STARTING], None),
     },
 )
-def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
+def test_the_next_reconcile_is_due_at_the_earliest_deadline(plan, outcome, pods, delay):
     world = observed(cliques=[clique("graph-0-one", ready=0)], pods={"graph-0-one": pods})
     result = next_reconcile(plan, CarryOutResult(world, **outcome))
     assert result == (pytest.approx(delay, abs=1) if delay is not None else None)
@@ -273,8 +273,8 @@ def test_when_the_next_reconcile_is_due(plan, outcome, pods, delay):
 UNAVAILABLE = {"type": "TopologyLevelsUnavailable", "status": "True", "reason": "x", "message": "no rack"}
 
 
-async def test_a_domain_that_is_not_there_is_news_with_the_status_that_says_so():
-    """A status that only reports progress waits for more, and the graph is reconciled meanwhile."""
+async def test_a_missing_topology_domain_is_announced_with_the_status_that_reports_it():
+    """A status that only reports progress is delayed, and the graph is reconciled meanwhile."""
     there = stored(SET, status={"conditions": [UNAVAILABLE]})
     graph = stored_graph(topologyConstraint={"packDomain": "rack"}, status={"observedGeneration": 1})
     outcome = CarryOutResult(observed(there, of=graph))
@@ -284,8 +284,8 @@ async def test_a_domain_that_is_not_there_is_news_with_the_status_that_says_so()
         assert [each.reason for each in announced.facts if each.action == "Schedule"] == lines
 
 
-async def test_events_are_asked_for_of_what_the_status_reports_alone():
-    """Not of an old generation, whose pods go whether they start or not."""
+async def test_events_are_requested_only_for_the_pods_that_the_status_reports():
+    """Pods of an old generation end whether they start or not."""
 
     class Kube:
         def __init__(self) -> None:
@@ -317,7 +317,7 @@ async def test_events_are_asked_for_of_what_the_status_reports_alone():
         (Rollout(components=["One"], completed=True), "Completed RollingUpdate: Rolling update of One completed"),
     ],
 )
-async def test_a_rolling_update_is_news_with_the_status_that_says_so(rollout, line, refused):
+async def test_a_rolling_update_is_announced_with_the_status_that_reports_it(rollout, line, refused):
     plan, outcome = desiring(NEW, rollout=rollout), CarryOutResult(observed(), failure=refused)
     for statuses, lines in ((Written(OBSERVED_WITHIN), []), (Written(), [f"Normal RollingUpdate{line}"])):
         announced = Announced()
@@ -325,7 +325,7 @@ async def test_a_rolling_update_is_news_with_the_status_that_says_so(rollout, li
         assert [each for each in announced.lines if "RollingUpdate" in each] == lines
 
 
-async def test_the_next_step_of_a_restart_does_not_wait_for_a_status_that_may() -> None:
+async def test_the_next_step_of_a_restart_does_not_wait_for_a_delayed_status() -> None:
     report = GraphReport(Written(OBSERVED_WITHIN), Announced(), PodEvents(None))  # type: ignore[arg-type]
     under_way = desiring(restart=RestartPlan(status={"observedID": "1", "phase": "Restarting"}))
     assert await report.write(under_way, CarryOutResult(observed())) == RESTART_INTERVAL

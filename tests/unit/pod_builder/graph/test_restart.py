@@ -1,4 +1,4 @@
-"""Step `restart`: what is there on the left, which components carry the id and what is reported on the right."""
+"""Step `restart`: observed components on the left; on the right the components that get the id, and the status."""
 
 from typing import Any
 
@@ -23,26 +23,26 @@ def moving(id_: str = "1") -> Part:
 
 
 def asked_for(said: str = "1 Sequential") -> dict[str, Any] | None:
-    """A restart of this id: `1`, by its strategy: `1 Parallel`, in an order: `1 Sequential B A`; or `nothing`."""
+    """A requested restart: id `1`; with strategy: `1 Parallel`; with order: `1 Sequential B A`; or `nothing`."""
     id_, type_, *order = [*said.split(), ""]
     strategy = {"strategy": {"type": type_, **({"order": order[:-1]} if order[:-1] else {})}} if type_ else {}
     return None if id_ == "nothing" else {"id": id_, **strategy}
 
 
 def status(said: str) -> dict[str, Any] | None:
-    """A status as rows have it: `Restarting 1: A B`."""
+    """A status in the notation of the rows: `Restarting 1: A B`."""
     phase, id_, *names = said.replace(":", "").split() if said else ("", "")
     return {"observedID": id_, "phase": phase, **({"inProgress": names} if names else {})} if said else None
 
 
 def parts_in(said: str) -> dict[str, Part]:
-    """What there is of components: `A plain, B done`."""
+    """Components in the notation of the rows: `A plain, B done`."""
     kinds = {"plain": PLAIN, "new": NEW, "done": done(), "moving": moving(), "done2": done("2"), "moving2": moving("2")}
     return {name: kinds[kind] for name, kind in (each.split() for each in said.split(", ") if each)}
 
 
 def step_of(result: RestartPlan) -> str:
-    """Which components carry which id, and what is reported: `A 1, B 2; Restarting 2: A`; what is news as `now Restarting`."""
+    """A step in the notation of the rows: ids of components, status (`A 1, B 2; Restarting 2: A`), then `now PHASE`."""
     ids = ", ".join(map(" ".join, sorted(result.ids.items())))
     if result.status is None:
         return ids
@@ -162,18 +162,18 @@ def test_a_step(asked, before, parts, outcome):
         ("Completed 1", "A 1; Completed 1"),
     ],
 )
-def test_a_rolling_update_supersedes_what_is_not_over(before, outcome):
+def test_a_rolling_update_supersedes_an_unfinished_restart(before, outcome):
     assert step_of(decide(asked_for(), status(before), parts_in("A moving, B plain"), rolling=True)) == outcome
 
 
-def test_what_was_superseded_is_not_made_up_for():
+def test_a_superseded_restart_is_not_resumed():
     result = decide(asked_for(), status("Superseded 1"), parts_in("A plain"), rolling=False)
     assert step_of(result) == "; Superseded 1"
 
 
 @pytest.mark.parametrize("type_", ["Sequential", "Parallel"])
-def test_every_restart_ends_though_status_is_lost_at_each_step(type_):
-    """Pods serve one round after their template changed; the loop is the cluster, which remembers no status."""
+def test_every_restart_ends_even_if_status_is_lost_at_each_step(type_):
+    """Pods serve one round after their template changed. The loop simulates the cluster, which keeps no status."""
     parts = dict.fromkeys("CABD", PLAIN)
     received: list[list[str]] = []
     for _ in range(20):
@@ -182,7 +182,7 @@ def test_every_restart_ends_though_status_is_lost_at_each_step(type_):
             break
         assert result.status is not None
         received.append(result.status["inProgress"])
-        # What had the id already serves by now; what got it this time does not yet.
+        # Components that had the id before serve now. Those that got it in this round do not serve yet.
         parts = {
             name: Part(True, result.ids.get(name, ""), result.ids.get(name) == part.id) for name, part in parts.items()
         }
@@ -216,7 +216,7 @@ def workload(id_: str, *, ready: bool = True, kind: str = "Deployment") -> dict[
 
 
 def part(there: dict[str, Any] | None, running: dict[str, Any] | None, *pods: str) -> Part:
-    """Component A, with the ids that its pods carry."""
+    """Component A, with the restart ids of its pods."""
     world = observed(
         *([there] if there else []),
         workloads={"g-a": running} if running else {},
@@ -226,15 +226,15 @@ def part(there: dict[str, Any] | None, running: dict[str, Any] | None, *pods: st
 
 
 @pytest.mark.parametrize("what", ["the component deployment", "its workload"])
-def test_a_component_that_someone_deletes_does_not_serve(what):
-    """With `--cascade=foreground` it is there, and ready, until its pods are gone."""
+def test_a_component_that_a_user_deletes_does_not_serve(what):
+    """With `--cascade=foreground` it stays, and is ready, until its pods are gone."""
     there, running = component("A", "1"), workload("1")
     (there if what == "the component deployment" else running)["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert part(there, running) == moving()
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "LeaderWorkerSet"])
-def test_a_component_serves_once_its_workload_has_the_id_and_all_pods_are_of_it(kind):
+def test_a_component_serves_when_its_workload_has_the_id_and_all_pods_are_updated(kind):
     assert part(None, None) == NEW
     assert part(component("A", "1"), None) == moving()
     assert part(component("A", "1"), workload("", kind=kind)) == moving()
@@ -242,8 +242,8 @@ def test_a_component_serves_once_its_workload_has_the_id_and_all_pods_are_of_it(
     assert part(component("A", "1"), workload("1", kind=kind), "1", "1") == done()
 
 
-def test_groups_are_renewed_when_their_pods_are():
-    """The status of a LeaderWorkerSet does not say of which generation it is."""
+def test_groups_are_restarted_when_their_pods_have_the_id():
+    """The status of a LeaderWorkerSet does not report its generation."""
     groups = workload("1", kind="LeaderWorkerSet")
     assert part(component("A", "1"), groups) == moving()
     assert part(component("A", "1"), groups, "0", "0") == moving()
@@ -277,7 +277,7 @@ def pod_clique_set(*cliques: tuple[str, str], **status: Any) -> dict[str, Any]:
         (pod_clique_set(("A", "1"), rollingUpdateProgress={"updateStartedAt": "x"}), moving()),
     ],
 )
-def test_on_grove_the_set_must_be_realized_too(there, expected):
+def test_a_component_on_grove_serves_when_its_set_was_observed_too(there, expected):
     world = observed(*([there] if there else []), cliques=[clique("g-0-A")])
     assert parts_of(desiring(pod_clique_set(("A", "1"))), world) == {"A": expected}
 
@@ -286,7 +286,7 @@ def test_on_grove_the_set_must_be_realized_too(there, expected):
     ("reached", "pods", "replicas", "expected"),
     [
         ("new", ["1", "1"], 2, done()),
-        # Grove does not know the id yet: its generation is that of before.
+        # Grove has not observed the id: its generation is the former one.
         ("new", ["0", "0"], 2, moving()),
         ("new", ["1", "0"], 2, moving()),
         ("old", ["1", "1"], 2, moving()),
@@ -294,10 +294,10 @@ def test_on_grove_the_set_must_be_realized_too(there, expected):
         ("new", [], 0, done()),
     ],
 )
-def test_a_restart_on_grove_ends_by_its_pods_where_grove_never_says_that_it_has_acted(
+def test_a_restart_on_grove_ends_by_its_pods_if_grove_never_reports_that_it_has_acted(
     reached, pods, replicas, expected
 ):
-    """As long as another component has 0 replicas."""
+    """This is so while another component has 0 replicas."""
     there = clique("g-0-A", replicas)
     there["status"]["currentPodCliqueSetGenerationHash"] = reached
     world = observed(
@@ -308,7 +308,7 @@ def test_a_restart_on_grove_ends_by_its_pods_where_grove_never_says_that_it_has_
     assert parts_of(desiring(pod_clique_set(("A", "1"))), world) == {"A": expected}
 
 
-def test_ids_go_into_pod_templates_and_cliques_and_nothing_else():
+def test_ids_are_set_only_in_pod_templates_and_cliques():
     other = {"kind": "ConfigMap", "metadata": {}}
     before = component("A")
     asked = stored_graph(restart=asked_for("1 Parallel"))
@@ -322,7 +322,7 @@ def test_ids_go_into_pod_templates_and_cliques_and_nothing_else():
     assert on_grove.pod_clique_set is on_grove.desired[0], "what is written has the ids"
 
 
-def test_ids_go_into_the_templates_of_roles():
+def test_ids_are_set_in_the_templates_of_roles():
     before = component("A")
     before["spec"]["roles"] = [{"name": "leader"}, {"name": "worker", "podTemplate": {"spec": {}}}]
     asked = stored_graph(restart=asked_for("1 Parallel"))
@@ -348,7 +348,7 @@ def _ids(child: dict[str, Any]) -> list[str]:
         (Rollout(status={"phase": "InProgress"}), "Superseded"),
     ],
 )
-def test_a_rolling_update_of_this_plan_supersedes_it(rollout, phase):
+def test_a_rolling_update_of_this_plan_supersedes_the_restart(rollout, phase):
     asked = stored_graph(restart=asked_for())
     plan = restart(desiring(component("A"), rollout=rollout), observed(component("A"), of=asked))
     assert plan.restart.status is not None

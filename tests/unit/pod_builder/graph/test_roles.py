@@ -1,4 +1,4 @@
-"""A graph whose leader and workers have pod templates of their own, from its creation to a change of one of them."""
+"""A graph whose leader and workers have their own pod templates, from its creation to a change of one template."""
 
 import copy
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def template(role: str, image: str = "img:1") -> KubeObject:
 
 
 def graph(replicas: int = 1, restart: KubeObject | None = None, images: Mapping[str, str] = NO_IMAGES) -> KubeObject:
-    """`images`: those of the roles that have another."""
+    """`images`: by role, an image other than the default."""
     roles = [{"name": role, "podTemplate": template(role, images.get(role, "img:1"))} for role in ("leader", "worker")]
     spread = {"name": "One", "type": "worker", "replicas": replicas, "multinode": {"nodeCount": 3}, "roles": roles}
     return stored_graph(spread, **({} if restart is None else {"restart": restart}))
@@ -45,7 +45,7 @@ def made_by(plan: Plan) -> KubeObject:
 
 
 def pods_of(made: KubeObject) -> list[KubeObject]:
-    """The pod templates of leader and workers that a component deployment becomes."""
+    """The pod templates of leader and workers that a component deployment renders."""
     (groups,) = of_kind(component_children(made, SETS), "LeaderWorkerSet")
     return [groups["spec"]["leaderWorkerTemplate"][name] for name in ("leaderTemplate", "workerTemplate")]
 
@@ -55,7 +55,7 @@ NAME = objects.name(FIRST)
 
 
 def groups(name: str = NAME, replicas: int = 1, ready: int | None = None) -> KubeObject:
-    """A LeaderWorkerSet, whose counts are of groups, not of pods."""
+    """A LeaderWorkerSet, which counts groups, not pods."""
     serving = replicas if ready is None else ready
     metadata = {"name": name, "namespace": "ns", "uid": f"uid-of-groups-{name}", "generation": 1}
     status: dict[str, Any] = {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": serving}
@@ -68,7 +68,7 @@ def there(made: KubeObject = FIRST) -> KubeObject:
 
 
 def after(of: KubeObject, workload: KubeObject | None = None) -> Plan:
-    """What is planned for a graph of which the first component deployment is there."""
+    """The plan for a graph whose first component deployment exists."""
     return planned(observed(there(), of=of, config=SETS, workloads={NAME: workload or groups()}))
 
 
@@ -76,7 +76,7 @@ def after(of: KubeObject, workload: KubeObject | None = None) -> Plan:
     ("ready", "state", "says"),
     [(0, "pending", "Resources not ready: One: 0 of 2 groups ready, 2 updated, 2 in all"), (2, "successful", None)],
 )
-def test_its_status_counts_groups(ready: int, state: str, says: str | None) -> None:
+def test_the_status_counts_groups(ready: int, state: str, says: str | None) -> None:
     world = observed(there(), of=graph(2), config=SETS, workloads={NAME: groups(NAME, 2, ready)})
     status = graph_status(world.graph, conclude(planned(world), CarryOutResult(world)), NOW)
     assert status["state"] == state
@@ -85,7 +85,7 @@ def test_its_status_counts_groups(ready: int, state: str, says: str | None) -> N
     assert (counted["componentKind"], counted["replicas"], counted["readyReplicas"]) == ("LeaderWorkerSet", 2, ready)
 
 
-def test_what_is_there_stays() -> None:
+def test_an_unchanged_graph_keeps_its_generation() -> None:
     assert objects.name(made_by(after(graph()))) == NAME
     assert after(graph()).rollout.status is None
 
@@ -103,7 +103,7 @@ def test_a_change_of_one_role_replaces_all_pods_of_a_replica(role: str) -> None:
     assert generations == {objects.labels(made)[labels.WORKER_HASH]}
 
 
-def test_a_restart_is_of_all_pods_and_no_other_generation() -> None:
+def test_a_restart_includes_all_pods_and_keeps_the_generation() -> None:
     plan = after(graph(restart={"id": "1"}))
     made = made_by(plan)
     assert objects.name(made) == NAME
@@ -111,19 +111,19 @@ def test_a_restart_is_of_all_pods_and_no_other_generation() -> None:
     for role, pod in zip(("leader", "worker"), pods_of(made), strict=True):
         annotations = pod["metadata"]["annotations"]
         assert (annotations[RESTART_AT], annotations["note"]) == ("1", role)
-    # The id stays when the restart is over.
+    # The id stays after the restart.
     over = planned(observed(there(made), of=graph(), config=SETS, workloads={NAME: groups()}))
     assert pods_of(made_by(over)) == pods_of(made)
 
 
-def test_another_number_of_replicas_changes_no_pod() -> None:
+def test_changed_replicas_change_no_pod() -> None:
     made = made_by(after(graph(3)))
     assert (objects.name(made), made["spec"]["replicas"]) == (NAME, 3)
     assert pods_of(made) == pods_of(FIRST)
 
 
 def of_operator(made: KubeObject = FIRST) -> KubeObject:
-    """As NVIDIA's operator has it: the templates are those of the roles, and the component has none."""
+    """As NVIDIA's operator stores it: the roles have the templates, and the component has none."""
     left = copy.deepcopy(made)
     leader, _ = left["spec"]["roles"]
     leader["podTemplate"] = left["spec"].pop("podTemplate")
@@ -136,7 +136,7 @@ def of_operator(made: KubeObject = FIRST) -> KubeObject:
 
 
 @pytest.mark.parametrize(("images", "kept"), [({}, True), ({"leader": "img:2"}, False), ({"worker": "img:2"}, False)])
-def test_pods_of_an_operator_stay_unless_a_role_changes(images: dict[str, str], kept: bool) -> None:
+def test_pods_of_the_reference_operator_stay_unless_a_role_changes(images: dict[str, str], kept: bool) -> None:
     left = of_operator()
     name = objects.name(left)
     world = observed(left, of=graph(images=images), config=SETS, workloads={name: groups(name)})

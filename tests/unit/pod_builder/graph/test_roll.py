@@ -1,4 +1,4 @@
-"""Step `roll`: which component deployments a rolling update moves, old generations of workers from before hashes among them."""
+"""Step `roll`: the component deployments that a rolling update scales, including old generations from before hashes."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -32,7 +32,7 @@ NEW, OLD, FRONT = component("g-new", "new"), component("g-old", "old"), componen
 def rolled(
     desired: list[KubeObject], there: dict[str, tuple[KubeObject, int]], previous: dict[str, Any] | None = None
 ) -> Plan:
-    """`there` are the component deployments that exist, with how many of their pods serve."""
+    """The plan of `roll`. `there` are the existing component deployments, with their numbers of serving pods."""
     graph = stored_graph(status={"rollingUpdate": previous} if previous else {})
     workloads = {name: deployment(name, dcd["spec"]["replicas"], ready) for name, (dcd, ready) in there.items()}
     children = [stored(dcd) for dcd, _ in there.values()]
@@ -40,7 +40,7 @@ def rolled(
 
 
 def moves(plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
-    """Replicas of the desired component deployments, and those that leftovers get."""
+    """Replicas of the desired component deployments, and of the old ones."""
     return (
         {each["metadata"]["name"]: each["spec"]["replicas"] for each in plan.desired},
         {each["metadata"]["name"]: replicas for each, replicas in plan.rollout.drain},
@@ -56,7 +56,7 @@ RECREATED = component("g-new", "new", 2, strategy="Recreate")
 
 GONE = component("g-gone", None, component="Gone")
 PAIR = {"p-old": (OLD_PREFILL, 1), "d-old": (OLD_DECODE, 1)}
-#: What is desired and what is there; replicas of what is desired, and of what is left.
+#: What is desired and what exists; then replicas of the desired and of the old component deployments.
 REPLICAS = {
     "nothing there": ([NEW], {}, {"g-new": 1}, {}),
     "only the desired one": ([NEW], {"g-new": (NEW, 1)}, {"g-new": 1}, {}),
@@ -93,8 +93,8 @@ def test_replicas_of_each_generation(desired, there, replicas, drain):
     assert moves(rolled(desired, there)) == (replicas, drain)
 
 
-def test_an_update_says_which_pods_it_waits_for():
-    """They are ready and have not registered, and the pods that they replace have."""
+def test_an_update_reports_the_pods_that_it_waits_for():
+    """They are ready but have not registered, and the pods that they replace have."""
 
     def pods(*names: str) -> list[KubeObject]:
         conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": BEFORE_NOW}]
@@ -123,8 +123,8 @@ def test_an_update_says_which_pods_it_waits_for():
 BROKEN_PREFILL, BROKEN_DECODE = component("p-bad", "bad", component="P"), component("d-bad", "bad", component="D")
 
 
-def test_of_an_update_that_never_served_no_component_outlives_what_served_before():
-    """Its decode worker fails, its prefill worker is ready. Workers find only those of their own generation."""
+def test_no_component_of_an_update_that_never_served_outlives_the_serving_generation():
+    """Its decode worker fails, its prefill worker is ready. Workers discover only those of their own generation."""
     there = {
         "p-old": (OLD_PREFILL, 1),
         "d-old": (OLD_DECODE, 1),
@@ -134,14 +134,14 @@ def test_of_an_update_that_never_served_no_component_outlives_what_served_before
     assert moves(rolled([PREFILL, DECODE], there, RUNNING)) == ({"p-new": 0, "d-new": 0}, {"p-bad": 0, "d-bad": 0})
 
 
-def test_one_failed_probe_of_an_old_worker_takes_no_counterpart_from_it():
+def test_one_failed_probe_of_an_old_worker_does_not_remove_its_counterpart():
     there = {"p-new": (PREFILL, 1), "d-new": (DECODE, 0), "p-old": (OLD_PREFILL, 1), "d-old": (OLD_DECODE, 0)}
     assert moves(rolled([PREFILL, DECODE], there, RUNNING)) == ({"p-new": 1, "d-new": 1}, {})
 
 
 @pytest.mark.parametrize("what", ["the component deployment", "its workload"])
-def test_new_workers_that_someone_deletes_do_not_serve_for_long(what):
-    """With `--cascade=foreground` they are there, and ready, until their pods are gone."""
+def test_new_workers_that_a_user_deletes_stop_counting_as_serving(what):
+    """With `--cascade=foreground` they stay, and are ready, until their pods are gone."""
     new, old, workload = stored(NEW), stored(OLD), deployment("g-new")
     (new if what == "the component deployment" else workload)["metadata"]["deletionTimestamp"] = BEFORE
     workloads = {"g-new": workload, "g-old": deployment("g-old")}
@@ -153,8 +153,8 @@ def test_new_workers_that_someone_deletes_do_not_serve_for_long(what):
 
 
 @pytest.mark.parametrize("failed_for", [5, 3600])
-def test_a_correction_has_the_node_of_a_worker_that_never_served(failed_for):
-    """It keeps the only node, and the margins of one replica let no old pod go before a new one serves."""
+def test_a_correction_gets_the_node_of_a_worker_that_never_served(failed_for):
+    """That worker has the only node, and the margins of one replica remove no old pod before a new one serves."""
     gone = component("w-bad", "bad", component="Renamed")
 
     def pod(type_: str, ago: float) -> KubeObject:
@@ -172,8 +172,8 @@ def test_a_correction_has_the_node_of_a_worker_that_never_served(failed_for):
     assert ("uid-of-w-bad" in plan.rollout.kept) is (failed_for == 5)
 
 
-def test_of_two_old_generations_that_serve_in_part_the_one_that_serves_most_stays():
-    """A correction finds the update before it half done: the only prefill worker of either may not go for the other."""
+def test_of_two_partly_serving_old_generations_the_one_that_serves_more_stays():
+    """A correction starts while the former update is half done. Neither may lose its only prefill worker."""
     there = {
         "p-old": (OLD_PREFILL, 1),
         "d-old": (component("d-old", "old", 3, component="D"), 3),
@@ -186,7 +186,7 @@ def test_of_two_old_generations_that_serve_in_part_the_one_that_serves_most_stay
 
 @pytest.mark.parametrize("failed_for", [5, 3600])
 def test_of_two_old_generations_the_one_that_served_a_moment_ago_stays(failed_for):
-    """Its only decode worker fails a probe, just as an update that never served is corrected."""
+    """Its only decode worker fails a probe just when an update that never served is corrected."""
 
     def failing(ago: float) -> KubeObject:
         since = timestamp(MOMENT - timedelta(seconds=ago))
@@ -222,8 +222,8 @@ def test_of_two_old_generations_the_one_that_served_a_moment_ago_stays(failed_fo
         ),
     ],
 )
-def test_an_update_that_no_margin_lets_go_on_says_what_to_do(waited, quota, words):
-    """Fewer than four replicas have no margin: in a cluster that is full it waits until someone acts."""
+def test_an_update_without_margin_says_what_to_do(waited, quota, words):
+    """Fewer than four replicas have no margin: in a full cluster the update waits until a user acts."""
     since = timestamp(MOMENT - timedelta(seconds=waited))
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
     pod = {"metadata": {"name": "new-1", "uid": "new-1"}, "status": {"conditions": [condition]}}
@@ -260,8 +260,8 @@ def test_an_update_that_no_margin_lets_go_on_says_what_to_do(waited, quota, word
         pytest.param([PREFILL, DECODE], {"p-new": (PREFILL, 1), "d-new": (DECODE, 1)}, 0, [], id="all new ones serve"),
     ],
 )
-def test_a_worker_that_is_no_longer_desired_serves_until_the_new_ones_do(desired, there, waited, kept):
-    """It was given another name, or split: its own component rolls nothing."""
+def test_a_removed_worker_serves_until_the_new_ones_do(desired, there, waited, kept):
+    """It was renamed or split: its own component has no new generation."""
     gone = component("w-old", "old", component="Other")
     since = timestamp(MOMENT - timedelta(seconds=waited))
     pod = {
@@ -284,8 +284,8 @@ def test_a_worker_that_is_no_longer_desired_serves_until_the_new_ones_do(desired
 
 
 @pytest.mark.parametrize(("ready_for", "kept"), [(1, ["uid-of-w-old"]), (60, [])])
-def test_such_a_worker_serves_until_frontends_have_admitted_the_new_ones(ready_for, kept):
-    """None of them takes turns with an old one, which all would wait for."""
+def test_a_removed_worker_serves_until_frontends_have_admitted_the_new_ones(ready_for, kept):
+    """No new worker replaces it directly, so the update waits for all of them."""
     gone = component("w-old", "old", component="Other")
     since = timestamp(MOMENT - timedelta(seconds=ready_for))
     conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
@@ -317,7 +317,7 @@ def test_recreate_waits_for_the_last_pod_to_end(phases, replicas):
 
 @pytest.mark.parametrize("overdue", [-10, 3600])
 def test_recreate_names_the_pod_that_a_lost_node_does_not_end(overdue):
-    """Nothing else reports it: the pod is of no component deployment that is desired, and not counted any more."""
+    """Nothing else reports it: the pod is of no desired component deployment, and no longer counted."""
     ends = timestamp(MOMENT - timedelta(seconds=END_WITHIN + overdue))
     pod = {"metadata": {"name": "old-1", "deletionTimestamp": ends}, "spec": {"nodeName": "n1"}, "status": {}}
     drained, workloads = stored(component("g-old", "old", 0)), {"g-old": deployment("g-old", 0)}
@@ -333,7 +333,7 @@ def test_recreate_names_the_pod_that_a_lost_node_does_not_end(overdue):
 WORKER = Rollout(components=["Worker"], status=RUNNING)
 BEGUN = replace(WORKER, drain=[], kept=["uid-of-g-old"], status={"phase": "InProgress", "startTime": NOW}, started=True)
 ENDED = replace(WORKER, status={**OVER, "endTime": NOW}, completed=True)
-#: What is there, what was reported of the update before, and what is now.
+#: What exists, the former status of the update, and the new one.
 PROGRESS = {
     "nothing to do": ({}, None, Rollout()),
     "what ended stays reported": ({"g-new": (NEW, 1)}, OVER, Rollout(status=OVER)),
@@ -370,15 +370,15 @@ def test_the_progress_of_a_rollout(there, previous, rollout):
     assert plan.rollout == rollout
 
 
-def test_an_update_that_no_worker_is_left_of_is_over_and_no_news():
+def test_an_update_without_remaining_workers_is_over_without_an_event():
     """The graph has no workers any more, or Grove runs them."""
     plan = rolled([FRONT], {"g-front": (FRONT, 1), "g-old": (OLD, 1)}, RUNNING)
     assert plan.rollout == Rollout(components=[], status={**OVER, "endTime": NOW, "updatedComponents": []})
 
 
 @pytest.mark.parametrize("left", [component("g-old", "old", 0), component("g-old", "old", 1, component="Gone")])
-def test_what_an_update_left_begins_and_ends_no_other_one(left):
-    """It is deleted, and goes when its finalizers are through; a pod of the new generation turns unready meanwhile."""
+def test_leftovers_of_an_update_neither_start_nor_end_another_one(left):
+    """The leftover waits for its finalizers; a pod of the new generation becomes unready meanwhile."""
     left = stored(left)
     left["metadata"]["deletionTimestamp"] = BEFORE
     for ready in (1, 0):

@@ -1,4 +1,4 @@
-"""Which new workers a rolling update counts: those that frontends have admitted, and that have their counterparts."""
+"""The new workers that a rolling update counts: those that frontends have admitted and that have their counterparts."""
 
 from datetime import timedelta
 
@@ -37,7 +37,7 @@ def pod(
     containers: tuple[str, ...] = ("main",),
     **own: str,
 ) -> KubeObject:
-    """A pod with a condition since so many seconds; `own` are labels."""
+    """A pod whose condition changed that many seconds ago; `own` are labels."""
     since = timestamp(NOW - timedelta(seconds=ago))
     conditions = [{"type": type_, "status": status, "lastTransitionTime": since}]
     name = name or f"{type_}-{ago}"
@@ -71,13 +71,13 @@ OLD_FAILS = {"g-p-old": 1, "g-d-old": 0}
 
 
 def decode(type_: str, status: str, ago: float, message: str = "") -> dict[str, list[KubeObject]]:
-    """The one pod of the new decode worker."""
+    """The only pod of the new decode worker."""
     made = pod(type_, status, ago)
     made["status"]["conditions"][0]["message"] = message
     return {"g-d-new": [made]}
 
 
-#: What the scheduler says of two nodes where nothing would help, and where one has other pods in the way.
+#: The scheduler's message about two nodes: one where nothing would help, and one where other pods take the room.
 NO_NODE = (
     "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/2 nodes are available: "
     "2 Preemption is not helpful for scheduling."
@@ -87,7 +87,8 @@ FULL = (
     "0/2 nodes are available: 1 No preemption victims ..., 1 Preemption is not helpful for scheduling."
 )
 
-#: What is available of the new generation, its pods, what of the old one where not all is; what counts, and until when.
+#: Available pods of the new generation, its pods, available pods of the old one if not all; then the counts, until
+#: when.
 COUNTS = {
     "nothing new is there": ({}, {}, None, (NEITHER, None)),
     "a prefill worker without a decode worker": ({"g-p-new": 1}, {}, None, (NEITHER, None)),
@@ -141,12 +142,12 @@ COUNTS = {
 
 
 @pytest.mark.parametrize(("available", "pods", "old", "expected"), COUNTS.values(), ids=COUNTS)
-def test_what_counts_of_a_new_generation(available, pods, old, expected):
+def test_counts_of_a_new_generation(available, pods, old, expected):
     result = counted(available, pods, old)
     assert (result.pods, result.again) == expected
 
 
-def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
+def test_old_generations_that_serve_keep_their_nodes_for_a_time():
     waits = decode("PodScheduled", "False", NO_ROOM.seconds - 1)
     assert counted({"g-d-new": 0}, waits) == ServingPods({"P": 0, "D": 0}, 1, {"old": 1.0})
     waits = decode("PodScheduled", "False", NO_ROOM.seconds)
@@ -157,8 +158,8 @@ def test_which_old_generations_serve_and_how_long_they_keep_their_nodes():
     assert counted({}, old={"g-p-old": 0, "g-d-old": 1}).old == {}
 
 
-def test_replicas_that_are_on_their_way_out_do_not_count_as_serving():
-    """Else a generation that is nearly gone is kept, and the one that has taken over from it goes."""
+def test_replicas_that_are_being_removed_do_not_count_as_serving():
+    """Otherwise the nearly removed generation is kept, and the one that has taken over is removed."""
     parts = {"P": [component("g-p-old", "old", 1)], "D": [component("g-d-old", "old", 4)]}
     desired = {"P": component("g-p-new", "new", 4), "D": component("g-d-new", "new", 4)}
     workloads = {"g-p-old": deployment("g-p-old", 4), "g-d-old": deployment("g-d-old", 4)}
@@ -172,17 +173,17 @@ OLD_FITS = pod("Ready", "True", LONG_AGO)
 
 
 def failing(ago: float, *others: KubeObject) -> dict[str, list[KubeObject]]:
-    """The old decode worker has not been ready for so long, and a new one waits for its node."""
+    """The old decode worker has been unready for that time, and a new one waits for its node."""
     return {**WAITS, "g-d-old": [pod("Ready", "False", ago), *others]}
 
 
 def replacement(ago: float) -> KubeObject:
-    """A pod that was created so many seconds ago, and has no node."""
+    """A pod that was created that many seconds ago, and has no node."""
     created = timestamp(NOW - timedelta(seconds=ago))
     return {"metadata": {"name": "p", "uid": "p", "creationTimestamp": created}, "status": {"phase": "Pending"}}
 
 
-#: What is available of the old generation, pods of both; whether the old ones make way, and when that may be another answer.
+#: Available pods of the old generation, pods of both; whether the old ones make way, and when to check again.
 MAKES_WAY = {
     "it serves": ({"g-p-old": 1, "g-d-old": 1}, WAITS, (False, NO_ROOM.seconds - 30)),
     "no pod of it is there": (OLD_FAILS, WAITS, (True, NO_ROOM.seconds - 30)),
@@ -214,14 +215,14 @@ MAKES_WAY = {
 
 
 @pytest.mark.parametrize(("old", "pods", "expected"), MAKES_WAY.values(), ids=MAKES_WAY)
-def test_an_old_generation_that_does_not_serve_makes_way_for_a_new_one_that_lacks_its_room(old, pods, expected):
+def test_an_old_generation_that_does_not_serve_makes_way_for_a_new_one_that_lacks_room(old, pods, expected):
     result = counted(NO_DECODE, pods, old)
     assert (result.makes_way, result.again) == expected
 
 
 @pytest.mark.parametrize("waits", [WAITS, LONG_WAIT], ids=["for a moment", "for long"])
-def test_what_has_lost_its_counterparts_to_the_new_generation_makes_way(waits):
-    """There was room for a new prefill worker alone, which took the place of the old one."""
+def test_workers_without_counterparts_make_way(waits):
+    """There was room for a new prefill worker only, which replaced the old one."""
     workloads = {
         "g-p-new": deployment("g-p-new"),
         "g-d-new": deployment("g-d-new", 1, 0),
@@ -234,8 +235,8 @@ def test_what_has_lost_its_counterparts_to_the_new_generation_makes_way(waits):
 
 
 @pytest.mark.parametrize(("replicas", "ago", "makes_way"), [(1, LONG_AGO, True), (1, 5, False), (2, LONG_AGO, False)])
-def test_an_engine_whose_pods_are_recreated_with_each_crash_makes_way(replicas, ago, makes_way):
-    """They are never old. Of several replicas the status does not say whether one served."""
+def test_an_engine_whose_pods_are_recreated_at_each_crash_makes_way(replicas, ago, makes_way):
+    """Its pods are always young. With several replicas, the status does not say whether one served."""
     since = timestamp(NOW - timedelta(seconds=ago))
     unavailable = {"type": "Available", "status": "False", "reason": "x", "lastTransitionTime": since}
     old = stored(component("g-d-old", "old", replicas, component="D"), status={"conditions": [unavailable]})
@@ -245,7 +246,7 @@ def test_an_engine_whose_pods_are_recreated_with_each_crash_makes_way(replicas, 
 
 
 @pytest.mark.parametrize(("old", "makes_way"), [(0, True), (1, False)], ids=["does not serve", "serves"])
-def test_an_old_generation_that_does_not_serve_makes_way_for_pods_that_its_quota_refuses(old, makes_way):
+def test_an_old_generation_that_does_not_serve_makes_way_for_pods_that_a_quota_rejects(old, makes_way):
     refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: gpus"}
     new = deployment("g-d-new", 1, 0)
     new["status"]["conditions"].append(refused)
@@ -257,7 +258,7 @@ OLD = {"g-p-old": [pod("Ready", "True", LONG_AGO, "p-old")], "g-d-old": [pod("Re
 
 
 def ready(ago: float, *containers: str, **own: str) -> dict[str, list[KubeObject]]:
-    """The pods of both generations, where the new ones have been ready for so long."""
+    """The pods of both generations; the new ones have been ready for that time."""
     of_pod = {labels.DISCOVERY_ENABLED: "true", **own}
     new = {
         "g-p-new": [pod("Ready", "True", LONG_AGO, "p-new")],
@@ -267,7 +268,7 @@ def ready(ago: float, *containers: str, **own: str) -> dict[str, list[KubeObject
 
 
 OTHERS = {"p-old": LONG_AGO, "d-old": LONG_AGO, "p-new": LONG_AGO}
-#: The pods, who has registered how long ago, what counts, until when, and which pods have not registered.
+#: The pods, who registered how long ago; then the counts, until when, and the pods that have not registered.
 KNOWN = {
     "no one registers in Kubernetes": (ready(60), {}, (BOTH_COUNT, None, {})),
     "only new ones register": (ready(60), {"d-new": 60.0, "p-new": 60.0}, (BOTH_COUNT, None, {})),
@@ -298,20 +299,20 @@ KNOWN = {
 
 
 @pytest.mark.parametrize(("pods", "registered", "expected"), KNOWN.values(), ids=KNOWN)
-def test_new_workers_that_frontends_cannot_know_do_not_count(pods, registered, expected):
-    """Readiness may come before a worker registers, as with probes of the user's own."""
+def test_new_workers_that_frontends_cannot_discover_do_not_count(pods, registered, expected):
+    """A pod may become ready before its worker registers, for example with probes of the user."""
     result = counted(BOTH, pods, registered=registered)
     assert (result.pods, result.again, result.unregistered) == expected
 
 
-def test_a_pod_that_is_ready_just_now_and_has_not_registered_is_not_counted_off_twice():
+def test_a_pod_that_just_became_ready_and_has_not_registered_is_subtracted_once():
     pods = ready(60)
     pods["g-d-new"] += [pod("Ready", "True", 2, "d-newer", ("main",), **{labels.DISCOVERY_ENABLED: "true"})]
     registered = dict.fromkeys(("p-old", "d-old", "p-new", "d-new"), 60.0)
     assert counted({"g-p-new": 1, "g-d-new": 2}, pods, registered=registered).pods == {"P": 1, "D": 1}
 
 
-def test_nothing_waits_for_registration_where_no_old_generation_serves():
+def test_registration_is_not_awaited_if_no_old_generation_serves():
     result = counted(BOTH, ready(60), OLD_FAILS, OTHERS)
     assert (result.pods, result.unregistered) == (BOTH_COUNT, {})
 
@@ -327,7 +328,7 @@ def test_nothing_waits_for_registration_where_no_old_generation_serves():
         ({"P": 0}, {"P": 0}, {"P": 0}),
     ],
 )
-def test_pods_count_by_the_component_that_is_furthest_behind(available, desired, expected):
+def test_pods_count_by_the_component_with_the_least_progress(available, desired, expected):
     assert paired(available, desired) == expected
 
 
@@ -336,7 +337,7 @@ COMPONENT = st.tuples(st.integers(1, 8), st.integers(0, 3), st.integers(0, 3))
 
 @given(components=st.lists(COMPONENT, min_size=1, max_size=3), slow=st.data())
 def test_every_update_ends_and_one_generation_or_the_other_serves(components, slow):
-    """The loop is the cluster: pods of any component may take longer than those of the others."""
+    """The loop simulates the cluster: pods of any component may take longer than those of the others."""
     margins = [(surge or int(not unavailable), unavailable) for _, surge, unavailable in components]
     desired = {str(number): each[0] for number, each in enumerate(components)}
     new = {name: Replicas("new", 0, 0, 0) for name in desired}
@@ -350,7 +351,7 @@ def test_every_update_ends_and_one_generation_or_the_other_serves(components, sl
         if all(each.done for each in moves.values()):
             break
         for name, move in moves.items():
-            # A pod that is there becomes available in its own time; after a while, each does.
+            # Each existing pod becomes available at its own time, and in the end all do.
             late = turn < 40 and slow.draw(st.booleans())
             ready = new[name].available if late else new[name].replicas
             new[name] = Replicas("new", move.new, min(ready, move.new), min(ready, move.new))

@@ -1,4 +1,4 @@
-"""Pods of graphs that start from PodSnapshots: which wait, which serve on meanwhile, and what the graph reports."""
+"""Pods that start from PodSnapshots: which wait, which serve meanwhile, and what the graph reports."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ from .building import deployment
 from .snapshot_world import VLLM, WAIT, World, owner_of, snapshot, worker
 
 
-def test_when_it_is_captured_no_pod_is_replaced() -> None:
+def test_a_completed_capture_replaces_no_pod() -> None:
     world = World(worker())
     before = world.worker
     world.job_says("Captured")
@@ -42,7 +42,7 @@ def test_when_it_is_captured_no_pod_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("adapted", [False, True])
-def test_pods_that_wait_for_it_do_not_start_before(*, adapted: bool) -> None:
+def test_pods_that_wait_for_their_checkpoint_do_not_start_before_it_is_ready(*, adapted: bool) -> None:
     waiting = {**worker(**WAIT), **({"scalingAdapter": {}} if adapted else {})}
     world = World(waiting)
     assert world.worker["spec"]["replicas"] == 0
@@ -56,7 +56,7 @@ def test_pods_that_wait_for_it_do_not_start_before(*, adapted: bool) -> None:
     assert replicas_of(world.cache, world.worker) is None, "it may be lost again"
 
 
-def test_on_grove_no_pod_starts_before_it_either() -> None:
+def test_pods_on_grove_do_not_start_before_their_checkpoint_is_ready() -> None:
     world = World(component("Front", "frontend"), worker(**WAIT), grove=True)
     (clique_set,) = world.kube.stored(POD_CLIQUE_SETS)
     clique = next(each for each in clique_set["spec"]["template"]["cliques"] if each["name"] == "one")
@@ -82,8 +82,8 @@ def test_the_old_generation_serves_until_the_new_one_has_its_checkpoint() -> Non
     assert list(by_name.values()) == [1], "the rolling update goes on"
 
 
-def test_the_old_generation_follows_the_autoscaler_while_it_is_held() -> None:
-    """It kept the number that it had when the worker was changed, however long the checkpoint took, or for good if none came."""
+def test_the_old_generation_follows_the_autoscaler_while_the_new_one_waits() -> None:
+    """It kept the number from before the change until the checkpoint was ready, or for good if it never was."""
     world = World(worker(**WAIT))
     world.capture()
     old = objects.name(world.worker)
@@ -101,8 +101,8 @@ def test_the_old_generation_follows_the_autoscaler_while_it_is_held() -> None:
 
 
 @pytest.mark.parametrize("grove", [False, True])
-def test_pods_that_serve_are_kept_whatever_their_checkpoint_comes_to(*, grove: bool) -> None:
-    """They were scaled to 0 where their checkpoint was lost, or where their author had new ones wait for the first time."""
+def test_serving_pods_are_kept_whatever_happens_to_their_checkpoint(*, grove: bool) -> None:
+    """They were scaled to 0 when their checkpoint was lost, or when new pods had to wait for the first time."""
     kept = worker(**WAIT)
     world = World(component("Front", "frontend"), kept, grove=grove)
     world.capture()
@@ -133,7 +133,7 @@ def test_pods_that_serve_are_kept_whatever_their_checkpoint_comes_to(*, grove: b
     assert world.pods_of_worker == (1, before[1])
 
 
-def test_pods_are_not_replaced_where_the_snapshot_operator_is_removed() -> None:
+def test_pods_are_not_replaced_if_the_snapshot_operator_is_removed() -> None:
     world = World(worker())
     world.capture()
     before = world.worker
@@ -144,7 +144,7 @@ def test_pods_are_not_replaced_where_the_snapshot_operator_is_removed() -> None:
 
 
 def test_workers_of_a_generation_wait_together_for_the_checkpoint_of_one() -> None:
-    """Prefill workers took over before there was a decode worker for them: those of before were left without."""
+    """Prefill workers took over before they had a decode worker, and old decode workers had no counterpart left."""
     world = World(worker(name="Decode", **WAIT), component("Prefill", "prefill", main=VLLM, replicas=2))
     world.capture()
     old = {objects.name(each): each for each in world.kube.stored(DYNAMO_COMPONENT_DEPLOYMENTS)}
@@ -169,7 +169,7 @@ def test_workers_of_a_generation_wait_together_for_the_checkpoint_of_one() -> No
     assert list(by_name.values()) == [0, 0]
 
 
-def test_a_capture_that_failed_is_reported_and_stops_only_those_that_wait() -> None:
+def test_a_failed_capture_is_reported_and_stops_only_waiting_pods() -> None:
     world = World(worker())
     before = world.worker
     world.job_says("Failed")
@@ -185,7 +185,7 @@ def test_a_capture_that_failed_is_reported_and_stops_only_those_that_wait() -> N
     assert "as a test says" in world.ready[2]
 
 
-def test_without_the_snapshot_operator_the_condition_says_so_and_pods_start() -> None:
+def test_a_missing_snapshot_operator_is_reported_and_pods_start() -> None:
     world = World(worker(), checkpoints=CheckpointDefaults(enabled=True))
     assert world.jobs == []
     assert world.condition[:2] == ("False", "SnapshotNotInstalled")
@@ -194,7 +194,7 @@ def test_without_the_snapshot_operator_the_condition_says_so_and_pods_start() ->
     assert world.graph["status"]["state"] == "pending"
 
 
-def test_what_is_gone_is_taken_again_when_its_job_is_deleted() -> None:
+def test_a_lost_snapshot_is_reported_with_the_advice_to_delete_its_job() -> None:
     world = World(worker())
     world.capture()
     world.kube.remove(POD_SNAPSHOTS, ObjectKey("ns", "snap-0"))
@@ -240,7 +240,7 @@ def test_a_component_that_names_a_snapshot_starts_from_it() -> None:
         (_named(), "CheckpointUnusable", "differs from this component's in what must be the same"),
     ],
 )
-def test_a_snapshot_that_is_named_and_does_not_do(there, reason, message) -> None:
+def test_an_unusable_named_snapshot_is_reported(there, reason, message) -> None:
     world = World(worker(checkpointRef="mine"), there=there)
     assert world.condition[1] == reason
     assert message in world.condition[2]

@@ -1,4 +1,4 @@
-"""Step `switch`: graphs that move between Deployments and Grove: what goes when, and what changes hands."""
+"""Step `switch`: graphs that move between Deployments and Grove: what is deleted when, and what is handed over."""
 
 import pytest
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve
@@ -47,7 +47,7 @@ FRONTEND = component("Frontend", "frontend")
         pytest.param([SET], [SET], [], id="on Grove"),
     ],
 )
-def test_the_other_way(desired, there, outgoing):
+def test_workloads_of_the_former_way_are_outgoing(desired, there, outgoing):
     assert list(switch(desiring(*desired), observed(*there)).outgoing) == outgoing
 
 
@@ -61,7 +61,7 @@ def test_the_other_way(desired, there, outgoing):
         ([Generation("a", clique("c"), failure=Failure("Refused", "quota"))], False),
     ],
 )
-def test_a_switch_is_over_when_all_that_is_desired_serves(parts, over):
+def test_a_switch_is_over_when_all_desired_workloads_serve(parts, over):
     assert all_serve({"A": [Generation("a", clique("c"))], "B": parts}) == over
 
 
@@ -79,12 +79,12 @@ HELD = owned(SERVICES, "g-frontend")
         pytest.param([FRONTEND, HELD], [FRONTEND], ["g-frontend"], id="handed down"),
     ],
 )
-def test_services_that_components_want_are_handed_down_to_them(there, desired, names):
+def test_services_are_handed_over_to_the_components_that_need_them(there, desired, names):
     handed = handed_down(desiring(*desired), observed(*there))
     assert [each["metadata"]["name"] for each in handed] == names
     assert all(each["metadata"]["ownerReferences"][0]["uid"] == FRONTEND["metadata"]["uid"] for each in handed)
 
 
-def test_a_component_that_stands_alone_has_no_graph():
+def test_a_component_without_an_owner_has_no_graph():
     assert graph_uid(FRONTEND) == "graph-uid"
     assert graph_uid({"metadata": {"name": "alone"}}) == ""

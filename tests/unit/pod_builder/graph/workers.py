@@ -1,4 +1,4 @@
-"""Component deployments of several generations of workers."""
+"""Builders of component deployments of several worker generations."""
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -8,7 +8,7 @@ from dynamo_shared.api.registry.annotations import DEPLOYMENT_STRATEGY
 def component(
     name: str, hash_: str | None, replicas: int = 1, component: str = "Worker", strategy: str = ""
 ) -> KubeObject:
-    """One of a component. Without a hash: not of a worker, or from before there were hashes."""
+    """A component deployment. Without a hash it is not a worker, or is from before hashes."""
     of_component = {labels.COMPONENT: component, **({labels.WORKER_HASH: hash_} if hash_ else {})}
     template = {"metadata": {"annotations": {DEPLOYMENT_STRATEGY: strategy}}} if strategy else {}
     metadata = {"name": name, "labels": of_component}
