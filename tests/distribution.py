@@ -1,9 +1,10 @@
-"""Which process runs which file of tests, and when: long ones first, and at every moment some that wait and some that compute.
+"""Decides which process runs which test file, and when: long ones first, always some that wait and some that compute.
 
-Tests of one file stay in one process, one after another. Files stand in one row: those that share the session's control plane,
-those that start servers of their own, those that need no server. Half of the processes take files from its beginning, the other
-half from its end. So the tests without servers, which only compute, run next to those that mostly wait, and the other half starts
-control planes of the session only if the first half is late: to start and keep one costs as much as a long file of tests.
+All tests of a file run in one process, one after another. Files are in one row: those that share the session's control
+plane, those that start servers of their own, those that need no server. Half of the processes take files from the start
+of the row, the other half from its end. So tests without servers, which compute, run next to tests that mostly wait;
+the second half starts a control plane only if the first half is late, because a control plane costs as much as a long
+file.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ OWN_SERVERS = frozenset({
     "test_webhooks.py",
 })  # fmt: skip
 
-#: Files, or groups of them, that take more than half a minute, the longest first: none of them may be the last to begin.
+#: Files, or groups of them, that take more than half a minute, the longest first, so that none of them starts last.
 LONG = (
     "tests/integration/test_ctl.py",
     "tests/integration/test_dynadmin_examples.py",
@@ -60,7 +61,8 @@ LONG = (
     "tests/charts/test_objects.py",
 )
 
-#: Files that share what no other file uses, a control plane or renderings of the chart: one process makes it, once.
+#: Files that share something no other file uses, a control plane or renderings of the chart: one process creates it
+#: once.
 GROUPS = (
     tuple(f"tests/charts/test_{name}.py" for name in ("objects", "rendering", "roles", "scraping")),
     ("tests/admission/test_cases.py", "tests/admission/test_mutations.py"),
@@ -84,18 +86,18 @@ def group_of(nodeid: str) -> str:
 
 
 def place(group: str) -> tuple[int, int, str]:
-    """Where a group stands in the row, by its first file."""
+    """The position of a group in the row, by its first file."""
     rank = len(LONG) - LONG.index(group) if group in LONG else 0
     if group.startswith(WITHOUT_SERVERS):
         return (2, rank, group)
     if group.startswith(INTEGRATION) and Path(group).name not in OWN_SERVERS:
         return (0, -rank, group)
-    # The long ones next to the end, where the processes that take from there come to them first.
+    # Long ones are next to the end, where the second half of the processes starts.
     return (1, rank, group)
 
 
 class FromBothEnds(LoadFileScheduling):  # type: ignore[misc]  # the library is untyped
-    """The later half of the processes takes from the end of the row, all others from its beginning."""
+    """The second half of the processes takes files from the end of the row, all others from its start."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
         super().__init__(config, log)

@@ -1,1 +1,1 @@
-"""NVIDIA's real Dynamo runtime for tests: mocker and frontend on a CPU, without network, in an environment of its own."""
+"""NVIDIA's real Dynamo runtime for tests: mocker and frontend on a CPU, without network, in a separate environment."""

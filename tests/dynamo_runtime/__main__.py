@@ -1,6 +1,6 @@
-"""`python -m tests.dynamo_runtime [MODEL_DIRECTORY]`: makes the environment, and a tiny model where one is asked for.
+"""`python -m tests.dynamo_runtime [MODEL_DIRECTORY]`: create the environment, and a tiny model if a directory is given.
 
-With `--optional`, a machine that cannot run it gets a message, and the exit code is 0: the tests that need it are skipped.
+With `--optional`, a machine that cannot run it gets a message and exit code 0: tests that need the runtime are skipped.
 """
 
 import argparse
@@ -23,11 +23,11 @@ async def _main(model: Path | None) -> None:
 
 parser = argparse.ArgumentParser(prog="python -m tests.dynamo_runtime", description=__doc__)
 parser.add_argument("model", nargs="?", type=Path, help="write a tiny model into this folder, too")
-parser.add_argument("--optional", action="store_true", help="succeed where the runtime cannot be had")
+parser.add_argument("--optional", action="store_true", help="succeed even if the runtime cannot be installed")
 arguments = parser.parse_args()
 try:
     asyncio.run(_main(arguments.model))
 except RuntimeUnavailableError as error:
     if not arguments.optional:
         sys.exit(str(error))
-    print(f"Dynamo runtime: left out, as are the tests that take it: {error}", file=sys.stderr)
+    print(f"Dynamo runtime not installed, tests that need it are skipped: {error}", file=sys.stderr)

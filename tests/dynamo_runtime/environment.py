@@ -1,7 +1,7 @@
-"""The Python environment with the real Dynamo runtime: made on demand in the cache, from pinned and hashed packages.
+"""The Python environment with the real Dynamo runtime: created on demand in the cache, from pinned and hashed packages.
 
-`python -m tests.dynamo_runtime` makes it and prints where it is. It is apart from the project's own environment, which
-shall not depend on what the runtime depends on.
+`python -m tests.dynamo_runtime` creates it and prints its path. It is separate from the project's own environment,
+which must not depend on the runtime's dependencies.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from dynamo_devcluster.progress import Progress
 from tests.building.processes import ending
 from tests.building.tasks import in_background
 
-#: What is installed: `make lock-dynamo-runtime` writes it. An image for the runtime's pods is made from it, too.
+#: The packages to install: `make lock-dynamo-runtime` writes the file. Images for the runtime's pods also use it.
 REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "dynamo-runtime.txt"
 INSTALLS_WITHIN = 540.0
 """Seconds: the runtime's wheel alone is 75 MB."""
@@ -34,12 +34,12 @@ _QUOTED_LINES = 8
 
 
 class RuntimeUnavailableError(Exception):
-    """The runtime cannot be had on this machine; the message says why and what to do."""
+    """The runtime cannot be installed on this machine; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class RuntimeEnvironment:
-    """Where the runtime is installed."""
+    """The location of the installed runtime."""
 
     root: Path
 
@@ -50,18 +50,18 @@ class RuntimeEnvironment:
 
     @property
     def site_packages(self) -> Path:
-        """The folder of its packages; with it on PYTHONPATH, any interpreter of the same minor version will do."""
+        """The folder of its packages: with it on PYTHONPATH, any interpreter of the same minor version works."""
         version = sys.version_info
         return self.root / "lib" / f"python{version.major}.{version.minor}" / "site-packages"
 
     @property
     def complete(self) -> bool:
-        """Whether all of it is installed."""
+        """Whether the installation is complete."""
         return (self.root / _COMPLETE).exists()
 
 
 def environment_of(requirements: Path = REQUIREMENTS, cache: Path | None = None) -> RuntimeEnvironment:
-    """Where these requirements stand, or will stand: other requirements or another Python are another folder."""
+    """The location for these requirements: other requirements or another Python get another folder."""
     version = sys.version_info
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     root = cache if cache is not None else default_cache_root()
@@ -71,9 +71,9 @@ def environment_of(requirements: Path = REQUIREMENTS, cache: Path | None = None)
 async def obtain(
     requirements: Path = REQUIREMENTS, cache: Path | None = None, progress: Progress | None = None
 ) -> RuntimeEnvironment:
-    """The environment, complete. Raises RuntimeUnavailableError, for instance without a network.
+    """The complete environment. Raises RuntimeUnavailableError, for instance without a network.
 
-    Any number of processes may ask at once, one of them makes it.
+    Any number of processes may call this at once; one of them creates it.
     """
     progress = progress if progress is not None else Progress()
     environment = environment_of(requirements, cache)
@@ -82,7 +82,7 @@ async def obtain(
         if not environment.complete:
             begun = time.monotonic()
             progress.started(step)
-            # What a killed process left; an environment cannot be moved, so it is made where it stays.
+            # Remains of a killed process; an environment cannot be moved, so it is created in its final place.
             shutil.rmtree(environment.root, ignore_errors=True)
             await _run("make an environment", sys.executable, "-m", "venv", "--without-pip", str(environment.root))
             await _install(environment, requirements, progress, step)
@@ -96,7 +96,7 @@ async def _install(environment: RuntimeEnvironment, requirements: Path, progress
 
     def on_line(line: str) -> None:
         nonlocal packages, collected
-        # What another platform needs is locked, too.
+        # The lock also has packages for other platforms.
         packages -= line.startswith("Ignoring ")
         if line.startswith("Collecting "):
             collected += 1

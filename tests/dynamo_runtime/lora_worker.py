@@ -1,7 +1,8 @@
-"""A worker of the real runtime that has LoRA management and no engine: run by the interpreter of the runtime's environment.
+"""A worker of the real runtime with LoRA management and without an engine; the runtime's own interpreter runs it.
 
-What its handlers answer is what `dynamo.vllm` answers (ai-dynamo 1.6); routes, escaping, statuses and bodies are the runtime's.
-With `MODEL`, the folder of its base model, it publishes cards of that and of what it loads, but for sources named `unpublished`.
+Its handlers answer as `dynamo.vllm` does (ai-dynamo 1.6); routes, escaping, statuses and bodies are the runtime's. With
+`MODEL`, the folder of its base model, it publishes cards of that and of loaded adapters, except sources named
+`unpublished`.
 """
 
 import asyncio
@@ -26,12 +27,12 @@ async def publish(lora: str = "") -> None:
 
 
 async def generate(_: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-    """What no test asks for."""
+    """Required by the endpoint; no test calls it."""
     yield {}
 
 
 async def load(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-    """As the handler of vLLM: what is loaded already stays as it is."""
+    """Like vLLM's handler: an adapter that is loaded already stays unchanged."""
     name, uri = request["lora_name"], request["source"]["uri"]
     if "missing" in uri:
         yield {"status": "error", "message": f"LoRA not found at {uri}"}
@@ -47,7 +48,7 @@ async def load(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
 
 
 async def unload(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-    """As the handler of vLLM."""
+    """Like vLLM's handler."""
     name = request["lora_name"]
     if _loaded.pop(name, None) is None:
         yield {"status": "error", "message": f"LoRA adapter '{name}' not found. Available LoRAs: {list(_loaded)}"}
@@ -61,7 +62,7 @@ async def unload(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
 
 
 async def list_(_: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-    """As the handler of vLLM."""
+    """Like vLLM's handler."""
     yield {"status": "success", "loras": dict.fromkeys(_loaded, 7), "count": len(_loaded)}
 
 

@@ -1,7 +1,7 @@
-"""Writes a model that any tokenizer library accepts and that holds no weights: run by the runtime's own interpreter.
+"""Writes a model without weights that any tokenizer library accepts; the runtime's own interpreter runs it.
 
 A byte-level BPE tokenizer of 256 bytes and a few special tokens, with the configuration of a two-layer Llama. Mockers
-read the configuration and the tokenizer alone. `python make_tiny_model.py DIRECTORY`.
+only read the configuration and the tokenizer. `python make_tiny_model.py DIRECTORY`.
 """
 
 import json
@@ -17,8 +17,8 @@ CONTEXT_LENGTH = 2048
 
 
 def write(directory: Path) -> None:
-    """All files of the model; what is there is replaced."""
-    # Only the runtime's environment has it.
+    """Write all files of the model; existing ones are replaced."""
+    # Only the runtime's environment has this package.
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers  # type: ignore[import-not-found]
 
     directory.mkdir(parents=True, exist_ok=True)

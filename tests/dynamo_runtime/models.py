@@ -1,4 +1,4 @@
-"""The model that the tests' workers serve: generated, a few dozen kilobytes, nothing is fetched."""
+"""The model that the tests' workers serve: generated, a few dozen kilobytes; nothing is downloaded."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Both buses, the NATS one on a real server, with a way to break each of them in the same manner."""
+"""Fixtures for both buses, the NATS one with a real server, and one way to break each of them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -92,7 +92,7 @@ class NatsRig:
 
 @pytest.fixture(scope="session")
 async def nats_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
-    """Not started: one for all tests that take it, because to start one takes as long as most of them."""
+    """Not started; all tests that use it share it, because a start takes as long as most of them."""
     server = NatsServer(await Programs().obtain("nats-server"), tmp_path_factory.mktemp("nats"))
     yield server
     await server.stop()

@@ -1,4 +1,4 @@
-"""A publisher of STATE and what it publishes, for the tests of STATE."""
+"""A publisher of STATE, and objects that it publishes, for the tests of STATE."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,7 +34,7 @@ async def publishing(bus: Bus, *resources: Resource, truth: Truth | None = None)
 
 
 async def put(publisher: StatePublisher, *objects: dict[str, Any]) -> None:
-    """Returns when STATE has them, or what is newer."""
+    """Return when STATE has these objects, or newer ones."""
     for each in objects:
         publisher.put(DEPLOYMENTS, each)
     await publisher.flushed(DEPLOYMENTS)

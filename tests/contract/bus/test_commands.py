@@ -1,4 +1,4 @@
-"""Commands on every bus: done once answered, tried again, given up, never lost."""
+"""Commands on every bus: acknowledged when answered, retried on failure, buried after the last delivery, never lost."""
 
 import asyncio
 import dataclasses
@@ -31,7 +31,7 @@ ASK = ScaleData(graph_deployment="llama", targets=[ScaleTarget(component="Decode
 @asynccontextmanager
 async def serving(bus: Bus, handler: Handler, **options: Any) -> AsyncIterator[CommandSender]:
     publisher = EventPublisher(bus, "c")
-    # For longer than a busy machine stands still: deliveries are counted.
+    # Longer than a busy machine may pause, because the tests count deliveries.
     settings = {"ack_wait": 20.0, "delays": (0.05,), "max_deliveries": 3, **options}
     consumer = CommandConsumer(bus, "c", "scaler", {"scale": handler}, publisher, **settings)
     await bus.declare(streams.COMMANDS, streams.EVENTS, streams.DEAD_LETTERS)
@@ -77,7 +77,7 @@ async def test_a_command_is_carried_out_and_answered(bus: Bus) -> None:
     assert (await bus.stream_state(streams.COMMANDS)).messages == 0
 
 
-async def test_an_answer_may_say_in_a_word_what_was_done_and_the_subject_says_where(bus: Bus) -> None:
+async def test_an_answer_may_have_an_outcome_and_the_subject_determines_the_namespace(bus: Bus) -> None:
     places: list[str] = []
 
     async def handler(command: cloudevents.Event, _: ScaleData) -> Answered:
@@ -86,7 +86,7 @@ async def test_an_answer_may_say_in_a_word_what_was_done_and_the_subject_says_wh
 
     async with serving(bus, handler) as sender:
         completed, result = await ask(sender)
-        # A user who may send to one namespace claims to be of another.
+        # A user who may send to one namespace claims another one.
         foreign = sender.command("scaler", "scale", "other", ASK, "r2")
         subject = subjects.command_subject("c", "ns", "scaler", "scale")
         await bus.publish(subject, cloudevents.encode(foreign), headers=cloudevents.mirrored_headers(foreign))
@@ -95,7 +95,7 @@ async def test_an_answer_may_say_in_a_word_what_was_done_and_the_subject_says_wh
     assert places == ["/clusters/c/namespaces/ns"] * 2
 
 
-async def test_the_same_request_is_one_command(bus: Bus) -> None:
+async def test_repeated_requests_with_one_id_run_once(bus: Bus) -> None:
     count = 0
 
     async def handler(_: cloudevents.Event, __: ScaleData) -> None:
@@ -109,7 +109,7 @@ async def test_the_same_request_is_one_command(bus: Bus) -> None:
     assert count == 2
 
 
-async def test_what_fails_is_tried_again(bus: Bus) -> None:
+async def test_a_failed_command_is_retried(bus: Bus) -> None:
     tries = 0
 
     async def handler(_: cloudevents.Event, __: ScaleData) -> None:
@@ -123,7 +123,7 @@ async def test_what_fails_is_tried_again(bus: Bus) -> None:
     assert (completed, result.deliveries, tries) == (True, 3, 3)
 
 
-async def test_after_the_last_delivery_it_is_a_dead_letter(bus: Bus) -> None:
+async def test_a_command_becomes_a_dead_letter_after_its_last_delivery(bus: Bus) -> None:
     async def handler(_: cloudevents.Event, __: ScaleData) -> None:
         raise RuntimeError("never")
 
@@ -137,7 +137,7 @@ async def test_after_the_last_delivery_it_is_a_dead_letter(bus: Bus) -> None:
     assert (await bus.stream_state(streams.COMMANDS)).messages == 0
 
 
-async def test_a_refusal_is_an_answer_and_no_dead_letter(bus: Bus) -> None:
+async def test_a_refused_command_is_answered_and_not_dead_lettered(bus: Bus) -> None:
     async def handler(_: cloudevents.Event, __: ScaleData) -> None:
         raise CommandRefusedError("NotFound", "there is no such graph")
 
@@ -148,7 +148,7 @@ async def test_a_refusal_is_an_answer_and_no_dead_letter(bus: Bus) -> None:
 
 
 @pytest.mark.parametrize("payload", [b"{", b'{"data": 1}'])
-async def test_what_cannot_be_read_is_a_dead_letter_at_once(bus: Bus, payload: bytes) -> None:
+async def test_an_unreadable_command_becomes_a_dead_letter_at_once(bus: Bus, payload: bytes) -> None:
     async def handler(_: cloudevents.Event, __: ScaleData) -> None:
         raise AssertionError
 
@@ -159,7 +159,7 @@ async def test_what_cannot_be_read_is_a_dead_letter_at_once(bus: Bus, payload: b
     assert sorted(letter.headers["reason"] for letter in await letters(bus)) == ["InvalidCommand", "UnknownCommand"]
 
 
-async def test_a_long_command_is_not_given_to_another(bus: Bus) -> None:
+async def test_a_long_command_is_not_redelivered(bus: Bus) -> None:
     count = 0
 
     async def handler(_: cloudevents.Event, __: ScaleData) -> None:
@@ -172,7 +172,7 @@ async def test_a_long_command_is_not_given_to_another(bus: Bus) -> None:
     assert (completed, result.deliveries, count) == (True, 1, 1)
 
 
-async def test_one_slow_command_does_not_hold_up_the_others(bus: Bus) -> None:
+async def test_a_slow_command_does_not_block_others(bus: Bus) -> None:
     release = asyncio.Event()
 
     async def handler(command: cloudevents.Event, data: ScaleData) -> None:
@@ -194,8 +194,8 @@ class Slow:
     reason: str = "slow"
 
 
-async def test_what_a_receiver_has_in_hand_at_its_end_is_the_next_ones_at_once(bus: Bus) -> None:
-    """As with each upgrade of the scaler: a graph waited for the ack wait."""
+async def test_a_command_in_progress_is_redelivered_at_once_when_its_receiver_stops(bus: Bus) -> None:
+    """Otherwise each upgrade of the scaler would delay a graph by the ack wait."""
     started = asyncio.Event()
 
     async def hangs(_: cloudevents.Event, __: ScaleData) -> None:
@@ -213,8 +213,10 @@ async def test_what_a_receiver_has_in_hand_at_its_end_is_the_next_ones_at_once(b
     assert (completed, result.deliveries) == (True, 2)
 
 
-async def test_a_command_is_acknowledged_when_its_answer_is_stored(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A receiver that was killed in between had carried it out, and its sender never had an answer."""
+async def test_a_command_is_acknowledged_only_after_its_answer_is_stored(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a receiver was killed between execution and answer, the next one answers the sender."""
     answering = asyncio.Event()
     send = bus.send
 
@@ -237,7 +239,7 @@ async def test_a_command_is_acknowledged_when_its_answer_is_stored(bus: Bus, mon
     assert (completed, result.message, result.deliveries) == (True, "done", 2)
 
 
-async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus) -> None:
+async def test_the_next_receiver_buries_a_command_whose_receivers_died(bus: Bus) -> None:
     await bus.declare(streams.COMMANDS, streams.DEAD_LETTERS)
     sender = CommandSender(bus, "c")
 
@@ -247,14 +249,14 @@ async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus)
     identity = await sender.send("scaler", "scale", "ns", ASK, request="r")
     publisher = EventPublisher(bus, "c")
     for attempt in range(2):
-        # It dies with the command in its hands: no answer, no nak.
+        # The receiver dies with the command in progress: no answer, no nak.
         consumer = CommandConsumer(bus, "c", "scaler", {"scale": handler}, publisher, ack_wait=0.3, max_deliveries=2)
         delivered = await bus.consume(consumer._spec, prefetch=1)
         async with asyncio.timeout(60):
             await delivered.__anext__()
         if attempt == 0:
             await delivered.close()
-    # A user must still ask, or the server has no reason to notice that the last ack wait is over.
+    # Someone must still pull, or the server has no reason to notice that the last ack wait has expired.
     async with serving(bus, handler, ack_wait=0.3, max_deliveries=2):
         await until_done(bus)
     [letter] = await letters(bus)
@@ -263,8 +265,8 @@ async def test_a_command_whose_receivers_die_is_buried_by_the_next_one(bus: Bus)
     await delivered.close()
 
 
-async def test_a_command_waits_for_its_turn_where_any_receiver_can_take_it(bus: Bus) -> None:
-    # One that waits with a receiver is delivered again and again, and buried untried.
+async def test_a_waiting_command_goes_to_any_free_receiver(bus: Bus) -> None:
+    # A command that one receiver prefetches is redelivered again and again, and buried without having run.
     await bus.declare(streams.COMMANDS)
     sender = CommandSender(bus, "c")
     first = await sender.send("scaler", "scale", "ns", ASK, request="first")
@@ -298,13 +300,13 @@ def hostile(id_: str, data: bytes) -> bytes:
         hostile("", b"{}"),
         hostile("i" * 5000, b"{}"),
         hostile("deep", b'{"x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
-        # As large as the server takes: whatever repeats it is larger.
+        # As large as the server accepts: a message that repeats it would be too large.
         hostile("large", b'{"graphDeployment": "g", "targets": [], "reason": "' + b"r" * ((1 << 20) - 300) + b'"}'),
         b"x" * ((1 << 20) - 16),
     ],
     ids=["no id", "long id", "deep", "large", "large and unreadable"],
 )
-async def test_nothing_that_is_sent_stops_the_commands_of_others(bus: Bus, payload: bytes) -> None:
+async def test_malformed_commands_do_not_block_others(bus: Bus, payload: bytes) -> None:
     async def handler(_: cloudevents.Event, data: ScaleData) -> str:
         if data.reason:
             raise CommandRefusedError("No", data.reason)
@@ -318,10 +320,10 @@ async def test_nothing_that_is_sent_stops_the_commands_of_others(bus: Bus, paylo
         assert (await ask(sender, "r2"))[0]
 
 
-async def test_what_a_sender_demanded_of_the_stream_of_commands_keeps_no_command_from_the_dead_letters(
+async def test_expectation_headers_of_the_sender_are_not_copied_to_the_dead_letter(
     bus: Bus,
 ) -> None:
-    """As nats-py does where the stream is named: the dead letters are another stream, whose server would refuse them."""
+    """nats-py adds them when the stream is given: the server would refuse them for the stream of dead letters."""
 
     async def handler(_: cloudevents.Event, __: ScaleData) -> str:
         return "done"
@@ -335,9 +337,7 @@ async def test_what_a_sender_demanded_of_the_stream_of_commands_keeps_no_command
     assert (letter.payload, letter.headers["mine"]) == (b"unreadable", "x")
 
 
-async def test_a_command_that_cannot_be_buried_ends_none_of_the_others(
-    bus: Bus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_commands_continue_when_one_cannot_be_buried(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     await bus.declare(streams.COMMANDS, streams.DEAD_LETTERS)
     asked = 0
 

@@ -1,4 +1,4 @@
-"""What every bus does with work that wants an answer."""
+"""What every bus does with work that must be acknowledged."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ async def nothing(consumer: Consumer, seconds: float) -> bool:
     return True
 
 
-async def test_acknowledged_work_is_gone(bus: Bus, consumer: Consumer) -> None:
+async def test_acknowledged_work_is_removed(bus: Bus, consumer: Consumer) -> None:
     await bus.publish(SUBJECT, b"1", headers={"ce-id": "x"})
     delivery = await one(consumer)
     assert (delivery.message.payload, delivery.message.subject, delivery.deliveries) == (b"1", SUBJECT, 1)
@@ -51,7 +51,7 @@ async def test_acknowledged_work_is_gone(bus: Bus, consumer: Consumer) -> None:
     assert (await bus.stream_state(COMMANDS)).messages == 0
 
 
-async def test_work_that_no_one_answers_comes_again(bus: Bus, consumer: Consumer) -> None:
+async def test_unacknowledged_work_is_redelivered(bus: Bus, consumer: Consumer) -> None:
     await bus.publish(SUBJECT, b"1")
     assert (await one(consumer)).deliveries == 1
     again = await one(consumer)
@@ -59,7 +59,7 @@ async def test_work_that_no_one_answers_comes_again(bus: Bus, consumer: Consumer
     await again.ack()
 
 
-async def test_nak_comes_again_after_its_delay(bus: Bus, consumer: Consumer) -> None:
+async def test_work_with_a_nak_is_redelivered_after_the_delay(bus: Bus, consumer: Consumer) -> None:
     await bus.publish(SUBJECT, b"1")
     loop = asyncio.get_running_loop()
     await (await one(consumer)).nak(0.3)
@@ -70,9 +70,9 @@ async def test_nak_comes_again_after_its_delay(bus: Bus, consumer: Consumer) -> 
     await again.ack()
 
 
-async def test_in_progress_keeps_it(bus: Bus) -> None:
+async def test_in_progress_extends_the_ack_wait(bus: Bus) -> None:
     await bus.declare(COMMANDS)
-    # A busy machine may say that it works on it seconds late.
+    # A busy machine may report progress seconds late.
     consumer = await bus.consume(dataclasses.replace(SPEC, ack_wait=3.0))
     await bus.publish(SUBJECT, b"1")
     delivery = await one(consumer)
@@ -88,7 +88,7 @@ async def test_in_progress_keeps_it(bus: Bus) -> None:
     await consumer.close()
 
 
-async def test_rejected_work_is_gone(bus: Bus, consumer: Consumer) -> None:
+async def test_rejected_work_is_removed(bus: Bus, consumer: Consumer) -> None:
     await bus.publish(SUBJECT, b"1")
     await (await one(consumer)).reject()
     assert await nothing(consumer, 0.8)
@@ -110,7 +110,7 @@ async def test_after_the_last_delivery_there_is_an_advisory(bus: Bus) -> None:
     reported = json.loads(advisory.message.payload)
     assert (reported["consumer"], reported["stream_seq"], reported["deliveries"]) == ("c-scaler", ack.sequence, 3)
     await advisory.ack()
-    # The work itself is still in the stream, for the operator who repairs it.
+    # The work itself stays in the stream, so that an operator can repair it.
     assert await bus.read(COMMANDS, ack.sequence) is not None
     await consumer.close()
     await advisories.close()
@@ -138,8 +138,8 @@ async def test_work_survives_a_restart_of_the_server(rig: Any) -> None:
     await rig.start()
     acknowledged = False
     while not acknowledged:
-        # One that was on its way when the server stopped may be a delivery that the new server knows nothing of: its
-        # acknowledgement fails, and it comes again.
+        # Work in progress when the server stopped may be a delivery that the restarted server does not know: its
+        # acknowledgement fails, and it is redelivered.
         delivery = await one(consumer)
         assert delivery.message.payload == b"1"
         with contextlib.suppress(BusUnavailableError):

@@ -1,4 +1,4 @@
-"""The Python programs that the documents show to integrators, run as they stand against a real server."""
+"""The Python programs that the documents show to integrators, run unchanged against a real server."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ async def connected(server: NatsServer, user: str) -> AsyncIterator[NatsBus]:
 async def program(
     page: str, user: str, server: NatsServer, folder: Path, *arguments: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The one program of a page, as that user."""
+    """Run the only program of a page as that user."""
     (text,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
     password = folder / "password"
     password.write_text(f"{user}\n")
@@ -58,7 +58,7 @@ async def program(
         yield process
 
 
-async def test_events_are_printed_and_the_next_start_goes_on(server: NatsServer, tmp_path: Path) -> None:
+async def test_events_are_printed_and_a_restart_continues_where_it_stopped(server: NatsServer, tmp_path: Path) -> None:
     event = json.loads((ROOT / "proto/golden/deployment.ready.json").read_text())["payload"]
     for name in ("first", "second"):
         async with connected(server, "pod-builder") as bus:
@@ -66,7 +66,7 @@ async def test_events_are_printed_and_the_next_start_goes_on(server: NatsServer,
             await bus.publish(subject, json.dumps({**event, "data": {**event["data"], "name": name}}).encode())
         async with program("events.md", INTEGRATOR, server, tmp_path) as process:
             assert process.stdout is not None
-            # An event whose acknowledgement was lost with the program before comes again.
+            # An event whose acknowledgement was lost when the previous program ended is redelivered.
             while (words := (await process.stdout.readline()).decode().split())[3] != name:
                 assert words[3] == "first"
         assert words[1:3] == ["com.nvidia.dynamo.deployment.ready.v1", event["data"]["namespace"]]

@@ -1,4 +1,4 @@
-"""Events on every bus: identity, order, and waiting."""
+"""Events on every bus: identity, order, and buffering while the server is away."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -54,7 +54,7 @@ async def stored(bus: Bus) -> list[tuple[Message, Event]]:
     return results
 
 
-async def test_an_event_as_it_stands_on_the_wire(bus: Bus) -> None:
+async def test_the_wire_format_of_an_event(bus: Bus) -> None:
     async with publishing(bus) as publisher:
         identity = publisher.publish(
             kind="DynamoGraphDeployment", obj=graph(), event="ready", data=deployment_data(graph()), reason="all"
@@ -100,7 +100,7 @@ async def test_the_same_event_is_stored_once(bus: Bus) -> None:
     assert events == ["ready", "ready", "created"]
 
 
-async def test_mistakes_show_at_once(bus: Bus) -> None:
+async def test_invalid_events_raise_at_once(bus: Bus) -> None:
     async with publishing(bus) as publisher:
         with pytest.raises(KeyError):
             publisher.publish(kind="DynamoGraphDeployment", obj=graph(), event="exploded", data={})
@@ -109,7 +109,7 @@ async def test_mistakes_show_at_once(bus: Bus) -> None:
         assert publisher.waiting == 0
 
 
-async def test_events_wait_in_order_while_the_server_is_away(rig: Any) -> None:
+async def test_events_are_buffered_in_order_while_the_server_is_away(rig: Any) -> None:
     await rig.bus.declare(streams.EVENTS)
     async with publishing(rig.bus) as publisher:
         await rig.stop()
@@ -129,7 +129,7 @@ async def test_events_wait_in_order_while_the_server_is_away(rig: Any) -> None:
         assert versions == list(range(1, 101))
 
 
-async def test_a_full_outbox_drops_its_oldest(rig: Any) -> None:
+async def test_a_full_outbox_drops_its_oldest_event(rig: Any) -> None:
     await rig.bus.declare(streams.EVENTS)
     async with publishing(rig.bus, capacity=10) as publisher:
         await rig.stop()
@@ -143,7 +143,7 @@ async def test_a_full_outbox_drops_its_oldest(rig: Any) -> None:
     assert [int(event.resourceversion) for _, event in await stored(rig.bus)] == list(range(21, 31))
 
 
-async def test_of_a_full_outbox_the_namespace_with_most_events_loses_some(rig: Any) -> None:
+async def test_a_full_outbox_drops_events_of_the_namespace_with_the_most(rig: Any) -> None:
     await rig.bus.declare(streams.EVENTS)
     async with publishing(rig.bus, capacity=10) as publisher:
         await rig.stop()
@@ -172,7 +172,7 @@ async def test_a_lost_stream_is_declared_again(rig: Any) -> None:
     assert len(await stored(rig.bus)) == 1
 
 
-async def test_flush_sends_also_after_run_has_ended(bus: Bus) -> None:
+async def test_flush_sends_even_after_run_has_ended(bus: Bus) -> None:
     async with publishing(bus) as publisher:
         pass
     publisher.publish(kind="DynamoGraphDeployment", obj=graph(), event="ready", data=deployment_data(graph()))

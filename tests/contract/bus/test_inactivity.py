@@ -1,6 +1,6 @@
-"""Consumers of readers that have gone are forgotten soon, and there is room for those of all others.
+"""The server removes consumers of disconnected readers soon, and streams have room for many consumers.
 
-Since 2.15 NATS refuses more than 1,000 consumers of a stream; before, each of them took memory.
+Since 2.15 NATS limits a stream to 1,000 consumers by default; before, each unused one took memory.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ async def thresholds(bus: NatsBus, stream: StreamSpec) -> list[float | None]:
     return [each.config.inactive_threshold for each in infos]
 
 
-async def test_readers_that_can_go_on_are_forgotten_soon_and_those_that_would_read_all_again_are_not(
+async def test_consumers_expire_soon_if_their_reader_can_resume_and_later_if_it_would_reread_everything(
     bus: NatsBus,
 ) -> None:
     events = await bus.subscribe(EVENTS, ["dynamo.evt.v1.c.>"], start=Start.ALL)
@@ -44,11 +44,11 @@ async def test_readers_that_can_go_on_are_forgotten_soon_and_those_that_would_re
     await state.close()
 
 
-async def test_a_reader_that_rests_for_longer_goes_on_without_gap_or_double(
+async def test_a_reader_that_pauses_longer_resumes_without_gap_or_duplicate(
     bus: NatsBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(management, "INACTIVE_WHERE_RESUMED", 2.0)
-    # More than one request asks for: while they are not taken no other one is under way.
+    # More than one pull request covers: until these are consumed, no other request is pending.
     count = 1200
     for number in range(count):
         await bus.publish(f"dynamo.evt.v1.c.ns.graph.g.e{number}", b"x")
@@ -61,7 +61,7 @@ async def test_a_reader_that_rests_for_longer_goes_on_without_gap_or_double(
                 read.append(item.subject.rpartition(".")[2])
                 if len(read) == 1:
                     await _none_left(bus)
-                    # The next one is not forgotten where the machine is busy: one restart is expected.
+                    # On a busy machine the next consumer must not expire: exactly one restart is expected.
                     monkeypatch.setattr(management, "INACTIVE_WHERE_RESUMED", 60.0)
             elif isinstance(item, SubscriptionRestarted):
                 restarts.append(item.complete)
@@ -80,10 +80,10 @@ async def _none_left(bus: NatsBus) -> None:
 @pytest.mark.parametrize(
     ("version", "expected"), [("2.15.1", 10_000), ("2.16.0-RC.1", 10_000), ("2.12.1", -1), ("", -1)]
 )
-async def test_a_stream_of_before_gets_room_for_readers_where_the_server_counts_them(
+async def test_an_existing_stream_gets_a_higher_consumer_limit_if_the_server_has_limits(
     bus: NatsBus, version: str, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Older ones do not, and refuse to change the number."""
+    """Older servers do not count consumers, and refuse to change the limit."""
     session = bus._keeper.session()
     await session.js.delete_stream(EVENTS.name)
     await session.js.add_stream(replace(management.stream_config(EVENTS, 1), max_consumers=-1))
@@ -92,12 +92,12 @@ async def test_a_stream_of_before_gets_room_for_readers_where_the_server_counts_
     assert (await session.js.stream_info(EVENTS.name)).config.max_consumers == expected
 
 
-async def test_a_new_stream_has_room_for_readers(bus: NatsBus) -> None:
+async def test_a_new_stream_has_a_high_consumer_limit(bus: NatsBus) -> None:
     assert (await bus._keeper.session().js.stream_info(EVENTS.name)).config.max_consumers == 10_000
 
 
 class FewConsumers(NatsServer):
-    """A server of several accounts: that of the platform may have 50 consumers of a stream."""
+    """A server with several accounts: the platform's may have 50 consumers a stream."""
 
     def _configuration(self) -> dict[str, Any]:
         account = {"jetstream": {"max_consumers": 50}, "users": [{"user": "dynamo", "password": "hush"}]}
@@ -105,7 +105,7 @@ class FewConsumers(NatsServer):
 
 
 @pytest.mark.parametrize("there", [False, True])
-async def test_an_account_that_may_have_fewer_has_its_streams_all_the_same(there: bool, tmp_path: Path) -> None:
+async def test_streams_are_created_in_an_account_with_a_lower_consumer_limit(there: bool, tmp_path: Path) -> None:
     async with FewConsumers(await Programs().obtain("nats-server"), tmp_path) as server:
         bus = await NatsBus.connect(servers=(server.url,), user="dynamo", password="hush")
         session = bus._keeper.session()

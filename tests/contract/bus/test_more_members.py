@@ -1,4 +1,4 @@
-"""One NATS server becomes three: the streams keep what they had, and get their copies (docs/high-availability.md)."""
+"""One NATS server grows to three: the streams keep their messages and get replicas (docs/high-availability.md)."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from dynamo_shared.bus.errors import BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.nats import NatsBus
 from dynamo_shared.wire import subjects
 
-#: The server that is there before the others, by the name and the tag that the chart gives it.
+#: The first server, with the name and the tag that the chart gives it.
 FIRST = "dynamo-platform-nats-0"
 NAMES = (FIRST, "dynamo-platform-nats-1", "dynamo-platform-nats-2")
 MESSAGES = 50
@@ -24,18 +24,18 @@ WITHIN = 60
 
 
 class Members:
-    """Three servers, of which the first may run alone, with its data, before the others are there."""
+    """Three servers; the first may run alone, with its data, before the others exist."""
 
     def __init__(self, program: Path, folder: Path) -> None:
         self._program, self._folder = program, folder
         self._ports = {name: [free_port() for _ in range(3)] for name in NAMES}
 
     def url(self, name: str) -> str:
-        """Where clients connect to a member."""
+        """The address of a member for clients."""
         return f"nats://{LOOPBACK}:{self._ports[name][0]}"
 
     def member(self, name: str, *, alone: bool = False) -> LocalServer:
-        """A server, not started."""
+        """A server that is not started yet."""
         client, routes, monitoring = self._ports[name]
         configuration = {
             "server_name": name,
@@ -66,7 +66,7 @@ async def connected(members: Members, replicas: int) -> NatsBus:
 
 
 async def declared(bus: NatsBus) -> None:
-    """Streams are there: asked for again where a member is away, as the watcher does."""
+    """Declare the streams; retry while a member is away, as the watcher does."""
     async with asyncio.timeout(WITHIN):
         while True:
             try:
@@ -76,7 +76,7 @@ async def declared(bus: NatsBus) -> None:
 
 
 async def copied(members: Members) -> None:
-    """Each stream has three copies, all of them complete."""
+    """Wait until each stream has three replicas, all of them complete."""
     client = await nats.connect(members.url(FIRST))
     try:
         async with asyncio.timeout(WITHIN):
@@ -91,8 +91,8 @@ async def copied(members: Members) -> None:
         await client.close()
 
 
-async def test_events_survive_and_are_copied_when_one_server_becomes_three(members: Members) -> None:
-    """NATS deleted all streams of the single server, half a minute after it had become a member."""
+async def test_events_survive_and_are_replicated_when_one_server_becomes_three(members: Members) -> None:
+    """NATS used to delete all streams of the single server half a minute after it had joined the cluster."""
     async with members.member(FIRST, alone=True):
         bus = await connected(members, replicas=1)
         await declared(bus)
@@ -109,7 +109,7 @@ async def test_events_survive_and_are_copied_when_one_server_becomes_three(membe
         async with members.member(FIRST):
             await declared(bus)
             await copied(members)
-        # Without the first one, which had all of them; the others take a moment to elect another leader.
+        # Without the first server, which had all of them; the others need a moment to elect a leader.
         async with asyncio.timeout(WITHIN):
             while True:
                 try:
@@ -121,7 +121,7 @@ async def test_events_survive_and_are_copied_when_one_server_becomes_three(membe
         assert (await bus.stream_state(streams.EVENTS)).messages == MESSAGES + 1
 
 
-async def test_streams_of_three_new_servers_have_three_copies(members: Members) -> None:
+async def test_streams_of_three_new_servers_have_three_replicas(members: Members) -> None:
     async with AsyncExitStack() as stack:
         async with asyncio.TaskGroup() as tasks:
             for name in NAMES:
@@ -129,6 +129,6 @@ async def test_streams_of_three_new_servers_have_three_copies(members: Members) 
         bus = await connected(members, replicas=3)
         stack.push_async_callback(bus.close)
         await declared(bus)
-        # The watcher's audit: one that could not be copied yet is.
+        # Simulates the watcher's audit: it adds missing replicas.
         await declared(bus)
         await copied(members)

@@ -1,4 +1,4 @@
-"""The users of the platform's NATS, on a real server: each can do its work, and nothing else."""
+"""On a real server, each NATS user of the platform can do its work and nothing else."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -52,7 +52,7 @@ async def connected(server: NatsServer, user: str) -> AsyncIterator[NatsBus]:
         await bus.close()
 
 
-# What there is to publish: name of the class -> (a subject of it, who may publish there).
+# Subjects to publish: name of the class -> (a subject of it, who may publish there).
 
 
 def wire() -> Iterator[tuple[str, set[str]]]:
@@ -67,7 +67,7 @@ def wire() -> Iterator[tuple[str, set[str]]]:
         asked = subjects.command_subject(CLUSTER, "ns", command.service, command.verb)
         yield asked, {*command.senders, PEOPLE, COMMANDER}
         yield subjects.dead_letter_subject(asked), {command.service}
-    # Another cluster's, and what the specifications do not have.
+    # Subjects of another cluster, and subjects that the specifications do not have.
     for subject in ("dynamo.state.v1.other.pods.ns.x", "dynamo.evt.v1.other.ns.platform.x.resync", "dynamo.x.y"):
         yield subject, set()
     yield f"dynamo.evt.v1.{TOKEN}.ns.platform.x.unknown", set()
@@ -144,7 +144,7 @@ PUBLISHED = dict([*wire(), *api()])
 
 
 @pytest.mark.parametrize("user", USERS)
-async def test_each_user_publishes_and_hears_what_it_must_and_nothing_else(server: NatsServer, user: str) -> None:
+async def test_each_user_publishes_and_subscribes_to_exactly_what_it_needs(server: NatsServer, user: str) -> None:
     refused: list[str] = []
 
     async def on_error(error: Exception) -> None:
@@ -159,7 +159,8 @@ async def test_each_user_publishes_and_hears_what_it_must_and_nothing_else(serve
         await client.publish(subject, b"")
     for subject, _ in heard():
         await client.subscribe(subject)
-    # The library's flush sends its ping before what waits: the answer to the second one comes after all errors.
+    # The library's flush sends its ping before buffered data: after the answer to the second one, all errors have
+    # arrived.
     for _ in range(2):
         await client.flush()
     await client.close()
@@ -169,7 +170,7 @@ async def test_each_user_publishes_and_hears_what_it_must_and_nothing_else(serve
     assert subscribed == {subject for subject, who in heard() if user in who}
 
 
-async def test_no_one_comes_in_without_a_password(server: NatsServer) -> None:
+async def test_a_connection_without_a_password_is_rejected(server: NatsServer) -> None:
     for login in ({}, {"user": "watcher", "password": "wrong"}, {"user": "watcher"}):
         with pytest.raises(nats.errors.Error):
             await nats.connect(server.url, allow_reconnect=False, max_reconnect_attempts=1, **login)
@@ -180,7 +181,7 @@ def pod(version: int) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
 
-async def test_the_watcher_publishes_and_every_service_reads(server: NatsServer) -> None:
+async def test_the_watcher_publishes_state_and_every_service_reads_it(server: NatsServer) -> None:
     async with connected(server, "watcher") as bus:
         publisher = StatePublisher(bus, CLUSTER, declares=ALL)
         running = asyncio.create_task(publisher.run())
@@ -227,8 +228,8 @@ async def test_an_integrator_reads_events(server: NatsServer) -> None:
         await subscription.close()
 
 
-async def test_an_integrator_reads_far_back_in_order(server: NatsServer) -> None:
-    """An ordered consumer answers the server's flow control: without that right it stands still after two megabytes."""
+async def test_an_integrator_reads_a_long_history_in_order(server: NatsServer) -> None:
+    """An ordered consumer answers the server's flow control: without that permission it stops after two megabytes."""
     refused: list[Exception] = []
 
     async def on_error(error: Exception) -> None:
@@ -255,14 +256,14 @@ async def test_an_integrator_reads_far_back_in_order(server: NatsServer) -> None
 @pytest.mark.parametrize(
     "subject", [subjects.state_subject(CLUSTER, "pods", ObjectKey("ns", "x")), "$JS.API.STREAM.CREATE.UNDECLARED"]
 )
-async def test_a_refused_publish_says_so_at_once(server: NatsServer, subject: str) -> None:
+async def test_a_denied_publish_raises_at_once(server: NatsServer, subject: str) -> None:
     async with connected(server, "pod-builder") as bus:
         with capture_logs() as logged, pytest.raises(BusDeniedError, match="may not publish"):
             await bus.publish(subject, b"{}", timeout=60)
     assert [each["log_level"] for each in logged if "may not publish" in each["event"]] == ["warning"]
 
 
-async def test_who_may_not_create_a_stream_waits_for_the_watcher(tmp_path: Path) -> None:
+async def test_a_user_who_may_not_create_a_stream_waits_for_the_watcher(tmp_path: Path) -> None:
     options = NatsServerOptions(authorization=server_config.authorization(CLUSTER, {"scaler": "pw-scaler"}))
     program = await Programs().obtain("nats-server")
     async with NatsServer(program, tmp_path, options) as server, connected(server, "scaler") as bus:
@@ -270,10 +271,10 @@ async def test_who_may_not_create_a_stream_waits_for_the_watcher(tmp_path: Path)
             for _ in range(2):
                 with pytest.raises(StreamNotFoundError):
                     await bus.declare(STATE)
-    # It was an answer to who declared the stream, and not a fault.
+    # The failure only answers the declaration of the stream; it is not an error.
     assert {each["log_level"] for each in logged if "may not publish" in each["event"]} == {"debug"}
 
 
-def test_only_known_users() -> None:
+def test_unknown_users_are_rejected() -> None:
     with pytest.raises(ValueError, match="account is not a user"):
         rights("account", CLUSTER)

@@ -1,4 +1,4 @@
-"""What every bus does with a message that is published."""
+"""What every bus does with published messages."""
 
 import asyncio
 from pathlib import Path
@@ -37,7 +37,7 @@ async def test_declaring_twice_changes_nothing(bus: Bus) -> None:
     assert (await bus.stream_state(STATE)).messages == 1
 
 
-async def test_a_stream_that_differs_is_brought_in_line(bus: Bus) -> None:
+async def test_declaring_updates_a_stream_that_differs(bus: Bus) -> None:
     await bus.declare(StreamSpec(name="DYNAMO_STATE", subjects=STATE.subjects, description="old", message_ttl=True))
     await bus.publish(A, b"1")
     await bus.publish(A, b"2")
@@ -46,7 +46,7 @@ async def test_a_stream_that_differs_is_brought_in_line(bus: Bus) -> None:
     assert (await bus.stream_state(STATE)).messages == 1
 
 
-async def test_no_stream_no_acknowledgement(bus: Bus) -> None:
+async def test_publishing_without_a_stream_fails(bus: Bus) -> None:
     with pytest.raises(StreamNotFoundError):
         await bus.publish(A, b"1")
     with pytest.raises(StreamNotFoundError):
@@ -73,12 +73,12 @@ async def test_a_state_subject_keeps_its_last_message(bus: Bus) -> None:
     assert (await bus.stream_state(STATE)).messages == 1
 
 
-async def test_expected_sequence_fences(bus: Bus) -> None:
+async def test_a_wrong_expected_sequence_is_rejected(bus: Bus) -> None:
     await bus.declare(STATE)
     first = await bus.publish(A, b"1", expected_last_subject_sequence=0)
     with pytest.raises(WrongSequenceError):
         await bus.publish(A, b"2", expected_last_subject_sequence=0)
-    # Only the subject's own last message counts, not the stream's.
+    # Only the last sequence of the subject counts, not that of the stream.
     await bus.publish(B, b"other")
     await bus.publish(A, b"2", expected_last_subject_sequence=first.sequence)
     with pytest.raises(WrongSequenceError):
@@ -92,7 +92,7 @@ async def test_sending_many_at_once(bus: Bus) -> None:
     assert [ack.sequence for ack in acks] == list(range(1, 501))
 
 
-async def test_an_error_comes_through_the_future(bus: Bus) -> None:
+async def test_an_error_is_raised_by_the_future(bus: Bus) -> None:
     await bus.declare(STATE)
     good = await bus.send(OutgoingMessage(A, b"1", expected_last_subject_sequence=0))
     bad = await bus.send(OutgoingMessage(A, b"2", expected_last_subject_sequence=0))
@@ -101,19 +101,19 @@ async def test_an_error_comes_through_the_future(bus: Bus) -> None:
         await bad
 
 
-async def test_a_message_with_a_time_to_live_goes(bus: Bus) -> None:
+async def test_a_message_with_a_time_to_live_expires(bus: Bus) -> None:
     await bus.declare(STATE)
     await bus.publish(A, b"", ttl=1)
     await bus.publish(B, b"stays")
     async with asyncio.timeout(60):
         while await bus.last_message(STATE, A) is not None:
             await asyncio.sleep(0.1)
-    # The subject is as if it had never been: a new object of the name starts at zero.
+    # The subject is as if it never existed: a new object of that name starts at sequence zero.
     await bus.publish(A, b"again", expected_last_subject_sequence=0)
     assert (await bus.stream_state(STATE)).messages == 2
 
 
-async def test_a_full_work_queue_refuses(bus: Bus) -> None:
+async def test_a_full_work_queue_rejects_messages(bus: Bus) -> None:
     small = StreamSpec(
         name=COMMANDS.name,
         subjects=COMMANDS.subjects,
@@ -155,7 +155,7 @@ async def test_health_follows_the_server(rig: Any) -> None:
     assert observed == [BusHealth.DEGRADED, BusHealth.CONNECTED]
 
 
-async def test_data_outlives_a_restart(rig: Any) -> None:
+async def test_data_survives_a_restart(rig: Any) -> None:
     await rig.bus.declare(STATE)
     await rig.bus.publish(A, b"1")
     before = await rig.bus.stream_state(STATE)
@@ -164,7 +164,7 @@ async def test_data_outlives_a_restart(rig: Any) -> None:
     assert await rig.bus.stream_state(STATE) == before
 
 
-async def test_lost_data_shows_in_the_incarnation(rig: Any) -> None:
+async def test_data_loss_changes_the_incarnation(rig: Any) -> None:
     await rig.bus.declare(STATE)
     before = await rig.bus.stream_state(STATE)
     await rig.stop()
@@ -176,7 +176,7 @@ async def test_lost_data_shows_in_the_incarnation(rig: Any) -> None:
     assert (await rig.bus.stream_state(STATE)).incarnation != before.incarnation
 
 
-async def test_a_closed_bus_says_so(rig: Any) -> None:
+async def test_a_closed_bus_raises(rig: Any) -> None:
     bus = await rig.another()
     await bus.close()
     with pytest.raises(BusClosedError):
@@ -185,7 +185,7 @@ async def test_a_closed_bus_says_so(rig: Any) -> None:
         await bus.wait_connected()
 
 
-async def test_what_no_server_takes_is_refused_before_it_costs_the_connection(bus: Bus) -> None:
+async def test_an_invalid_message_is_rejected_before_it_costs_the_connection(bus: Bus) -> None:
     await bus.declare(STATE)
     with pytest.raises(MessageTooLargeError):
         await bus.publish(A, b"x" * (1 << 20), headers={"more": "x"})
@@ -196,15 +196,15 @@ async def test_what_no_server_takes_is_refused_before_it_costs_the_connection(bu
 
 
 class SmallAccount(NatsServer):
-    """A server of several accounts, as many companies run it: that of the platform may store 64 KiB."""
+    """A server with several accounts, as many companies run it: the platform's may store 64 KiB."""
 
     def _configuration(self) -> dict[str, Any]:
         account = {"jetstream": {"max_file": 64 << 10}, "users": [{"user": "dynamo", "password": "hush"}]}
         return {**super()._configuration(), "accounts": {"PLATFORM": account}}
 
 
-async def test_an_account_that_is_full_takes_messages_again_once_there_is_room(tmp_path: Path) -> None:
-    """They are tried again later: what is refused for good waits for the next change, and events are dropped."""
+async def test_a_full_account_accepts_messages_again_once_there_is_room(tmp_path: Path) -> None:
+    """Messages are retried: after a permanent refusal, state would miss a change and events would be lost."""
     async with SmallAccount(await Programs().obtain("nats-server"), tmp_path / "nats") as server:
         bus = await NatsBus.connect(servers=(server.url,), user="dynamo", password="hush")
         await bus.declare(STATE)

@@ -1,4 +1,4 @@
-"""What one reader asks for is bounded, in messages and in bytes, and nothing is lost by it."""
+"""A reader requests a bounded number of messages and bytes at a time, and loses none."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ async def bus(tmp_path: Path) -> AsyncIterator[NatsBus]:
 
 @pytest.fixture
 def most(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Bytes that a reader held, after each message that came."""
+    """Bytes that a reader buffered, after each message that arrived."""
     held: list[int] = []
     received = pull.Puller._on_message
 
@@ -47,7 +47,7 @@ def subject(number: int) -> str:
 
 
 async def read(bus: NatsBus, begin: asyncio.Event | None = None) -> list[tuple[str, int]]:
-    """Subjects and sizes, as they come; the reader is slow where `begin` is to be waited for after the first."""
+    """Subjects and sizes in order of arrival; with `begin`, the reader waits for it after the first message."""
     results: list[tuple[str, int]] = []
     subscription = await bus.subscribe(STATE, [PODS], start=Start.LAST_PER_SUBJECT)
     async with asyncio.timeout(60):
@@ -67,13 +67,13 @@ async def read(bus: NatsBus, begin: asyncio.Event | None = None) -> list[tuple[s
     [[MIB] * 40, [MAX_PAYLOAD - 4096] * 6, [100, MAX_PAYLOAD - 4096] * 6, [100] * 2000, [64 << 10] * 300],
     ids=["large", "largest", "mixed", "many", "middle"],
 )
-async def test_all_come_in_order_and_no_more_is_held_than_the_window(
+async def test_messages_arrive_in_order_and_the_buffer_stays_within_the_window(
     bus: NatsBus, most: list[int], sizes: list[int]
 ) -> None:
     for number, size in enumerate(sizes):
         await bus.publish(subject(number), b"x" * size)
     assert await read(bus) == [(subject(number), size) for number, size in enumerate(sizes)]
-    # The second term is for the largest message that the server takes.
+    # The second term is for the largest message that the server accepts.
     assert max(most) <= max(WINDOW, 2 * (MAX_PAYLOAD + (64 << 10)))
 
 

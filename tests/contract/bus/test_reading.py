@@ -1,4 +1,4 @@
-"""What every bus guarantees to a reader of a stream in order."""
+"""What every bus guarantees to a reader that reads a stream in order."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ def event(name: str) -> str:
 
 
 async def take(subscription: Subscription, count: int) -> list[str]:
-    """The next items, messages as their payloads."""
+    """The next items; messages are shown as their payloads."""
     return [show(await one(subscription)) for _ in range(count)]
 
 
@@ -45,7 +45,7 @@ def show(item: Item) -> str:
     return "caught up"
 
 
-async def test_last_values_then_new_ones(bus: Bus) -> None:
+async def test_last_values_come_first_and_new_ones_follow(bus: Bus) -> None:
     await bus.declare(STATE)
     for name, payload in [("a", b"a1"), ("b", b"b1"), ("a", b"a2")]:
         await bus.publish(pod(name), payload)
@@ -103,8 +103,8 @@ async def test_headers_only(bus: Bus) -> None:
     await subscription.close()
 
 
-async def test_more_than_a_reader_holds(bus: Bus) -> None:
-    """The reader asks for a few hundred at a time; nothing is lost or doubled between the requests."""
+async def test_more_messages_than_a_reader_buffers(bus: Bus) -> None:
+    """The reader requests a few hundred at a time; nothing is lost or duplicated between the requests."""
     await bus.declare(EVENTS)
     futures = [await bus.send(OutgoingMessage(event("a"), str(number).encode())) for number in range(3000)]
     await asyncio.gather(*futures)
@@ -140,7 +140,7 @@ async def test_last_values_are_read_again_after_a_restart(rig: Any) -> None:
     await subscription.close()
 
 
-async def test_events_go_on_after_a_restart_without_gap_or_double(rig: Any) -> None:
+async def test_events_continue_after_a_restart_without_gap_or_duplicate(rig: Any) -> None:
     await rig.bus.declare(EVENTS)
     subscription = await rig.bus.subscribe(EVENTS, ["dynamo.evt.v1.>"], start=Start.NEW)
     await rig.bus.publish(event("a"), b"1")
@@ -168,7 +168,7 @@ async def test_a_lost_stream_is_recreated_and_read_from_its_beginning(rig: Any) 
     await subscription.close()
 
 
-async def test_what_a_reader_learns_of_its_place_names_the_stream(rig: Any) -> None:
+async def test_reported_positions_name_the_stream(rig: Any) -> None:
     await rig.bus.declare(STATE)
     subscription = await rig.bus.subscribe(STATE, [PODS], start=Start.LAST_PER_SUBJECT)
     before = (await rig.bus.stream_state(STATE)).incarnation
@@ -183,7 +183,7 @@ async def test_what_a_reader_learns_of_its_place_names_the_stream(rig: Any) -> N
     await subscription.close()
 
 
-async def test_a_reader_that_comes_before_the_server(rig: Any) -> None:
+async def test_a_reader_can_start_before_the_server(rig: Any) -> None:
     await rig.stop()
     await rig.until_degraded()
     subscription = await rig.bus.subscribe(STATE, [PODS], start=Start.LAST_PER_SUBJECT)

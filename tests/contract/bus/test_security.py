@@ -1,4 +1,4 @@
-"""NATS with TLS, client certificates, passwords and tokens: with the right ones it works, with wrong ones it says so."""
+"""NATS with TLS, client certificates, passwords and tokens: correct ones work, and wrong ones give a clear error."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ async def server(folder: Path, **options: Any) -> AsyncIterator[NatsServer]:
 
 
 async def works(url: str, **settings: Any) -> bool:
-    """Whether the server takes this client: its first answer decides."""
+    """Whether the server accepts this client: its first answer decides."""
     bus = await NatsBus.connect(servers=(url,), wait=0, connect_timeout=60, **settings)
     try:
         await until(lambda: bus.trouble != "not connected yet", within=120)
@@ -65,7 +65,7 @@ async def test_tls_with_client_certificates(tmp_path: Path) -> None:
     tls = ServerTls(authority.certificate, authority.server("nats"), client)
     async with server(tmp_path, tls=tls) as nats:
         assert await works(nats.url, ca_file=authority.certificate, cert_file=client.certificate, key_file=client.key)
-        # No certificate, one of another authority, and a server that is not trusted.
+        # No certificate, one of another authority, and an untrusted server.
         assert not await works(nats.url, ca_file=authority.certificate)
         assert not await works(
             nats.url, ca_file=authority.certificate, cert_file=stranger.certificate, key_file=stranger.key
@@ -74,7 +74,7 @@ async def test_tls_with_client_certificates(tmp_path: Path) -> None:
 
 
 async def test_the_right_password_after_a_wrong_one_needs_no_restart(tmp_path: Path) -> None:
-    """A refusal must not end the trying: the server's configuration may be what was wrong."""
+    """After a refusal the client keeps trying: the server's configuration may have been wrong."""
     async with server(tmp_path, user="dynamo", password="hush") as nats:
         bus = await NatsBus.connect(servers=(nats.url,), wait=1.0, user="dynamo", password="later")
         assert bus.health is BusHealth.DEGRADED
@@ -96,8 +96,8 @@ async def test_one_of_several_servers_is_enough(tmp_path: Path, first: bool) -> 
 
 
 @pytest.mark.parametrize("info", [{}, {"tls_required": False}, {"tls_available": False, "auth_required": True}])
-async def test_no_password_leaves_where_tls_was_asked_for_and_the_server_offers_none(info: dict[str, Any]) -> None:
-    """A server of an attacker says that it needs no TLS; the client must not send it the password."""
+async def test_no_password_is_sent_when_tls_is_required_and_the_server_offers_none(info: dict[str, Any]) -> None:
+    """An attacker's server claims that it needs no TLS; the client must not send its password there."""
     received = bytearray()
     gone = asyncio.Event()
 

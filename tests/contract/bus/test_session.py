@@ -1,4 +1,4 @@
-"""A lost connection ends its session, whatever the library was doing when it was lost."""
+"""The loss of a connection ends its session, whatever nats-py was doing at that time."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ from nats.aio.transport import TcpTransport
 async def test_a_connection_lost_with_bytes_to_write_ends_the_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """nats-py writes what is left before it reports the end: an error of that write must not hide the end."""
+    """nats-py writes buffered data before it reports the loss: an error of that write must not hide the loss."""
 
     async def lost() -> None:
         raise ConnectionResetError("Connection lost")
@@ -33,14 +33,14 @@ async def test_a_connection_lost_with_bytes_to_write_ends_the_session(
         await server.kill()
         async with asyncio.timeout(30):
             await session.ended.wait()
-            # What hung on the connection is ended with it.
+            # Tasks of the connection are cancelled with it.
             await asyncio.wait({waits})
         await session.close()
 
 
 @pytest.mark.parametrize("flushes", [True, False], ids=["flusher", "no flusher"])
 async def test_a_connection_closed_with_bytes_to_write_ends_the_session(flushes: bool, tmp_path: Path) -> None:
-    """The event loop refuses to write to it: the library must not stop there before it has reported the end."""
+    """The event loop refuses to write: nats-py must still report the loss."""
     async with NatsServer(await Programs().obtain("nats-server"), tmp_path / "nats") as server:
         session = await NatsSession.open(NatsOptions(servers=(server.url,)), server.url)
         client = session.client
@@ -63,7 +63,7 @@ async def test_a_connection_closed_with_bytes_to_write_ends_the_session(flushes:
             acknowledged = None
         async with asyncio.timeout(30):
             await session.ended.wait()
-            # What hung on the connection is ended with it.
+            # Tasks of the connection are cancelled with it.
             await asyncio.wait({waits})
             await session.close()
         assert acknowledged is None or isinstance(acknowledged.exception(), BusUnavailableError)
@@ -72,10 +72,10 @@ async def test_a_connection_closed_with_bytes_to_write_ends_the_session(flushes:
 
 
 @pytest.mark.parametrize("step", ["connect", "close"])
-async def test_a_bus_that_connects_can_be_closed_where_the_library_drops_the_cancellation(
+async def test_a_connecting_bus_can_be_closed_even_if_the_library_drops_the_cancellation(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """nats-py drops a cancellation while it flushes or closes: the trying went on, and `close` waited for its end."""
+    """nats-py drops a cancellation while it flushes or closes: attempts went on, and `close` waited for them."""
     began = asyncio.Event()
 
     async def drops(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""STATE from end to end, on every bus: fenced publishing, reading, and what both do when the server goes away."""
+"""STATE end to end, on every bus: fenced publishing, reading, and how both handle a server that goes away."""
 
 import asyncio
 import zlib
@@ -41,7 +41,7 @@ def names(cache: ObjectCache) -> list[str]:
 
 
 async def last_message(bus: Bus) -> Message:
-    """What STATE has of the object."""
+    """The message of the object in STATE."""
     message = await bus.last_message(streams.STATE, SUBJECT)
     assert message is not None
     return message
@@ -63,7 +63,7 @@ async def test_what_is_put_is_read(bus: Bus) -> None:
         await until(lambda: version(cache) is None)
 
 
-async def test_a_reader_knows_what_the_cluster_has_not_and_hears_when_it_has(bus: Bus) -> None:
+async def test_a_reader_knows_which_resources_the_cluster_lacks_and_when_they_appear(bus: Bus) -> None:
     async with publishing(bus) as publisher, reading(bus) as (_, reader):
         heard: list[bool] = []
         reader.on_resync(lambda resource: heard.append(reader.is_served(resource)))
@@ -75,7 +75,7 @@ async def test_a_reader_knows_what_the_cluster_has_not_and_hears_when_it_has(bus
         assert heard == [False, True]
 
 
-async def test_headers_say_what_a_reader_needs(bus: Bus) -> None:
+async def test_headers_have_what_a_reader_needs(bus: Bus) -> None:
     async with publishing(bus) as publisher:
         await put(publisher, obj("a", 5))
         message = await last_message(bus)
@@ -94,7 +94,7 @@ async def test_a_burst_of_changes_ends_with_the_newest(bus: Bus) -> None:
         assert (await bus.stream_state(streams.STATE)).last_sequence < 10
 
 
-async def test_a_reader_that_comes_later_gets_everything(bus: Bus) -> None:
+async def test_a_late_reader_gets_everything(bus: Bus) -> None:
     async with publishing(bus) as publisher:
         for number in range(300):
             publisher.put(DEPLOYMENTS, obj(f"d{number}", number + 1))
@@ -105,13 +105,13 @@ async def test_a_reader_that_comes_later_gets_everything(bus: Bus) -> None:
 
 
 async def last(bus: Bus) -> str:
-    """What STATE says last of the object: uid and version, or that it is gone."""
+    """The last state of the object in STATE: uid and version, or `gone`."""
     headers = (await last_message(bus)).headers
     return "gone" if headers["change"] == "deleted" else f"{headers['uid']}-{headers['resourceVersion']}"
 
 
 class ApiServer:
-    """What there is: what publishers ask when they find something else than they published."""
+    """The objects of the cluster; publishers ask it when STATE has something else than they published."""
 
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, dict[str, Any]] = {}
@@ -147,8 +147,8 @@ async def test_a_publisher_that_lost_its_election_in_a_burst_publishes_nothing_o
         assert await last(bus) == "uid-a-9"
 
 
-async def test_a_publisher_that_lost_its_election_publishes_nothing_that_it_could_not_ask_about(bus: Bus) -> None:
-    """Its API server does not answer at first, and another change comes from it while it is asked."""
+async def test_a_publisher_that_lost_its_election_publishes_nothing_that_it_could_not_verify(bus: Bus) -> None:
+    """Its API server fails at first, and reports another change while the publisher asks again."""
     truth, asked = ApiServer(), 0
 
     async def failing(resource: Resource, key: ObjectKey) -> dict[str, Any] | None:
@@ -174,7 +174,7 @@ async def test_a_publisher_that_lost_its_election_publishes_nothing_that_it_coul
     assert said == ["12"]
 
 
-async def test_a_stale_deletion_does_not_hit_the_successor(bus: Bus) -> None:
+async def test_a_stale_deletion_does_not_delete_the_successor(bus: Bus) -> None:
     truth = ApiServer()
     async with publishing(bus, truth=truth) as stale, publishing(bus, truth=truth) as active:
         await put(stale, obj("a", 5, uid="old"))
@@ -185,7 +185,7 @@ async def test_a_stale_deletion_does_not_hit_the_successor(bus: Bus) -> None:
         assert await last(bus) == "new-9"
 
 
-async def test_the_end_of_an_object_is_final(bus: Bus) -> None:
+async def test_a_stale_publisher_does_not_bring_back_a_deleted_object(bus: Bus) -> None:
     truth = ApiServer()
     async with publishing(bus, truth=truth) as active, publishing(bus, truth=truth) as stale:
         await put(active, obj("a", 5))
@@ -193,14 +193,14 @@ async def test_the_end_of_an_object_is_final(bus: Bus) -> None:
         await active.flushed(DEPLOYMENTS)
         await put(stale, obj("a", 5))
         assert await last(bus) == "gone"
-        # The name may come back.
+        # The name may be used again.
         truth.objects[KEY] = obj("a", 8, uid="again")
         await put(active, obj("a", 8, uid="again"))
         assert active.count(DEPLOYMENTS) == 1
 
 
-async def test_a_data_store_that_was_set_back_is_followed(bus: Bus) -> None:
-    """Lower versions, another clock, an object that is there again under its uid: what is listed counts."""
+async def test_state_equals_the_api_server_after_its_data_is_restored(bus: Bus) -> None:
+    """Lower versions, another clock, an object that is restored under its uid: the list decides."""
     async with reading(bus) as (cache, _), publishing(bus) as publisher:
         publisher.put(DEPLOYMENTS, obj("a", 900))
         publisher.put(DEPLOYMENTS, obj("b", 901, uid="late", created="2026-01-01T00:00:09Z"))
@@ -212,13 +212,13 @@ async def test_a_data_store_that_was_set_back_is_followed(bus: Bus) -> None:
         await until(lambda: (version(cache), version(cache, "b"), version(cache, "c")) == ("40", "41", "42"))
 
 
-async def test_a_marker_of_the_watcher_before_holds_until_the_resource_is_listed_again(bus: Bus) -> None:
+async def test_a_marker_of_the_previous_watcher_is_valid_until_the_resource_is_listed_again(bus: Bus) -> None:
     both = (DEPLOYMENTS, SERVICES)
     async with publishing(bus, *both) as before:
         for resource in both:
             await before.mark_synced(resource, "5")
     async with publishing(bus, *both) as active:
-        # This one may not list Services, for example.
+        # For example, this watcher may not list Services.
         await active.mark_synced(DEPLOYMENTS, "6")
         await active._audit.scan()
         waited: list[list[str]] = []
@@ -237,8 +237,8 @@ async def forge(bus: Bus, name: str, obj: dict[str, Any], payload: bytes | None 
     )
 
 
-async def test_what_is_forged_is_undone(bus: Bus) -> None:
-    """With the watcher's own rights: other versions, the same version, another payload, objects that there are not."""
+async def test_the_watcher_repairs_forged_messages(bus: Bus) -> None:
+    """With the watcher's own rights: other versions, the same version, another payload, objects that do not exist."""
     truth = ApiServer()
     truth.objects = {ObjectKey("ns", name): obj(name, 5) for name in ("a", "b", "c", "d")}
     async with publishing(bus, truth=truth) as publisher, reading(bus) as (cache, reader):
@@ -270,7 +270,7 @@ async def test_what_is_forged_is_undone(bus: Bus) -> None:
         assert (await bus.stream_state(streams.STATE)).last_sequence == before
 
 
-async def test_a_forged_message_is_undone_by_the_next_change_at_the_latest(bus: Bus) -> None:
+async def test_the_next_change_repairs_a_forged_message(bus: Bus) -> None:
     truth = ApiServer()
     async with publishing(bus, truth=truth) as publisher:
         await put(publisher, obj("a", 5))
@@ -280,8 +280,8 @@ async def test_a_forged_message_is_undone_by_the_next_change_at_the_latest(bus: 
         assert await last(bus) == "uid-a-6"
 
 
-async def test_what_was_forged_while_no_watcher_was_active_is_undone_by_the_next_one(bus: Bus) -> None:
-    """Also under the same uid and resourceVersion: payloads are compared at the start."""
+async def test_the_next_watcher_repairs_messages_that_were_forged_while_none_was_active(bus: Bus) -> None:
+    """Even under the same uid and resourceVersion: payloads are compared at the start."""
     async with publishing(bus) as first:
         await put(first, obj("a", 5), obj("b", 5))
     await forge(bus, "ns.a", {**obj("a", 5), "spec": {"replicas": 99}})
@@ -291,8 +291,8 @@ async def test_what_was_forged_while_no_watcher_was_active_is_undone_by_the_next
         await until(lambda: (cache.get(DEPLOYMENTS, KEY) or {}).get("spec") == {"replicas": 5})
 
 
-async def test_a_message_id_that_was_used_beforehand_makes_no_duplicate(bus: Bus) -> None:
-    """An attacker who guesses the id could keep an object out of STATE: it is random, and differs for each publisher."""
+async def test_a_message_id_that_was_used_before_does_not_suppress_an_object(bus: Bus) -> None:
+    """An attacker who guesses the id could keep an object out of STATE; ids are random and differ by publisher."""
     async with publishing(bus) as first, publishing(bus) as second:
         await put(first, obj("a", 5))
         await bus.remove(streams.STATE, 1)
@@ -300,7 +300,7 @@ async def test_a_message_id_that_was_used_beforehand_makes_no_duplicate(bus: Bus
         assert await last(bus) == "uid-a-5"
 
 
-async def test_a_large_object_is_compressed_and_one_that_unpacks_to_too_much_is_not_taken(bus: Bus) -> None:
+async def test_a_large_object_is_compressed_and_one_that_decompresses_to_too_much_is_rejected(bus: Bus) -> None:
     async with publishing(bus) as publisher, reading(bus) as (cache, reader):
         said: list[str] = []
         reader.on_quarantine(said.append)
@@ -318,7 +318,7 @@ async def test_a_large_object_is_compressed_and_one_that_unpacks_to_too_much_is_
         assert names(cache) == ["a"]
 
 
-async def test_a_new_leader_publishes_what_is_newer_and_buries_what_is_gone(bus: Bus) -> None:
+async def test_a_new_leader_publishes_newer_objects_and_tombstones_of_deleted_ones(bus: Bus) -> None:
     async with reading(bus, DEPLOYMENTS) as (cache, _):
         async with publishing(bus) as first:
             for name in ("a", "b", "c"):
@@ -331,13 +331,13 @@ async def test_a_new_leader_publishes_what_is_newer_and_buries_what_is_gone(bus:
             assert taken == [False, True]
             assert await second.sweep(DEPLOYMENTS, {key_of(each) for each in listed}) == 1
             await second.mark_synced(DEPLOYMENTS, "9")
-            # b, the tombstone of c, the marker: a is not published again.
+            # b, the tombstone of c, and the marker; a is not published again.
             assert (await bus.stream_state(streams.STATE)).last_sequence == before + 3
         await until(lambda: names(cache) == ["a", "b"] and version(cache, "b") == "8")
 
 
-async def test_a_cluster_that_was_set_up_again_replaces_the_old_one(bus: Bus) -> None:
-    """Its resourceVersions begin again, so the old objects' are higher."""
+async def test_a_recreated_cluster_replaces_the_old_one(bus: Bus) -> None:
+    """Its resourceVersions start again, so those of the old objects are higher."""
     async with reading(bus) as (cache, _):
         async with publishing(bus) as first:
             await put(first, obj("a", 90_000, uid="old"), obj("gone", 90_001, uid="old-gone"))
@@ -358,7 +358,7 @@ async def test_nothing_is_lost_while_the_server_is_away(rig: Any) -> None:
             publisher.put(DEPLOYMENTS, obj(name, 7))
         assert publisher.backlog == 3
         await asyncio.sleep(0.2)
-        # What is known is served all the while.
+        # Cached objects stay available meanwhile.
         assert version(cache) == "5"
         await rig.start()
         await asyncio.wait_for(publisher.flushed(DEPLOYMENTS), 60)
@@ -366,7 +366,7 @@ async def test_nothing_is_lost_while_the_server_is_away(rig: Any) -> None:
         assert not publisher.lost.is_set()
 
 
-async def test_lost_data_is_noticed_and_published_again(rig: Any) -> None:
+async def test_lost_data_is_detected_and_published_again(rig: Any) -> None:
     async with publishing(rig.bus) as publisher, reading(rig.bus) as (cache, reader):
         publisher.put(DEPLOYMENTS, obj("a", 5))
         publisher.put(DEPLOYMENTS, obj("vanishes", 5))
@@ -378,7 +378,7 @@ async def test_lost_data_is_noticed_and_published_again(rig: Any) -> None:
         # Nothing is published: only the reconnection triggers the check.
         await asyncio.wait_for(publisher.lost.wait(), 60)
         publisher.start_over()
-        # An empty stream is not an empty cluster: nothing disappears before the list is complete.
+        # An empty stream does not mean an empty cluster: nothing disappears before the list is complete.
         publisher.put(DEPLOYMENTS, obj("a", 5))
         await asyncio.wait_for(publisher.flushed(DEPLOYMENTS), 60)
         assert names(cache) == ["a", "vanishes"]
@@ -386,7 +386,7 @@ async def test_lost_data_is_noticed_and_published_again(rig: Any) -> None:
         await until(lambda: names(cache) == ["a"])
 
 
-async def test_a_purged_stream_is_noticed_by_the_next_publish(bus: Bus) -> None:
+async def test_the_next_publish_detects_a_purged_stream(bus: Bus) -> None:
     async with publishing(bus) as publisher:
         await put(publisher, obj("a", 5))
         await bus.remove(streams.STATE, 1)
@@ -395,7 +395,7 @@ async def test_a_purged_stream_is_noticed_by_the_next_publish(bus: Bus) -> None:
 
 
 async def test_the_same_versions_are_stored_again_after_a_purge(bus: Bus) -> None:
-    """Their message ids must not make duplicates of them: what they duplicate is gone."""
+    """Their message ids must not count as duplicates: the originals are gone."""
     async with publishing(bus) as publisher:
         await put(publisher, obj("a", 5))
         await bus.remove(streams.STATE, 1)
@@ -406,7 +406,7 @@ async def test_the_same_versions_are_stored_again_after_a_purge(bus: Bus) -> Non
         assert await last(bus) == "uid-a-5"
 
 
-async def test_resources_are_synced_each_on_its_own(bus: Bus) -> None:
+async def test_resources_sync_independently(bus: Bus) -> None:
     async with publishing(bus, DEPLOYMENTS, SERVICES) as publisher, reading(bus, DEPLOYMENTS, SERVICES) as (_, reader):
         await publisher.mark_synced(DEPLOYMENTS, "1")
         await until(lambda: reader.is_synced(DEPLOYMENTS))
@@ -415,7 +415,7 @@ async def test_resources_are_synced_each_on_its_own(bus: Bus) -> None:
         await asyncio.wait_for(reader.synced(), 60)
 
 
-async def test_damaged_and_foreign_messages_do_not_stop_the_reader(bus: Bus) -> None:
+async def test_damaged_and_unrelated_messages_do_not_stop_the_reader(bus: Bus) -> None:
     async with publishing(bus) as publisher, reading(bus) as (cache, _):
         headers = {"uid": "u", "resourceVersion": "1", "created": "", "change": "added"}
         await bus.publish(f"{FORGED}.ns.broken", b"{", headers=headers)
@@ -427,7 +427,7 @@ async def test_damaged_and_foreign_messages_do_not_stop_the_reader(bus: Bus) -> 
         assert names(cache) == ["a"]
 
 
-async def test_what_a_service_has_written_is_not_a_change_when_state_says_it(bus: Bus) -> None:
+async def test_a_write_of_the_service_itself_is_not_a_change_when_state_reports_it(bus: Bus) -> None:
     async with publishing(bus) as publisher, reading(bus) as (cache, _):
         cache.put(DEPLOYMENTS, {**obj("a", 5), "answer": "with managed fields"})
         changes: list[str] = []
@@ -442,7 +442,7 @@ async def test_what_a_service_has_written_is_not_a_change_when_state_says_it(bus
 
 
 async def test_one_change_is_one_trace(bus: Bus) -> None:
-    """From the span in which an object was put to the listeners of a reader's cache."""
+    """From the span that puts an object to the listeners of a reader's cache."""
     tracer = TracerProvider(shutdown_on_exit=False).get_tracer("test")
     observed: list[int] = []
     async with publishing(bus) as publisher, reading(bus) as (cache, _):

@@ -1,4 +1,4 @@
-"""A share of STATE: a replica reads the partitions that it keeps, whatever it gains and gives away."""
+"""Shares of STATE: a replica reads only the partitions that it holds, while partitions come and go."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.contract.bus.states import CLUSTER, obj, publishing
 
 
 class SlowSubscription:
-    """What a subscription has comes while `flows` is set."""
+    """A subscription that delivers items only while `flows` is set."""
 
     def __init__(self, subscription: Subscription, flows: asyncio.Event) -> None:
         self._subscription = subscription
@@ -42,7 +42,7 @@ class SlowSubscription:
 
 
 class CountingBus:
-    """Counts how often STATE is read."""
+    """A bus that counts how often STATE is read."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -52,13 +52,13 @@ class CountingBus:
 
     async def subscribe(self, *arguments: Any, **options: Any) -> SlowSubscription:
         subscription = await self._bus.subscribe(*arguments, **options)
-        # Now, since what is gained while NATS has not answered belongs to this reading.
+        # Recorded now: partitions that are gained before NATS answers belong to this reading.
         self.readings += 1
         return SlowSubscription(subscription, self.flows)
 
 
 class Replica:
-    """One of several: it keeps the partitions of namespaces, and reads a share of Deployments and all Services."""
+    """One of several: it holds the partitions of namespaces, and reads its share of Deployments and all Services."""
 
     def __init__(self, bus: Bus) -> None:
         self.cache = ObjectCache()
@@ -142,7 +142,7 @@ async def test_a_replica_reads_its_share_and_what_is_not_shared(bus: Bus) -> Non
         assert one.has() == {"team-0"}
 
 
-async def test_what_changes_in_the_share_of_others_is_not_read(bus: Bus) -> None:
+async def test_changes_in_partitions_of_other_replicas_are_not_read(bus: Bus) -> None:
     async with teams(bus) as publisher, replica(bus) as one:
         one.keep("team-0")
         await asyncio.wait_for(one.covered.wait(), 60)
@@ -167,7 +167,7 @@ async def test_a_gained_partition_is_read_while_the_others_stay_in_use(bus: Bus)
         assert one.heard == [(ObjectKey("team-1", "b"), True)], "nothing is new of what was there"
 
 
-async def test_what_is_given_away_is_forgotten_without_a_word(bus: Bus) -> None:
+async def test_objects_of_a_released_partition_are_dropped_silently(bus: Bus) -> None:
     async with teams(bus), replica(bus) as one:
         one.keep("team-0", "team-1")
         await asyncio.wait_for(one.covered.wait(), 60)
@@ -182,7 +182,7 @@ async def test_what_is_given_away_is_forgotten_without_a_word(bus: Bus) -> None:
         assert not one.heard, "the objects are not gone"
 
 
-async def test_a_partition_that_comes_back_at_once_needs_no_reading(bus: Bus) -> None:
+async def test_a_partition_that_returns_at_once_is_not_read_again(bus: Bus) -> None:
     async with teams(bus), replica(bus) as one:
         one.keep("team-0", "team-1")
         await asyncio.wait_for(one.covered.wait(), 60)
@@ -192,8 +192,8 @@ async def test_a_partition_that_comes_back_at_once_needs_no_reading(bus: Bus) ->
         assert one.gains[-1] == partitions("team-0", "team-1")
 
 
-async def test_partitions_that_are_gained_in_small_steps_are_read_together(bus: Bus) -> None:
-    """Each reading is of all that STATE has: 32 of them where one is enough keep NATS and the replica from other work."""
+async def test_partitions_that_are_gained_one_after_another_are_read_together(bus: Bus) -> None:
+    """Each reading covers all of STATE: 32 readings instead of one would block NATS and the replica."""
     async with teams(bus), replica(bus) as one:
         await asyncio.wait_for(one.reader.synced(), 60)
         one.gathered.clear()
@@ -207,8 +207,8 @@ async def test_partitions_that_are_gained_in_small_steps_are_read_together(bus: 
         assert (one.bus.readings, one.gains) == (2, [partitions(*TEAMS)])
 
 
-async def test_a_reading_of_what_was_gained_is_not_given_up_for_another_gain(bus: Bus) -> None:
-    """Otherwise gains that come faster than a reading takes keep all of them from being worked on."""
+async def test_another_gained_partition_does_not_abort_the_current_reading(bus: Bus) -> None:
+    """Otherwise partitions that are gained faster than a reading takes would never be reconciled."""
     async with teams(bus), replica(bus) as one:
         await asyncio.wait_for(one.reader.synced(), 60)
         one.bus.flows.clear()
@@ -224,7 +224,7 @@ async def test_a_reading_of_what_was_gained_is_not_given_up_for_another_gain(bus
         assert one.has() == {"team-0", "team-1"}
 
 
-async def test_what_is_gained_and_there_does_not_wait_for_what_has_to_be_read(bus: Bus) -> None:
+async def test_gained_partitions_that_are_cached_do_not_wait_for_those_to_be_read(bus: Bus) -> None:
     async with teams(bus), replica(bus) as one:
         one.keep("team-0")
         await asyncio.wait_for(one.covered.wait(), 60)

@@ -1,4 +1,4 @@
-"""The wire contract in its three forms, held together by the golden messages: .proto, JSON Schema, msgspec Structs."""
+"""The three forms of the wire contract agree on the golden messages: .proto, JSON Schema, and msgspec Structs."""
 
 import importlib.util
 import json
@@ -35,7 +35,7 @@ STRUCTS: list[type[msgspec.Struct]] = [*DATA, SyncedMarker]
 
 @pytest.fixture(scope="module")
 def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, type[ProtoMessage]]:
-    """Every message of the .proto files, compiled now: what is in the repository is what is tested."""
+    """Every message of the .proto files, compiled now, so that the test uses the committed files."""
     out = tmp_path_factory.mktemp("proto")
     files = [str(path.relative_to(PROTO)) for path in sorted(PROTO.rglob("*.proto"))]
     well_known = str(Path(protoc.__file__).parent / "_proto")
@@ -69,14 +69,14 @@ def payload(path: Path) -> dict[str, Any]:
 
 
 def pruned(value: Any) -> Any:
-    """Without members that have their default: proto3 JSON leaves them out, msgspec writes some of them."""
+    """The value without members that have their default: proto3 JSON leaves them out, msgspec writes some of them."""
     if isinstance(value, dict):
         members = {name: pruned(member) for name, member in value.items()}
         return {name: member for name, member in members.items() if member not in ("", "0", 0, [], {})}
     return [pruned(member) for member in value] if isinstance(value, list) else value
 
 
-def test_there_is_a_golden_message_of_everything() -> None:
+def test_every_message_has_a_golden_file() -> None:
     assert {path.stem for path in GOLDEN} == set(golden())
     assert {payload(path)["type"] for path in CLOUD_EVENTS} == set(BY_TYPE)
 
@@ -93,8 +93,8 @@ def test_golden_messages_pass_through_protobuf_unchanged(path: Path, messages: d
 
 
 @pytest.mark.parametrize("path", CLOUD_EVENTS, ids=lambda path: path.stem)
-def test_what_protobuf_writes_the_structs_read(path: Path, messages: dict[str, type[ProtoMessage]]) -> None:
-    """A program in another language leaves defaults out, and that must not make it another message."""
+def test_structs_read_what_protobuf_writes(path: Path, messages: dict[str, type[ProtoMessage]]) -> None:
+    """A program in another language omits defaults; the message must stay the same."""
     event = payload(path)
     struct = BY_TYPE[event["type"]].data
     written = json_format.MessageToDict(json_format.ParseDict(event["data"], messages[struct.__name__]()))
@@ -180,12 +180,12 @@ def kind_of_field(field: Any) -> str:
 def test_the_envelope_has_the_same_attributes(messages: dict[str, type[ProtoMessage]]) -> None:
     own = {field.encode_name for field in msgspec.structs.fields(cloudevents.Event)}
     assert {field.name for field in messages["CloudEvent"].DESCRIPTOR.fields} == own
-    # CloudEvents: attribute names are lower-case letters and digits.
+    # CloudEvents allows only lower-case letters and digits in attribute names.
     assert all(name.isalnum() and name.islower() for name in own)
 
 
 def test_unknown_fields_are_ignored() -> None:
-    """A newer platform may add fields: a reader of today goes on."""
+    """A newer platform may add fields: an older reader must accept them."""
     event = payload(PROTO / "golden" / "deployment.ready.json")
     event["newattribute"] = "x"
     event["data"]["newField"] = {"deep": 1}
@@ -198,7 +198,7 @@ def test_large_integers_keep_their_value() -> None:
     assert event["data"]["generation"] == "9007199254740993"
 
 
-def test_the_asyncapi_document_is_complete_and_its_references_lead_somewhere() -> None:
+def test_the_asyncapi_document_is_complete_and_its_references_resolve() -> None:
     document = yaml.load((PROTO / "asyncapi.yaml").read_text(), yaml.CSafeLoader)
     assert document["asyncapi"] == "3.0.0"
     names = {channel["x-jetstream"]["stream"] for channel in document["channels"].values()}
@@ -216,7 +216,7 @@ def test_the_asyncapi_document_is_complete_and_its_references_lead_somewhere() -
     assert document["components"]["securitySchemes"]["user"]["type"] == "userPassword"
 
 
-def test_every_field_of_the_data_says_what_it_means() -> None:
+def test_every_field_of_the_data_has_a_description() -> None:
     everything = schemas.schemas()
     data = [everything[schemas.file_name(spec)] for spec in BY_TYPE.values()]
     parts = [part for schema in data for part in (schema, *schema.get("$defs", {}).values())]
