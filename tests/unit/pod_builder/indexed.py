@@ -1,4 +1,4 @@
-"""A cache as the pod-builder keeps it, and the routes over it."""
+"""A cache with the pod-builder's indexes, and the routes over it."""
 
 import time
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.routes import TaskRoute
 from dynamo_shared.state.cache import ObjectCache
 
-#: What progress waits for more of it, here: another number than all others. Seconds.
+#: The debounce of progress in these tests: a number that is not used otherwise. Seconds.
 PROGRESS = 0.25
 
 
 def indexed(
     *observed: KubeObject, of: Resource | None = None, clock: Callable[[], float] = time.monotonic
 ) -> ObjectCache:
-    """With all its indexes, and these objects; `of` is their resource where they do not say it."""
+    """A cache with all indexes and these objects; `of` is their resource if they have no kind."""
     cache = ObjectCache(clock=clock)
     indexes.index(cache)
     for obj in observed:
@@ -30,12 +30,12 @@ def indexed(
 
 
 class NoSecrets:
-    """Lists of pull secrets, of namespaces that have none."""
+    """Pull secrets of namespaces that have none."""
 
     async def of(self, _namespace: str) -> Any:
         return NO_PULL_SECRETS
 
 
 def routes_of(cache: ObjectCache) -> tuple[TaskRoute, ...]:
-    """The pod-builder's routes, at a time when little happens."""
+    """The pod-builder's routes at a time of few changes."""
     return routes(cache, Debounce(lambda: 0.0), lambda _resource, _key: PROGRESS)

@@ -1,4 +1,4 @@
-"""What the pod-builder keeps in memory of Deployments of the reference operator goes with them."""
+"""The pod-builder's memory of adopted Deployments of the reference operator."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from dynamo_shared.api.resources import DEPLOYMENTS, key_of
 from dynamo_shared.state import ObjectCache
 
 
-def test_what_is_known_of_adopted_deployments_goes_with_them() -> None:
+def test_a_deleted_adopted_deployment_is_forgotten() -> None:
     cache, kube = ObjectCache(), None
     applier = Applier(kube, cache)  # type: ignore[arg-type]
     deployment: dict[str, Any] = {"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "1"}}

@@ -1,4 +1,4 @@
-"""What an answer of the API server says of an object, and what it does not: the cache forgets what is gone, and nothing else."""
+"""What an answer of the API server means for the cached object: the cache forgets only objects that are gone."""
 
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ RESOURCE, KEY = resources.of(CHILD), resources.key_of(CHILD)
 
 
 def drifted() -> KubeObject:
-    """The child as it is stored, without a label that it should have."""
+    """The child as stored, without one of its desired labels."""
     there = stored(stamped(CHILD))
     return {**there, "metadata": {**there["metadata"], "labels": {}}}
 
@@ -33,8 +33,8 @@ def applier(kube: MemoryKube, there: KubeObject) -> tuple[Applier, ObjectCache]:
     return Applier(client, cache), cache
 
 
-async def test_a_faster_writer_does_not_make_an_object_be_gone() -> None:
-    """What is said to be gone is not taken in again from STATE for long, and its owner reports that nothing is there."""
+async def test_a_write_conflict_does_not_remove_the_object_from_the_cache() -> None:
+    """The cache would ignore messages of STATE about it for a while, and its owner would report it as missing."""
     apply = f"apply {RESOURCE.kind} {KEY.name}"
     kube = MemoryKube(drifted(), refusals={apply: Conflict(409, "Conflict", "the object has been modified")})
     there = await kube.get(RESOURCE, KEY)
@@ -48,7 +48,7 @@ async def test_a_faster_writer_does_not_make_an_object_be_gone() -> None:
 
 
 @pytest.mark.parametrize("successor", [None, "another"], ids=["gone", "followed by another"])
-async def test_what_is_gone_is_made_again(successor: str | None) -> None:
+async def test_a_missing_object_is_created_again(successor: str | None) -> None:
     there = drifted()
     kube = MemoryKube()
     if successor is not None:
@@ -60,8 +60,8 @@ async def test_what_is_gone_is_made_again(successor: str | None) -> None:
     assert objects.uid(stored_now) != objects.uid(there)
 
 
-async def test_what_holds_its_end_is_known_to_end_before_state_says_so() -> None:
-    """As one that stays it would count as serving, and what serves in its place would be deleted."""
+async def test_an_object_held_by_a_finalizer_is_known_to_be_deleted_before_state_reports_it() -> None:
+    """Otherwise it would count as serving, and the workload in its place would be deleted."""
     there = stored(stamped(CHILD))
     kube = MemoryKube({**there, "metadata": {**there["metadata"], "finalizers": ["example.com/held"]}})
     writer, cache = applier(kube, await kube.get(RESOURCE, KEY))
@@ -72,7 +72,7 @@ async def test_what_holds_its_end_is_known_to_end_before_state_says_so() -> None
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-async def test_what_was_to_be_deleted_is_read_where_the_answer_was_lost(arrives: bool) -> None:
+async def test_a_deleted_object_is_read_again_if_the_answer_was_lost(arrives: bool) -> None:
     kube = MemoryKube(stored(stamped(CHILD)))
     there = await kube.get(RESOURCE, KEY)
     writer, _ = applier(kube, there)
@@ -90,7 +90,7 @@ NO_PAGE = NotServed(404, "", "404 page not found")
 
 
 class Gateway:
-    """Answers whatever is asked without a word about the object."""
+    """An API server whose answers do not name the object."""
 
     async def get(self, *_: object) -> KubeObject:
         raise NO_PAGE
@@ -99,8 +99,8 @@ class Gateway:
         raise NO_PAGE
 
 
-async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> None:
-    """Forgotten, it would not be reconciled again, nor deleted, until STATE has another word of it."""
+async def test_a_404_that_names_no_object_removes_nothing_from_the_cache() -> None:
+    """A removed object would not be reconciled or deleted again until STATE has another message about it."""
     there = drifted()
     cache = ObjectCache()
     cache.take(RESOURCE, KEY, there, version_of(there))
@@ -111,7 +111,7 @@ async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> 
     assert cache.get(RESOURCE, KEY) == there
 
 
-async def test_annotations_are_known_as_soon_as_they_are_written() -> None:
+async def test_annotations_are_in_the_cache_as_soon_as_they_are_written() -> None:
     kube = MemoryKube(drifted())
     there = await kube.get(RESOURCE, KEY)
     writer, cache = applier(kube, there)
@@ -125,8 +125,8 @@ async def test_annotations_are_known_as_soon_as_they_are_written() -> None:
     await writer.annotate(RESOURCE, there, {"a": "2"})
 
 
-async def test_an_object_that_does_not_change_hands_is_another_owners(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A webhook of others may give it back each time."""
+async def test_an_object_that_cannot_be_taken_over_belongs_to_another_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A foreign webhook may restore the former owner each time."""
     there = drifted()
     there["metadata"]["ownerReferences"] = [{**CHILD["metadata"]["ownerReferences"][0], "uid": "relative"}]
     kube = MemoryKube(there)

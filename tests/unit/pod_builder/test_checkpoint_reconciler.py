@@ -1,4 +1,4 @@
-"""CheckpointReconciler: what stands in the way of a checkpoint, and what is reported of it."""
+"""CheckpointReconciler: what prevents a checkpoint, and what is reported about it."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -49,7 +49,7 @@ def checkpoint(
 
 
 class World:
-    """The reconciler over an API server in memory; of `unheard` the cache does not know yet."""
+    """The reconciler with an in-memory API server; the cache does not have the objects `unheard` yet."""
 
     def __init__(
         self, *observed: KubeObject, unheard: Iterable[KubeObject] = (), config: CheckpointDefaults = STORED
@@ -106,30 +106,30 @@ OLDER = checkpoint("older", "2026-01-01T00:00:00Z")
         pytest.param(STORED, [checkpoint(), OLDER], "Failed", "AlreadyOwned", id="another one has its identity"),
     ],
 )
-async def test_what_is_in_the_way(config, observed, phase, reason):
+async def test_what_prevents_a_checkpoint_is_reported(config, observed, phase, reason):
     status, (event,) = await reconciled(config, *observed)
     assert (status["phase"], status["conditions"][0]["reason"]) == (phase, reason)
     assert event.startswith(f"Warning Checkpoint{'Failed' if phase == 'Failed' else 'Waiting'} Checkpoint: {reason}: ")
 
 
-async def test_one_that_is_said_to_be_under_way_without_a_job_begins():
+async def test_a_checkpoint_in_phase_creating_without_a_job_starts():
     creating = {**checkpoint(), "status": {"phase": "Creating"}}
     status, _ = await reconciled(CheckpointDefaults(enabled=True), creating)
     assert (status["phase"], status["conditions"][0]["reason"]) == ("Pending", "NoStorage")
 
 
 @pytest.mark.parametrize("observed", [[], [leaving(checkpoint())]], ids=["gone", "leaving"])
-async def test_what_is_gone_is_left_alone(observed):
+async def test_a_deleted_checkpoint_is_left_alone(observed):
     assert await reconciled(STORED, *observed) == ({}, [])
 
 
-async def test_one_that_is_leaving_keeps_no_identity():
+async def test_a_checkpoint_that_is_being_deleted_does_not_keep_its_identity():
     status, _ = await reconciled(CheckpointDefaults(enabled=True), checkpoint(), leaving(OLDER))
     assert status["conditions"][0]["reason"] == "NoStorage"
 
 
 @pytest.mark.parametrize("how", ["gone", "another identity"])
-def test_others_of_an_identity_that_becomes_free_are_reconciled(how):
+def test_checkpoints_of_a_freed_identity_are_reconciled(how):
     other = checkpoint("older", spec={**SPEC, "identity": {**IDENTITY, "model": "other"}})
     new = {"gone": None, "another identity": other}
     cache = indexed(checkpoint(), of=DYNAMO_CHECKPOINTS)
@@ -138,7 +138,7 @@ def test_others_of_an_identity_that_becomes_free_are_reconciled(how):
 
 
 def taker(end: str = "", reason: str = "", word: str = "", uid: str = "one", version: int = 1) -> KubeObject:
-    """The Job of a checkpoint, how it ended, and the word of the snapshot agent."""
+    """The Job of a checkpoint, how it ended, and the report of the snapshot agent."""
     owners = [controller_reference(DYNAMO_CHECKPOINTS, "one", uid)]
     annotations = {"annotations": {SNAPSHOT_STATUS: word}} if word else {}
     status = {"conditions": [{"type": end, "status": "True", "reason": reason}] if end else []}
@@ -226,7 +226,7 @@ FAILS = "Failed JobCompleted"
         ),
     }
 )
-async def test_its_job_is_created_once_and_followed(given, outcome):
+async def test_a_job_is_created_once_and_its_progress_is_reported(given, outcome):
     world = given()
     after = (await world.reconcile()).requeue_after
     assert await world.outcome() == outcome
@@ -238,7 +238,7 @@ async def test_its_job_is_created_once_and_followed(given, outcome):
         assert (await world.status())["location"] == f"/checkpoints/{DIGEST}/versions/{outcome[-1]}"
 
 
-async def test_a_job_that_failed_says_how_its_containers_ended():
+async def test_a_failed_job_reports_how_its_containers_ended():
     ended = [{"name": "main", "state": {"terminated": {"exitCode": 3, "reason": "Error", "message": "no such model"}}}]
     world = World(creating(), taker("Failed", "BackoffLimitExceeded"), pod(phase="Failed", containerStatuses=ended))
     await world.reconcile()

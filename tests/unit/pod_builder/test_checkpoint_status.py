@@ -1,4 +1,4 @@
-"""Status of checkpoints, from Jobs, the agent's word and its Lease; which checkpoint a component finds."""
+"""The status of checkpoints from Jobs, the agent's report and its Lease; and which checkpoint a component uses."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -45,7 +45,7 @@ TAKING = Taking(HASH, "1", Storage("claim", "/checkpoints"))
 
 
 def job(reported: str = "", **ended: str) -> KubeObject:
-    """A Job; `reported` is the agent's word, `ended` its conditions that hold, with their reasons."""
+    """A Job; `reported` is the agent's report, `ended` its true conditions with their reasons."""
     conditions = [
         {"type": type_, "status": "True", "reason": reason, "message": f"of {reason}"}
         for type_, reason in ended.items()
@@ -69,12 +69,14 @@ def job(reported: str = "", **ended: str) -> KubeObject:
         (job(SuccessCriteriaMet="CompletionsReached"), JobProgress.UNDER_WAY, "JobRunning"),
     ],
 )
-def test_what_a_job_and_the_agent_report(observed: KubeObject, progress: JobProgress, reason: str) -> None:
+def test_progress_comes_from_the_job_and_the_report_of_the_agent(
+    observed: KubeObject, progress: JobProgress, reason: str
+) -> None:
     observation = observe(observed)
     assert (observation.progress, observation.reason) == (progress, reason)
 
 
-def test_a_failed_job_says_why_in_kubernetes_words() -> None:
+def test_a_failed_job_reports_the_reason_of_kubernetes() -> None:
     assert observe(job(Failed="DeadlineExceeded")).message == "DeadlineExceeded: of DeadlineExceeded"
 
 
@@ -87,11 +89,11 @@ def trouble(rank: Rank, reason: str) -> Trouble:
     [
         ([], "JobRunning", f"Job {JOB} loads the engine"),
         ([trouble(Rank.IMAGE, "ImagePullBackOff")], "ImagePullBackOff", "pod pod-1: of ImagePullBackOff"),
-        # A model may take as long to load as it likes.
+        # Loading a model may take any time.
         ([trouble(Rank.PROBE, "ReadinessProbeFailing")], "JobRunning", f"Job {JOB} loads the engine"),
     ],
 )
-def test_what_holds_a_job_up_is_reported(actual: list[Trouble], reason: str, message: str) -> None:
+def test_problems_of_a_jobs_pods_are_reported(actual: list[Trouble], reason: str, message: str) -> None:
     observed = observe(job(), actual)
     assert (observed.progress, observed.reason, observed.message) == (JobProgress.UNDER_WAY, reason, message)
 
@@ -113,7 +115,7 @@ def pod(**ended: Any) -> KubeObject:
         ([pod(exitCode=1, reason="Error", message="no model\n")], "container main exited with code 1: no model"),
     ],
 )
-def test_a_pod_s_last_words(pods: list[KubeObject], words: str) -> None:
+def test_the_last_output_of_a_pod(pods: list[KubeObject], words: str) -> None:
     assert last_words(pods) == words
 
 
@@ -134,7 +136,7 @@ def lease(age: float, duration: int | None = 10, holder: str = "agent") -> KubeO
         (lease(5, duration=None), False),
     ],
 )
-def test_who_still_works_on_it(held: KubeObject | None, holds: bool) -> None:
+def test_a_lease_is_held_until_it_expires(held: KubeObject | None, holds: bool) -> None:
     assert is_held(held, NOW) is holds
 
 
@@ -152,7 +154,7 @@ def ready(name: str = "c", **metadata: Any) -> KubeObject:
     return {**taken, "status": ended(taken, JobObservation(JobProgress.DONE, "JobSucceeded", "well"), NOW)}
 
 
-def test_another_version_of_the_files_is_not_ready_yet() -> None:
+def test_a_checkpoint_with_another_artifact_version_is_not_ready() -> None:
     assert is_ready(ready(), HASH)
     assert not is_ready(ready(annotations={"nvidia.com/snapshot-artifact-version": "2"}), HASH)
 
@@ -161,7 +163,7 @@ def cache_of(*observed: KubeObject) -> ObjectCache:
     return indexed(*observed, of=DYNAMO_CHECKPOINTS)
 
 
-def test_the_first_checkpoint_of_an_identity_is_the_one() -> None:
+def test_the_oldest_checkpoint_of_an_identity_is_used() -> None:
     later = checkpoint("a", creationTimestamp="2026-01-02T00:00:00Z")
     leaving = checkpoint("b", creationTimestamp="2025-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:00:00Z")
     result = checkpoints.of_identity(cache_of(later, leaving, checkpoint("z"), checkpoint("y")), "ns", HASH)
@@ -200,13 +202,13 @@ NEXT = str(Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "next")))
     ],
     ids=["made", "ready", "of no matter", "gone"],
 )
-def test_who_reconciles_again_when_a_checkpoint_changes(
+def test_a_changed_checkpoint_reconciles_its_successors_and_the_graphs_that_use_it(
     old: KubeObject | None, new: KubeObject | None, tasks: set[str]
 ) -> None:
     assert woken(old, new, checkpoint("next")) == tasks
 
 
-def test_all_reconcile_again_when_it_changes_where_checkpoints_are_kept() -> None:
+def test_a_changed_agent_reconciles_all_checkpoints_and_their_graphs() -> None:
     cache = cache_of(checkpoint())
     cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph("starting", {"checkpoint": {"checkpointRef": "c"}}))
     tasks = tasks_of(
@@ -215,14 +217,14 @@ def test_all_reconcile_again_when_it_changes_where_checkpoints_are_kept() -> Non
     assert {str(task) for task in tasks} == {str(Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "c"))), STARTING}
 
 
-def test_the_status_of_an_agent_is_of_no_matter() -> None:
+def test_the_status_of_an_agent_reconciles_nothing() -> None:
     cache = cache_of(checkpoint())
     old = {"metadata": {"name": "agent"}, "spec": {"template": {}}, "status": {"numberReady": 1}}
     new = {**old, "status": {"numberReady": 2}}
     assert tasks_of(checkpoints.routes(cache), DAEMON_SETS, ObjectKey("ns", "agent"), old, new) == []
 
 
-def test_only_graphs_that_start_from_a_pod_snapshot_reconcile_again_when_it_changes() -> None:
+def test_a_changed_pod_snapshot_reconciles_only_graphs_that_start_from_it() -> None:
     cache = cache_of()
     named = {"checkpoint": {"checkpointRef": "mine"}}
     for each in (
@@ -254,7 +256,7 @@ def test_only_graphs_that_start_from_a_pod_snapshot_reconcile_again_when_it_chan
 
 
 @pytest.mark.parametrize("resource", [JOBS, RESOURCE_CLAIM_TEMPLATES], ids=lambda each: each.plural)
-def test_the_next_checkpoint_reconciles_again_when_a_name_of_its_predecessor_is_free(resource: Resource) -> None:
+def test_a_freed_name_reconciles_the_next_checkpoint(resource: Resource) -> None:
     rows, key = checkpoints.routes(cache_of(checkpoint("next"))), ObjectKey("ns", JOB)
     owner = {"kind": "DynamoCheckpoint", "name": "c", "uid": "u", "controller": True}
     child = {"metadata": {"name": JOB, "namespace": "ns", "ownerReferences": [owner]}}
@@ -265,7 +267,7 @@ def test_the_next_checkpoint_reconciles_again_when_a_name_of_its_predecessor_is_
     assert tasks_of(rows, resource, key, foreign, None) == []
 
 
-def test_its_checkpoint_reconciles_again_when_a_pod_gets_into_trouble() -> None:
+def test_a_pod_with_a_problem_reconciles_its_checkpoint() -> None:
     owner = {"kind": "DynamoCheckpoint", "name": "c", "uid": "u", "controller": True}
     cache = cache_of()
     metadata = {"name": JOB, "namespace": "ns", "uid": "j", "resourceVersion": "1", "ownerReferences": [owner]}

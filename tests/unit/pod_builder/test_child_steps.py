@@ -1,4 +1,4 @@
-"""What is done with a child, of what is there: a row a case."""
+"""The step for a child, given the observed object: one row for each case."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def child(resource: Resource, **fields: Any) -> KubeObject:
 
 
 def there(of: KubeObject, **metadata: Any) -> KubeObject:
-    """It as it was applied and is stored, but for some of its metadata."""
+    """The child as it was applied and is stored, except for some of its metadata."""
     return with_metadata(stored(stamped(of)), **metadata)
 
 
@@ -93,7 +93,7 @@ HASH, OTHER_HASH = (objects.annotations(stamped(each))[LAST_APPLIED_HASH] for ea
         pytest.param(OTHER, there(SCALED), Apply, id="another number, and more"),
     ],
 )
-def test_what_differs_decides(desired: KubeObject, observed: KubeObject | None, kind: type[Step]) -> None:
+def test_the_difference_decides_the_step(desired: KubeObject, observed: KubeObject | None, kind: type[Step]) -> None:
     assert type(step(desired, observed)) is kind
 
 
@@ -106,13 +106,13 @@ def test_what_differs_decides(desired: KubeObject, observed: KubeObject | None, 
         pytest.param({"controller": False}, NameTaken, id="of no one"),
     ],
 )
-def test_what_another_owns_is_refused(holder: dict[str, Any], raised: type[NameTaken]) -> None:
+def test_an_object_of_another_owner_is_refused(holder: dict[str, Any], raised: type[NameTaken]) -> None:
     refused = step(ACCOUNT, owned(holder), {"relative"})
     assert isinstance(refused, Refuse)
     assert type(refused.error) is raised
 
 
-def test_what_the_family_owns_changes_hands_and_keeps_its_other_owners() -> None:
+def test_an_object_of_the_family_is_taken_over_and_keeps_its_other_owners() -> None:
     other = {**OWNER, "uid": "other", "controller": False}
     taken = step(ACCOUNT, owned({"uid": "relative"}, other), {"relative"})
     assert taken == TakeOver({"metadata": {"resourceVersion": "1", "ownerReferences": [OWNER, other]}})
@@ -135,7 +135,7 @@ def test_deployments_of_the_reference_are_adopted(
     assert not isinstance(taken, Apply) or taken.adopts == HASH
 
 
-def test_an_adopted_deployment_keeps_its_annotations_until_another_is_desired() -> None:
+def test_an_adopted_deployment_keeps_its_annotations_until_other_ones_are_desired() -> None:
     observed = of_reference(DEPLOYMENT, **{LAST_APPLIED_HASH: "theirs"})
     adopts, changes = step(DEPLOYMENT, observed), step(OTHER, observed, adopted=HASH)
     assert isinstance(adopts, Apply)

@@ -1,4 +1,4 @@
-"""GPUs that components claim: where they are read, and who is reconciled when a claim changes."""
+"""GPUs that components claim: how they are counted, and what a changed claim reconciles."""
 
 from typing import Any
 
@@ -64,22 +64,22 @@ def test_pods_of_each_role_have_the_gpus_that_their_template_claims(own: tuple[s
     assert claimed == RoleClaims(serving=ClaimedGpus(own=8), workers=ClaimedGpus(own=4))
 
 
-def test_nothing_depends_on_them_on_one_node() -> None:
+def test_gpus_of_a_single_node_component_are_not_read_from_claims() -> None:
     alone = {name: value for name, value in BY_TEMPLATE.items() if name != "multinode"}
     assert claims.claimed(indexed().get, "ns", alone) == NO_CLAIMS
 
 
 @pytest.mark.parametrize(("nodes", "shape"), [(1, GpuShape(4, 4)), (2, GpuShape(8, 8))])
-def test_gpus_of_a_replica_are_those_that_its_claims_ask_for(nodes: int, shape: GpuShape) -> None:
+def test_gpus_of_a_replica_are_those_of_its_claims(nodes: int, shape: GpuShape) -> None:
     wide = {**BY_TEMPLATE, "multinode": {"nodeCount": nodes}}
     assert claims.gpu_shape(indexed(TEMPLATE).get, "ns", wide) == shape
     assert claims.gpu_shape(indexed(TEMPLATE).get, "elsewhere", wide) is None
 
 
-def test_those_whose_pods_name_a_claim_are_reconciled_when_it_changes() -> None:
+def test_a_changed_claim_reconciles_the_objects_whose_pods_name_it() -> None:
     graph = stored(DYNAMO_GRAPH_DEPLOYMENTS, "g", {"components": [{"name": "Frontend"}, BY_TEMPLATE]})
     alone = stored(DYNAMO_COMPONENT_DEPLOYMENTS, "c", BY_NAME)
-    # Of one node, too: its status says how many GPUs its pods claim.
+    # Also on one node: the status reports how many GPUs the pods claim.
     narrow = {name: value for name, value in BY_NAME.items() if name != "multinode"}
     single = stored(DYNAMO_GRAPH_DEPLOYMENTS, "single", {"components": [narrow]})
     other = stored(DYNAMO_GRAPH_DEPLOYMENTS, "other", {"components": [{"name": "Frontend"}]})
@@ -99,8 +99,8 @@ def test_those_whose_pods_name_a_claim_are_reconciled_when_it_changes() -> None:
     assert tasks_of(routes, RESOURCE_CLAIMS, key, None, of_pod) == []
 
 
-def test_a_claim_that_changes_reads_none_of_the_graphs_that_do_not_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs are kept packed: to read thousands of them for each claim that a tenant creates would hold up all others."""
+def test_a_changed_claim_reads_no_graph_that_does_not_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs are packed in the cache: reading thousands for each claim of a tenant would block all others."""
     cache = indexed(*(stored(DYNAMO_GRAPH_DEPLOYMENTS, name, {"components": [BY_NAME]}) for name in "ab"))
     routes = claims.routes(cache)
     monkeypatch.setattr(cache, "get", lambda *_: pytest.fail("a graph is read"))
@@ -111,8 +111,8 @@ def test_a_claim_that_changes_reads_none_of_the_graphs_that_do_not_name_it(monke
 @pytest.mark.parametrize(
     "junk", ["x", [], {"resourceClaims": "x"}, {"resourceClaims": ["x", {"resourceClaimName": []}]}]
 )
-def test_pod_templates_that_no_one_has_checked_name_no_claim(junk: Any) -> None:
-    """Their schema leaves them open, and the cache takes no object that an index fails on."""
+def test_malformed_pod_templates_name_no_claim(junk: Any) -> None:
+    """Their schema does not restrict them, and the cache accepts no object that an index fails on."""
     graph = stored(
         DYNAMO_GRAPH_DEPLOYMENTS, "g", {"components": [None, {"name": "One", "podTemplate": {"spec": junk}}]}
     )

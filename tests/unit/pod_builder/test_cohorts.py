@@ -1,4 +1,4 @@
-"""An engine over several nodes is replaced whole when one of its pods ends, and no one else's pods are."""
+"""An engine over several nodes is replaced as a whole when one of its pods ends, and no other engine is."""
 
 import pytest
 from dynamo_pod_builder.cohorts import cohort, engine_has_ended
@@ -43,7 +43,7 @@ OTHERS = (
 
 
 class Kube:
-    """Deletes what there is, and remembers how."""
+    """Deletes existing pods, and records how."""
 
     def __init__(self, *gone: str) -> None:
         self.gone = gone
@@ -65,7 +65,7 @@ class Kube:
         ({"metadata": {"name": "a"}}, False),
     ],
 )
-def test_what_engine_has_ended(observed, ended) -> None:
+def test_an_engine_has_ended_when_one_of_its_pods_has(observed, ended) -> None:
     assert engine_has_ended(observed) is ended
 
 
@@ -74,13 +74,13 @@ def test_the_pods_of_one_engine() -> None:
     assert [each["metadata"]["name"] for each in cohort(indexed(ended, rank, *OTHERS), ended)] == ["ldr", "wkr-1"]
 
 
-def test_a_pod_that_does_not_say_where_it_belongs_is_alone() -> None:
+def test_a_pod_without_a_replica_index_is_its_own_engine() -> None:
     ended = pod("ldr", phase="Failed")
     del ended["metadata"]["labels"]["grove.io/podcliquescalinggroup-replica-index"]
     assert cohort(indexed(ended, pod("wkr-1")), ended) == [ended]
 
 
-def test_a_pod_that_ends_is_checked() -> None:
+def test_a_pod_that_ends_is_reconciled() -> None:
     before, after = pod("ldr"), pod("ldr", phase="Failed")
     key = ObjectKey("ns", "ldr")
     task, of = Task.of(PODS, key), routes_of(ObjectCache())
@@ -89,7 +89,7 @@ def test_a_pod_that_ends_is_checked() -> None:
     assert task not in tasks_of(of, PODS, key, after, None)
 
 
-async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
+async def test_all_pods_of_the_engine_are_deleted_at_once_and_the_ended_one_last() -> None:
     cache, kube, announced = indexed(pod("ldr", phase="Failed"), pod("wkr-1"), *OTHERS), Kube(), Announced()
     reconciler = PodReconciler(cache, kube, announced)  # type: ignore[arg-type]
     await reconciler.reconcile(ObjectKey("ns", "ldr"))
@@ -102,8 +102,8 @@ async def test_all_of_its_pods_go_at_once_and_the_one_that_ended_last() -> None:
     assert len(announced.lines) == 1
 
 
-async def test_pods_that_finalizers_keep_are_deleted_once() -> None:
-    """A tenant can label thousands so, of a node that does not exist: each asked for the end of all, again and again."""
+async def test_pods_held_by_finalizers_are_deleted_once() -> None:
+    """A tenant can label thousands of pods of a node that does not exist: each would repeat all deletions."""
     pods = [pod("a", phase="Failed"), pod("b", phase="Failed"), pod("c")]
     for each in pods:
         each["metadata"]["finalizers"] = ["example.com/never"]
@@ -115,13 +115,13 @@ async def test_pods_that_finalizers_keep_are_deleted_once() -> None:
     assert len(announced.lines) == 1
 
 
-async def test_what_is_gone_already_holds_up_nothing() -> None:
+async def test_a_pod_that_is_already_gone_blocks_nothing() -> None:
     cache, kube = indexed(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube("wkr-1")
     await PodReconciler(cache, kube, Announced()).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
     assert [name for name, _, _ in kube.deleted] == ["wkr-2", "ldr"]
 
 
-async def test_a_pod_that_runs_is_left_alone() -> None:
+async def test_a_running_pod_is_left_alone() -> None:
     kube = Kube()
     await PodReconciler(indexed(pod("ldr")), kube, Announced()).reconcile(  # type: ignore[arg-type]
         ObjectKey("ns", "ldr")

@@ -1,4 +1,4 @@
-"""ComponentReconciler: what a component deployment becomes, and what is reported of it."""
+"""ComponentReconciler: what a component deployment renders, and what is reported about it."""
 
 import copy
 from dataclasses import replace
@@ -59,7 +59,7 @@ def owned_by_others(of: KubeObject) -> KubeObject:
         pytest.param(dcd(), 0, ["Deployment", "Service"], 0, id="none"),
     ],
 )
-def test_what_it_becomes(of, replicas, kinds, number):
+def test_a_component_renders_its_workload(of, replicas, kinds, number):
     plan = planned(ComponentInputs(of, CONFIG, replicas=replicas))
     assert [each["kind"] for each in plan.children] == kinds
     assert plan.children[0]["spec"]["replicas"] == number
@@ -75,12 +75,12 @@ def test_what_it_becomes(of, replicas, kinds, number):
         pytest.param(dcd(experimental=AUTO, main=ENGINE), ON, 0, id="its graph has it created"),
     ],
 )
-def test_which_checkpoint_is_taken_of_it(of, config, checkpoints):
+def test_a_checkpoint_is_created_only_if_the_component_requests_one_itself(of, config, checkpoints):
     assert len(planned(ComponentInputs(of, config)).checkpoints) == checkpoints
 
 
 @pytest.mark.parametrize(("running", "replicas"), [(0, 0), (1, 1), (5, 2)])
-def test_what_waits_for_its_checkpoint_starts_no_pod_and_ends_none(running, replicas):
+def test_waiting_for_a_checkpoint_starts_no_pod_and_ends_none(running, replicas):
     waiting = {"checkpoint": {**AUTO["checkpoint"], "startupPolicy": "WaitForCheckpoint"}}
     of = dcd(alone=True, experimental=waiting, main=ENGINE, replicas=2)
     plan = planned(ComponentInputs(of, ON, running=running))
@@ -92,7 +92,7 @@ def test_what_waits_for_its_checkpoint_starts_no_pod_and_ends_none(running, repl
 @pytest.mark.parametrize(
     ("spec", "reason"), [({"type": "nonsense"}, "InvalidSpec"), ({"multinode": {"nodeCount": 2}}, "NotDeployable")]
 )
-def test_what_cannot_be_rendered_is_a_failure(spec, reason):
+def test_a_component_that_cannot_be_rendered_is_a_failure(spec, reason):
     of = dcd()
     plan = planned(ComponentInputs({**of, "spec": {**of["spec"], **spec}}, CONFIG))
     assert plan.failure is not None
@@ -141,7 +141,7 @@ def workload() -> KubeObject:
     return {**serving, "metadata": {**serving["metadata"], **stored(result)["metadata"]}}
 
 
-async def test_gpus_that_it_asks_for_are_reported():
+async def test_requested_gpus_are_reported():
     of = copy.deepcopy(ONE)
     of["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "4"}}
     world = World(of, workload())
@@ -150,14 +150,14 @@ async def test_gpus_that_it_asks_for_are_reported():
     assert (counted["gpusPerEngine"], counted["gpusPerReplica"]) == (4, 4)
 
 
-async def test_without_a_component_nothing_happens():
+async def test_a_missing_component_changes_nothing():
     world = World()
     assert await world.reconcile(ONE) == Result()
     assert (world.applier.lines, world.writer.statuses) == ([], [])
 
 
-async def test_what_a_predecessor_left_is_waited_for_without_a_warning():
-    """Deleted and applied again: the garbage collector has not got so far yet."""
+async def test_leftovers_of_a_predecessor_are_awaited_without_a_warning():
+    """A user deleted and applied it again, and the garbage collector has not deleted the leftovers yet."""
     owner = {"kind": "DynamoComponentDeployment", "name": NAME, "uid": "old", "controller": True}
     left = {"metadata": {"name": NAME, "ownerReferences": [owner]}}
     refusals: dict[str, Any] = {NAME: PredecessorRemains(SERVICES, left)}
@@ -174,7 +174,7 @@ async def test_what_a_predecessor_left_is_waited_for_without_a_warning():
         pytest.param(dcd(), [], id="its graph reports it"),
     ],
 )
-async def test_a_webhook_that_does_not_answer_is_reported_and_asked_again_soon(of, warnings):
+async def test_an_unreachable_webhook_is_reported_and_retried_soon(of, warnings):
     refusals: dict[str, Any] = {NAME: WebhookUnavailable(500, "InternalError", "failed calling webhook")}
     world = World(of, **refusals)
     assert await world.reconcile(of) == Result(requeue_after=10.0)
@@ -186,7 +186,7 @@ async def test_a_webhook_that_does_not_answer_is_reported_and_asked_again_soon(o
 @pytest.mark.parametrize(
     ("alone", "owners"), [(True, [NAME]), (False, [])], ids=["alone", "of a graph, which has them made"]
 )
-async def test_nodes_of_a_component_that_stands_alone_find_their_ssh_keys(alone, owners):
+async def test_a_multi_node_component_without_a_graph_gets_its_ssh_keys(alone, owners):
     engine = {"command": ["python3", "-m", "dynamo.trtllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
     wide = {**dcd(alone=alone, main=engine), "apiVersion": "nvidia.com/v1beta1"}
     wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
@@ -197,7 +197,7 @@ async def test_nodes_of_a_component_that_stands_alone_find_their_ssh_keys(alone,
     assert world.keys.owners == owners
 
 
-async def test_a_component_that_stands_alone_has_its_checkpoint_taken_and_starts_from_it():
+async def test_a_component_without_a_graph_gets_its_checkpoint_and_starts_from_it():
     of = dcd(alone=True, experimental=AUTO, main=ENGINE)
     config = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True, claim="claim", base_path="/checkpoints"))
     world = World(of, config=config)
@@ -214,12 +214,12 @@ async def test_a_component_that_stands_alone_has_its_checkpoint_taken_and_starts
 
 
 def restores(world: World) -> bool:
-    """Whether the pods that were written last start from a checkpoint."""
+    """Whether the last written pods start from a checkpoint."""
     written = [each for each in world.applier.written if each["kind"] == "Deployment"]
     return RESTORE_TARGET in written[-1]["spec"]["template"]["metadata"]["labels"]
 
 
-async def test_groups_are_written_as_their_controller_needs_them(monkeypatch):
+async def test_groups_are_written_in_the_form_that_their_controller_needs(monkeypatch):
     wide = {**dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})}
     wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
     world = World(wide, config=replace(CONFIG, leader_worker_sets=True))
@@ -241,10 +241,10 @@ async def test_groups_are_written_as_their_controller_needs_them(monkeypatch):
         pytest.param([], "", [], id="a new one"),
     ],
 )
-async def test_groups_of_an_operator_from_1_3_on_keep_their_name_and_their_pods(
+async def test_groups_of_the_reference_operator_from_1_3_on_keep_their_name_and_their_pods(
     there: list[str], written: str, deleted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It calls them after the component deployment and 0: under another name all pods would go at once."""
+    """It names them after the component deployment and 0: with another name all pods would be deleted at once."""
     wide = {**dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})}
     wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
     name, config = objects.name(wide), replace(CONFIG, leader_worker_sets=True)
@@ -261,7 +261,7 @@ async def test_groups_of_an_operator_from_1_3_on_keep_their_name_and_their_pods(
     await world.reconcile(wide)
     (one,) = (each for each in world.applier.written if each["kind"] == "LeaderWorkerSet")
     assert objects.name(one) == f"{name}{written}"
-    # No Service of the component has its name, and another policy would replace its pods.
+    # No Service of the component has that name, and another policy would replace its pods.
     assert ("networkConfig" in one["spec"]) is (written == "")
     gone = [line.split()[-1] for line in world.applier.lines if line.startswith("delete LeaderWorkerSet")]
     assert gone == [f"{name}{each}" for each in deleted]
@@ -278,7 +278,7 @@ class EventServer:
         return self.events
 
 
-async def test_groups_whose_pods_are_refused_say_so():
+async def test_rejected_pods_of_groups_are_reported():
     note = (
         'Create Pod g-0-1 in StatefulSet g-0 failed error: pods "g-0-1" is forbidden: exceeded quota: few, '
         "requested: pods=1, used: pods=1, limited: pods=1"
@@ -298,11 +298,11 @@ async def test_groups_whose_pods_are_refused_say_so():
     assert world.available == ("False", "QuotaExceeded")
     assert f"pod of {objects.name(wide)}: exceeded quota: few" in world.writer.statuses[-1]["conditions"][0]["message"]
     assert server.asked == [f"regarding.kind=StatefulSet,regarding.name={objects.name(wide)},type=Warning"]
-    # Its graph asks the same moments later, and is given the same answer.
+    # Its graph asks moments later, and gets the same answer.
     assert await world.reconciler.pod_events.explain("ns", [], stored(made), objects.name(wide))
     assert len(server.asked) == 1
     clock.now += LACKING_INTERVAL
-    # One of the same name was made later: what another one was refused is not its trouble.
+    # A newer object of the same name: the rejection of its predecessor is not its problem.
     again = {**stored(made, created="2026-01-01T00:00:03Z"), "status": {"replicas": 1}}
     again["metadata"] |= {"uid": "another", "resourceVersion": "2"}
     world.cache.put(LEADER_WORKER_SETS, again)
@@ -314,7 +314,7 @@ async def test_groups_whose_pods_are_refused_say_so():
 @pytest.mark.parametrize(
     ("of", "about"), [(ONE, "graph"), (dcd(alone=True), NAME)], ids=["of a graph, which users read", "alone"]
 )
-async def test_replicas_of_another_client_are_reported_on_what_has_the_number(of, about):
+async def test_replicas_set_by_another_client_are_reported_on_the_object_that_has_the_number(of, about):
     world = World(stored_graph(component("One")), of, workload())
     world.applier.rivals = {f"Deployment {NAME}": SetBack("kubectl", 3)}
     await world.reconcile(of)
@@ -322,7 +322,7 @@ async def test_replicas_of_another_client_are_reported_on_what_has_the_number(of
     assert next(reported) == (about, "ReplicasSetBack")
 
 
-async def test_a_component_that_is_being_deleted_is_only_let_go():
+async def test_a_component_that_is_being_deleted_only_loses_its_finalizer():
     world = World({**ONE, "metadata": {**ONE["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
     await world.reconcile(ONE)
     assert (world.applier.lines, world.writer.statuses) == ([f"let go {NAME}"], [])
@@ -347,14 +347,14 @@ def left_over() -> KubeObject:
     return {**service, "metadata": {**service["metadata"], "name": "left-over"}}
 
 
-async def test_what_may_not_be_deleted_is_reported():
+async def test_a_child_that_may_not_be_deleted_is_reported():
     refusal: dict[str, Any] = {"left-over": Forbidden(403, "Forbidden", "it is protected")}
     world = World(ONE, workload(), left_over(), **refusal)
     assert await world.reconcile(ONE) == Result(requeue_after=60.0)
     assert world.available == ("False", "RefusedByApiServer")
 
 
-async def test_what_runs_is_reported_and_what_is_not_desired_any_more_goes():
+async def test_the_workload_is_reported_and_children_that_are_no_longer_desired_are_deleted():
     world = World(ONE, workload(), left_over())
     assert await world.reconcile(ONE) == Result()
     assert world.applier.lines == [f"ensure Deployment {NAME}", f"ensure Service {NAME}", "delete Service left-over"]
@@ -371,7 +371,7 @@ async def test_what_runs_is_reported_and_what_is_not_desired_any_more_goes():
         pytest.param({"observedGeneration": 0}, 0, SETTLE, id="a change of the spec was acted on"),
     ],
 )
-async def test_before_its_controller_observed_a_workload_there_is_nothing_to_report(status, observed, settle):
+async def test_the_status_waits_until_the_controller_has_observed_the_workload(status, observed, settle):
     there = workload()
     there["status"] = {**there["status"], "observedGeneration": observed}
     world = World({**ONE, "status": status}, there)
@@ -394,7 +394,7 @@ def taken(kind: str, uid: str) -> NameTaken:
         ),
     ],
 )
-async def test_what_is_refused(refusal, reason, requeue):
+async def test_rejections_are_reported_and_retried(refusal, reason, requeue):
     world = World(ONE, workload(), **{NAME: refusal})
     assert await world.reconcile(ONE) == Result(requeue_after=requeue)
     assert world.available[1] == reason
@@ -402,7 +402,7 @@ async def test_what_is_refused(refusal, reason, requeue):
     assert [fact.reason for fact in world.announced.facts] == ([reason] if requeue else [])
 
 
-async def test_a_name_that_stays_taken_is_tried_ever_less_often():
+async def test_a_name_that_stays_taken_is_retried_less_and_less_often():
     since = timestamp(NOW - timedelta(seconds=20))
     refused = {"type": "Available", "status": "False", "reason": "NameTaken", "lastTransitionTime": since}
     of = {**ONE, "status": {"conditions": [refused]}}
@@ -411,8 +411,8 @@ async def test_a_name_that_stays_taken_is_tried_ever_less_often():
     assert await world.reconcile(of) == Result(requeue_after=20.0)
 
 
-async def test_a_service_that_another_one_has_is_asked_for_again_though_the_status_waits_longer():
-    """No event reports that its owner went, and until then no one reaches the model."""
+async def test_a_taken_shared_service_is_retried_before_the_delayed_status():
+    """No event reports that its owner was deleted, and until then no client reaches the model."""
     of = dcd(modelRef={"name": "Qwen/Qwen3-0.6B"})
     name = next(
         objects.name(each)
@@ -435,7 +435,7 @@ def reported(world: World) -> list[tuple[str | None, str]]:
     return [(fact.event, fact.reason) for fact in world.announced.facts]
 
 
-async def test_programs_hear_once_how_a_component_without_a_graph_fares():
+async def test_events_of_a_component_without_a_graph_are_published_once():
     status: KubeObject = {}
     for there, event in (((), "progressing"), ((), None), ((workload(),), "ready"), ((workload(),), None)):
         world = World({**ALONE, "status": status}, *there)
@@ -451,21 +451,21 @@ async def test_programs_hear_once_how_a_component_without_a_graph_fares():
     [(ALONE, [("failed", "RefusedByApiServer")]), (ONE, [(None, "RefusedByApiServer")])],
     ids=["alone", "of a graph, which reports it to programs"],
 )
-async def test_programs_hear_that_a_component_without_a_graph_failed(of, expected):
+async def test_a_failed_event_is_published_only_for_a_component_without_a_graph(of, expected):
     refusals: dict[str, Any] = {NAME: Forbidden(403, "Forbidden", "quota")}
     world = World(of, **refusals)
     await world.reconcile(of)
     assert reported(world) == expected
 
 
-async def test_programs_hear_nothing_of_a_graphs_component_that_goes():
+async def test_no_event_is_published_for_a_deleted_component_of_a_graph():
     world = World(ONE)
     await world.reconcile(ONE)
     world.reconciler.gone(ONE)
     assert reported(world) == []
 
 
-async def test_a_pod_that_does_not_start_is_a_warning_of_a_component_without_a_graph():
+async def test_a_pod_that_does_not_start_is_a_warning_on_a_component_without_a_graph():
     status = {"conditions": [{"type": "Available", "status": "False", "reason": "ImagePullBackOff", "message": "no"}]}
     fact = events.component_changed(ALONE, status)
     assert (fact.event, fact.reason, fact.type, fact.message) == ("progressing", "ImagePullBackOff", "Warning", "no")

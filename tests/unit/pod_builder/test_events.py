@@ -1,4 +1,4 @@
-"""What users and programs learn of graphs, restarts and checkpoints."""
+"""The Events and CloudEvents of graphs, restarts and checkpoints."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def status(state: str, reason: str) -> KubeObject:
         ("pending", "some_resources_are_not_ready", [], "progressing"),
     ],
 )
-def test_a_graph_changes(state: str, reason: str, lines: list[str], event: str) -> None:
+def test_events_of_a_changed_graph(state: str, reason: str, lines: list[str], event: str) -> None:
     announced = Announced()
     announced.announce(GRAPH, events.graph_changed(GRAPH, status(state, reason)))
     assert (announced.lines, announced.events) == (lines, [event])
@@ -53,7 +53,7 @@ def test_a_graph_changes(state: str, reason: str, lines: list[str], event: str) 
         ),
     ],
 )
-def test_a_restart_enters_a_phase(phase: str, line: str) -> None:
+def test_events_of_the_phases_of_a_restart(phase: str, line: str) -> None:
     announced = Announced()
     announced.announce(GRAPH, events.restart_entered({"observedID": "7", "phase": phase}))
     assert (announced.lines, announced.events) == ([line], [])
@@ -70,7 +70,9 @@ def test_a_restart_enters_a_phase(phase: str, line: str) -> None:
         ("Failed", True, "JobFailed", ["Warning CheckpointFailed Checkpoint: JobFailed: so"], ["failed"]),
     ],
 )
-def test_a_checkpoint_changes(phase: str, entered: bool, reason: str, lines: list[str], published: list[str]) -> None:
+def test_events_of_a_changed_checkpoint(
+    phase: str, entered: bool, reason: str, lines: list[str], published: list[str]
+) -> None:
     announced, now = Announced(), {"phase": phase, "message": "so", "identityHash": "h"}
     announced.announce(CHECKPOINT, events.checkpoint_changed(CHECKPOINT, now, reason, entered=entered))
     assert (announced.lines, announced.events) == (lines, published)

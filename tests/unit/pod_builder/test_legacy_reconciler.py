@@ -1,4 +1,4 @@
-"""Kinds before graphs become a graph of their own, through the renderer of graphs, and are ready as that is."""
+"""Kinds from before graphs render a graph of their own, and are ready when it is."""
 
 from typing import Any
 
@@ -63,14 +63,14 @@ def nim(**spec: Any) -> KubeObject:
 
 
 def rendered(**spec: Any) -> list[KubeObject]:
-    """All objects that it becomes, level after level."""
+    """All objects that it renders, level by level."""
     graph = stored(graph_of(NIM, nim(**spec)))
     children = graph_children(graph)
     (component,) = of_kind(children, "DynamoComponentDeployment")
     return [*children, *component_children(component)]
 
 
-def test_the_graph_belongs_to_it_and_has_its_name() -> None:
+def test_the_graph_is_owned_by_the_legacy_object_and_has_its_name() -> None:
     metadata = graph_of(NIM, nim())["metadata"]
     assert (metadata["namespace"], metadata["name"]) == KEY
     assert metadata["annotations"] == {"team": "a"}
@@ -79,7 +79,7 @@ def test_the_graph_belongs_to_it_and_has_its_name() -> None:
     assert (owner["kind"], owner["uid"]) == ("DynamoNimDeployment", "nim-uid")
 
 
-def test_what_it_becomes() -> None:
+def test_a_legacy_object_renders_its_graph_and_workloads() -> None:
     result = rendered(
         serviceName="Frontend",
         replicas=2,
@@ -123,7 +123,7 @@ def test_an_autoscaler_owns_its_replicas() -> None:
 
 
 @pytest.mark.parametrize("spec", [None, {"dynamoNim": "a"}])
-def test_what_is_not_valid_is_refused(spec: KubeObject | None) -> None:
+def test_an_invalid_spec_is_rejected(spec: KubeObject | None) -> None:
     with pytest.raises(InvalidManifest, match=r"spec.*required, and missing"):
         graph_of(NIM, {**nim(), "spec": spec})
 
@@ -145,7 +145,7 @@ NOT_READY = {"type": "Ready", "status": "False", "reason": "NotDeployable", "mes
     ],
     ids=["ready", "not ready", "new"],
 )
-def test_it_is_ready_as_its_graph_is(graph: KubeObject, said: tuple[str, str, str]) -> None:
+def test_a_legacy_object_is_ready_when_its_graph_is(graph: KubeObject, said: tuple[str, str, str]) -> None:
     (entry,) = status_of(NIM, nim(), graph, None, NOW)["conditions"]
     assert (entry["status"], entry["reason"], entry["message"]) == said
     assert (entry["type"], entry["observedGeneration"]) == ("Ready", 2)
@@ -156,7 +156,7 @@ def pipeline(services: KubeObject | None) -> KubeObject:
     return {**nim(), "kind": "DynamoDeployment", "spec": spec}
 
 
-def test_a_deployment_becomes_one_graph_of_its_services() -> None:
+def test_a_deployment_renders_one_graph_with_its_services() -> None:
     graph = graph_of(DYNAMO_DEPLOYMENTS, pipeline({"Frontend": {"replicas": 1}, "Router": {"replicas": 0}}))
     frontend, router = graph["spec"]["components"]
     assert (frontend["name"], router["name"], router["replicas"]) == ("Frontend", "Router", 0)
@@ -168,7 +168,7 @@ def test_a_deployment_becomes_one_graph_of_its_services() -> None:
 
 
 @pytest.mark.parametrize("services", [None, {}], ids=["none", "empty"])
-def test_a_deployment_names_its_services(services: KubeObject | None) -> None:
+def test_a_deployment_must_name_its_services(services: KubeObject | None) -> None:
     with pytest.raises(InvalidManifest, match=r"spec\.services: list the services of the artifact"):
         graph_of(DYNAMO_DEPLOYMENTS, pipeline(services))
 
@@ -182,7 +182,9 @@ def test_a_deployment_names_its_services(services: KubeObject | None) -> None:
     ],
     ids=["runs", "new", "refused"],
 )
-def test_the_state_of_a_deployment_is_its_graphs(graph: KubeObject | None, failure: Failure | None, state: str) -> None:
+def test_the_state_of_a_deployment_is_that_of_its_graph(
+    graph: KubeObject | None, failure: Failure | None, state: str
+) -> None:
     status = status_of(DYNAMO_DEPLOYMENTS, pipeline({}), graph, failure, NOW)
     assert status["state"] == state
     assert status["conditions"][0]["status"] == str(state == "successful")
@@ -199,7 +201,7 @@ def test_the_state_of_a_deployment_is_its_graphs(graph: KubeObject | None, failu
         (None, "", "image-e3b0c44298fc1c14"),
     ],
 )
-def test_the_request_for_an_artifact_has_its_name(written: str | None, artifact: str, name: str) -> None:
+def test_the_image_request_of_an_artifact_has_the_artifacts_name(written: str | None, artifact: str, name: str) -> None:
     result = nim(dynamoNim=written)
     assert (artifact_of(result), request_key(result)) == (artifact, ObjectKey("ns", name))
     request = request_for(NIM, result)
@@ -210,7 +212,7 @@ def test_the_request_for_an_artifact_has_its_name(written: str | None, artifact:
 BARE: KubeObject = {"extraPodSpec": {"nodeSelector": {"zone": "a"}}}
 
 
-def test_services_that_name_no_image_run_the_one_that_is_built() -> None:
+def test_services_without_an_image_run_the_built_one() -> None:
     written = pipeline(
         {"Frontend": {}, "Router": {"extraPodSpec": {"mainContainer": {"image": "own"}}}, "Worker": BARE}
     )
@@ -221,7 +223,7 @@ def test_services_that_name_no_image_run_the_one_that_is_built() -> None:
     assert pods["Worker"]["nodeSelector"] == {"zone": "a"}
 
 
-def test_a_service_without_a_command_starts_as_its_artifact_says() -> None:
+def test_a_service_without_a_command_starts_as_its_artifact_defines() -> None:
     file = {"name": "DYNAMO_CONFIG_PATH", "value": "/etc/my config"}
     own = {"extraPodSpec": {"mainContainer": {"command": ["own"]}}}
     written = pipeline({"Frontend": {"envs": [file]}, "Router": own})
@@ -234,14 +236,14 @@ def test_a_service_without_a_command_starts_as_its_artifact_says() -> None:
     assert (router["command"], "args" in router) == (["own"], False)
 
 
-def test_no_image_is_asked_for_where_all_services_name_one() -> None:
+def test_no_image_is_requested_if_all_services_name_one() -> None:
     own = {"extraPodSpec": {"mainContainer": {"image": "own"}}}
     assert not lacks_image(successor_of(DYNAMO_DEPLOYMENTS, pipeline({"Frontend": own})))
     assert lacks_image(successor_of(DYNAMO_DEPLOYMENTS, pipeline({"Frontend": own, "Worker": BARE})))
 
 
 def request(phase: str = "", *, reason: str = "Built", message: str = "said", **fields: Any) -> KubeObject:
-    """The request for frontend:v1, in a phase."""
+    """The DynamoNimRequest of frontend:v1 in a phase."""
     made = request_for(DYNAMO_DEPLOYMENTS, pipeline({}))
     made["metadata"] |= {"uid": "request-uid", "generation": 1, "resourceVersion": "1"}
     if phase:
@@ -290,11 +292,11 @@ WAITS = "waiting for the image of frontend:v1"
     ],
     ids=["no request", "unanswered", "pending", "building", "ready", "failed", "of another artifact"],
 )
-def test_what_a_request_answers(observed: KubeObject | None, answer: object) -> None:
+def test_the_answer_of_an_image_request(observed: KubeObject | None, answer: object) -> None:
     assert answer_of("frontend:v1", "frontend--v1", observed) == answer
 
 
-def test_an_answer_for_an_earlier_spec_does_not_count() -> None:
+def test_an_answer_for_an_earlier_spec_is_ignored() -> None:
     result = request("Ready", imageRef=IMAGE)
     result["metadata"]["generation"] = 2
     assert isinstance(answer_of("frontend:v1", "frontend--v1", result), Waiting)
@@ -340,21 +342,21 @@ async def test_a_deployment_runs_the_image_of_its_artifact_when_it_is_built(
     assert [fact.reason for fact in world.announced.facts] == ([] if reason == "GraphPending" else [reason])
 
 
-async def test_a_deployment_that_is_gone_asks_for_no_image() -> None:
+async def test_a_deleted_deployment_requests_no_image() -> None:
     graph = stored(graph_of(DYNAMO_DEPLOYMENTS, WITHOUT_IMAGE, IMAGE))
     world = World(WITHOUT_IMAGE, graph, of=DYNAMO_DEPLOYMENTS)
     world.applier.gone.add(KEY.name)
     assert (await world.reconcile())[0] == []
 
 
-async def test_a_change_of_artifact_leaves_what_runs_until_the_image_is_there() -> None:
+async def test_a_changed_artifact_keeps_the_running_image_until_the_new_one_is_built() -> None:
     runs = stored(graph_of(DYNAMO_DEPLOYMENTS, WITHOUT_IMAGE, IMAGE))
     changed = {**WITHOUT_IMAGE, "spec": {**WITHOUT_IMAGE["spec"], "dynamoNim": "frontend:v2"}}
     world = World(changed, runs, request("Ready", imageRef=IMAGE), of=DYNAMO_DEPLOYMENTS)
     assert (await world.reconcile())[0] == ["create DynamoNimRequest frontend--v2"]
 
 
-def test_a_request_wakes_all_that_run_its_image() -> None:
+def test_an_image_request_reconciles_all_objects_that_run_its_image() -> None:
     other = {**nim(dynamoNim="other--v1"), "metadata": {**nim()["metadata"], "name": "other"}}
     cache = indexed(nim(), WITHOUT_IMAGE, other)
     key = ObjectKey("ns", "frontend--v1")
@@ -363,18 +365,18 @@ def test_a_request_wakes_all_that_run_its_image() -> None:
     assert tasks_of([route(cache)], DYNAMO_GRAPH_DEPLOYMENTS, key, None, {}) == []
 
 
-async def test_its_graph_is_written_and_reported() -> None:
+async def test_the_graph_is_written_and_reported() -> None:
     lines, (status,) = await World(nim()).reconcile()
     assert lines == ["ensure DynamoGraphDeployment worker-1"]
     assert status["conditions"][0]["reason"] == "GraphPending"
 
 
 @pytest.mark.parametrize("observed", [(), (with_metadata(nim(), deletionTimestamp="now"),)], ids=["gone", "going"])
-async def test_without_it_nothing_is_written(observed: tuple[KubeObject, ...]) -> None:
+async def test_a_deleted_legacy_object_writes_nothing(observed: tuple[KubeObject, ...]) -> None:
     assert await World(*observed).reconcile() == ([], [])
 
 
-async def test_one_that_the_api_server_does_not_have_gets_no_graph() -> None:
+async def test_a_legacy_object_that_the_api_server_does_not_have_gets_no_graph() -> None:
     world = World(nim())
     world.applier.gone.add(KEY.name)
     assert await world.reconcile() == ([], [])
@@ -391,9 +393,7 @@ NO_WEBHOOK = WebhookUnavailable(500, "InternalError", "failed calling webhook")
         pytest.param(NO_WEBHOOK, "WebhookUnavailable", RETRY_WEBHOOK, id="admission is away"),
     ],
 )
-async def test_a_graph_that_is_refused_is_reported_and_written_again_soon(
-    refusal: Exception, reason: str, again: float
-) -> None:
+async def test_a_rejected_graph_is_reported_and_retried_soon(refusal: Exception, reason: str, again: float) -> None:
     world = World(nim(), THEIRS, **{KEY.name: refusal})
     _, (status,) = await world.reconcile()
     assert (status["conditions"][0]["status"], status["conditions"][0]["reason"]) == ("False", reason)
@@ -401,7 +401,7 @@ async def test_a_graph_that_is_refused_is_reported_and_written_again_soon(
     assert world.result.requeue_after == again
 
 
-def test_waiting_is_news_for_people_and_a_failure_for_programs_too() -> None:
+def test_waiting_is_only_an_event_and_a_failure_is_also_a_cloud_event() -> None:
     waits = legacy_held_up(WITHOUT_IMAGE, "frontend:v1", Waiting("ImageBuilding", "soon"))
     assert waits == Fact("ImageBuilding", "Normal", "Wait", "soon")
     failed = legacy_held_up(WITHOUT_IMAGE, "frontend:v1", Failure("ImageFailed", "no"))
@@ -421,7 +421,7 @@ def woken(resource: Any, old: KubeObject | None, new: KubeObject | None) -> list
     return tasks_of(routes_of(ObjectCache()), resource, KEY, old, new)
 
 
-def test_it_is_reconciled_when_it_or_its_graph_changes() -> None:
+def test_a_legacy_object_is_reconciled_when_it_or_its_graph_changes() -> None:
     of_it = Task.of(DYNAMO_NIM_DEPLOYMENTS, KEY)
     assert woken(NIM, None, nim()) == [of_it]
     assert of_it in woken(DYNAMO_GRAPH_DEPLOYMENTS, graph_with(), None)
@@ -431,5 +431,5 @@ def test_it_is_reconciled_when_it_or_its_graph_changes() -> None:
     assert of_it not in woken(DYNAMO_GRAPH_DEPLOYMENTS, None, without)
 
 
-def test_its_own_status_wakes_no_one() -> None:
+def test_its_own_status_reconciles_nothing() -> None:
     assert woken(NIM, nim(), {**nim(), "status": {"conditions": [READY]}}) == []

@@ -1,4 +1,4 @@
-"""A graph or a component that another object's name keeps from being created is tried again when that object goes."""
+"""A graph or component that cannot be created because its name is taken is retried when the name becomes free."""
 
 import pytest
 from dynamo_shared.api.objects import KubeObject
@@ -38,7 +38,7 @@ def cache() -> ObjectCache:
 
 
 @pytest.mark.parametrize("resource", [SERVICES, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS])
-def test_what_goes_wakes_who_may_wait_for_its_name(cache: ObjectCache, resource: Resource) -> None:
+def test_a_deleted_object_reconciles_those_that_may_wait_for_its_name(cache: ObjectCache, resource: Resource) -> None:
     woken = set(tasks_of(routes_of(cache), resource, KEY, THEIRS, None))
     assert {each for each in woken if each.key != NAMESPACE} == {
         Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "failed")),
@@ -46,7 +46,7 @@ def test_what_goes_wakes_who_may_wait_for_its_name(cache: ObjectCache, resource:
     }
 
 
-def test_what_comes_or_changes_wakes_no_one(cache: ObjectCache) -> None:
+def test_created_and_changed_objects_reconcile_none_that_wait_for_a_name(cache: ObjectCache) -> None:
     pace = routes_of(cache)
     for change in ((None, THEIRS), (THEIRS, {**THEIRS, "spec": {"x": 1}})):
         assert {task.key for task in tasks_of(pace, SERVICES, KEY, *change)} == {NAMESPACE}

@@ -1,4 +1,4 @@
-"""NamespaceReconciler: what graphs share goes with the last of them, and nothing else does."""
+"""NamespaceReconciler: objects that graphs share are deleted with the last graph, and no others."""
 
 import pytest
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
@@ -20,7 +20,7 @@ OWN_ROLES = [
     for each in graph_children(stored_graph(component("Planner", "planner")), RenderConfig(discovery_backend="etcd"))
     if each["metadata"]["name"].startswith("planner-serviceaccount")
 ]
-#: What a graph leaves behind where it is deleted without what it owns.
+#: The leftovers of a graph that was deleted without its children.
 LEFT = [
     stored({**each, "metadata": {name: value for name, value in each["metadata"].items() if name != "ownerReferences"}})
     for each in graph_children(GRAPH, RenderConfig(discovery_backend="kubernetes"))
@@ -53,7 +53,7 @@ WRITES = ["delete RoleBinding planner-serviceaccount-binding", "delete ServiceAc
         pytest.param([each for each in CHILDREN if each not in SHARED], [], id="what has an owner goes with it"),
     ],
 )
-async def test_what_is_deleted(observed, writes):
+async def test_shared_objects_are_deleted_with_the_last_graph(observed, writes):
     ledger = Ledger()
     await NamespaceReconciler(indexed(*observed), ledger).reconcile(ObjectKey("", "ns"))  # type: ignore[arg-type]
     assert sorted(ledger.lines) == sorted(writes)

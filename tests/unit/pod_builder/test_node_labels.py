@@ -1,4 +1,4 @@
-"""A pod of a graph with a policy gets the label of its node once it has one, and no other pod does."""
+"""Pods of graphs with a node label policy get the label of their node, and no other pods do."""
 
 import copy
 from typing import Any
@@ -51,7 +51,7 @@ def pod(**changes: Any) -> KubeObject:
     ],
     ids=["scheduled", "labelled", "of no graph", "of no policy", "not scheduled", "ended", "leaves"],
 )
-def test_which_pods_lack_a_label(observed: KubeObject, label: str) -> None:
+def test_pods_that_lack_a_label(observed: KubeObject, label: str) -> None:
     assert lacking(observed) == lacking(trimmed(observed)) == label
 
 
@@ -64,7 +64,7 @@ def test_a_pod_is_labelled_when_it_has_a_node_and_after_a_restart_of_the_platfor
 
 
 class Kube:
-    """One node, and a record of patches; `refusing` is what the API server answers to them."""
+    """One node, and a record of patches; the API server answers them with the error `refusing`."""
 
     def __init__(
         self, labels: dict[str, str] | None, *, refusing: KubeError | None = None, hidden: bool = False
@@ -105,12 +105,12 @@ async def test_the_label_of_the_node_is_copied() -> None:
     assert kube.patches == [{"metadata": {"uid": "1", "labels": {ZONE: "b"}}}]
 
 
-async def test_a_change_of_the_pod_that_came_before_its_label_is_not_lost() -> None:
+async def test_a_status_written_just_before_the_label_is_not_lost() -> None:
     cache = ObjectCache()
     for each in (graph(), trimmed(pod())):
         cache.take(resources.of(each), key_of(each), each, version_of(each))
     await reconciled(Kube({ZONE: "b"}), cache)
-    # The kubelet wrote a status just before: the cache learns of both now.
+    # The kubelet wrote a status just before, and the cache receives both now.
     for version, label_set in (("6", OF_GRAPH), ("7", {**OF_GRAPH, ZONE: "b"})):
         said = pod(labels=label_set, resourceVersion=version, status={"phase": "Pending"})
         if not cache.confirm(PODS, KEY, version_of(said)):
@@ -123,7 +123,7 @@ async def test_a_change_of_the_pod_that_came_before_its_label_is_not_lost() -> N
 @pytest.mark.parametrize(
     "graphs", [[], [graph(None)], [graph("other")]], ids=["no graph", "no policy", "another label"]
 )
-async def test_a_pod_that_says_by_itself_which_label_it_lacks_gets_none(graphs: list[KubeObject]) -> None:
+async def test_the_policy_of_the_graph_counts_and_not_the_annotation_of_the_pod(graphs: list[KubeObject]) -> None:
     kube = Kube({ZONE: "b"}, hidden=True)
     assert await reconciled(kube, indexed(*graphs, pod())) == (Result(requeue_after=ASK_AGAIN), [])
     assert kube.patches == []
@@ -143,11 +143,11 @@ MISSING = f"Cannot copy label {ZONE} of node a"
     ],
     ids=["no label", "no node", "nodes cannot be read", "pods cannot be written", "refused"],
 )
-async def test_what_is_in_the_way_is_reported_and_tried_again(kube: Kube, message: str) -> None:
+async def test_errors_are_reported_and_retried(kube: Kube, message: str) -> None:
     result, messages = await reconciled(kube, indexed(graph(), pod()))
     assert (result, messages) == (Result(requeue_after=ASK_AGAIN), [message])
 
 
 @pytest.mark.parametrize("error", [NotFound(404, "NotFound", "gone"), Conflict(409, "Conflict", "another uid")])
-async def test_a_pod_that_is_gone_meanwhile_is_left(error: KubeError) -> None:
+async def test_a_pod_that_was_deleted_meanwhile_is_left_alone(error: KubeError) -> None:
     assert await reconciled(Kube({ZONE: "b"}, refusing=error), indexed(graph(), pod())) == (Result(), [])

@@ -1,4 +1,4 @@
-"""PodEvents: which Events explain a pod that does not start."""
+"""PodEvents: the Events that explain why a pod does not start."""
 
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.status.pods import troubles
@@ -32,10 +32,10 @@ def of(uid: str) -> KubeObject:
     return pod("g-0", conditions=[SCHEDULED, NOT_PREPARED], metadata={"uid": uid})
 
 
-async def test_a_pod_that_is_created_again_is_not_explained_by_the_events_of_the_one_before():
+async def test_events_of_a_former_pod_do_not_explain_a_pod_of_the_same_name():
     events = PodEvents(EventServer(), ManualClock())  # type: ignore[arg-type]
     (before,) = await events.explain("ns", troubles([of("first")], NOW))
     assert (before.reason, NOTE in before.message) == ("VolumeNotMounted", True)
-    # A StatefulSet gives its pods the same names again; Events stay for an hour.
+    # A StatefulSet reuses the names of its pods, and Events stay for an hour.
     (after,) = await events.explain("ns", troubles([of("second")], NOW))
     assert (after.reason, NOTE in after.message) == ("PodNotStarted", False)

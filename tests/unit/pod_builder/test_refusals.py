@@ -1,4 +1,4 @@
-"""What reconcilers report instead of raising it, and which of that is tried again."""
+"""Errors that reconcilers report instead of raising them, and which of these are retried."""
 
 import pytest
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
@@ -54,7 +54,7 @@ OLD = {"kind": "DynamoGraphDeployment", "name": "g", "uid": "old", "controller":
         (AWAY, "WebhookUnavailable", '500 InternalError: failed calling webhook "a.b": EOF', 10.0),
     ],
 )
-def test_each_refusal_becomes_one_failure(error, reason, message, retry):
+def test_each_rejection_is_one_failure(error, reason, message, retry):
     assert isinstance(error, REFUSALS)
     failure = failure_of(error)
     assert (failure.reason, failure.message) == (reason, message)
@@ -65,28 +65,28 @@ def test_each_refusal_becomes_one_failure(error, reason, message, retry):
 
 
 @pytest.mark.parametrize(("lasted", "again"), [(-3600.0, 5.0), (0.0, 5.0), (20.0, 20.0), (3600.0, 60.0)])
-def test_a_name_that_was_taken_a_moment_ago_is_tried_soon(lasted, again):
-    """Its holder is deleted as the refusal asks. One that has no label is not watched, so that no event says that it went."""
+def test_a_name_that_was_taken_a_moment_ago_is_retried_soon(lasted, again):
+    """The user deletes its holder as advised. Holders without labels are not watched, so no event follows."""
     taken = failure_of(NameTaken(SERVICES, {"metadata": {"name": "s"}}))
     assert retry_after(taken, lasted) == again
     assert retry_after(failure_of(Forbidden(403, "Forbidden", "quota")), lasted) == 60.0
 
 
-def test_without_a_failure_nothing_is_tried_again():
+def test_nothing_is_retried_without_a_failure():
     assert retry_after(None) is None
 
 
 @pytest.mark.parametrize(
     "error", [Unavailable(503, "ServiceUnavailable", "away"), Conflict(409, "Conflict", "changed")]
 )
-def test_what_another_try_may_mend_is_raised(error):
+def test_an_error_that_a_retry_may_fix_is_raised(error):
     assert not isinstance(error, REFUSALS)
 
 
 @pytest.mark.parametrize(
     ("delays", "first"), [((), None), ((None,), None), ((3.0, None, 2.0), 2.0), ((None, 0.0), 0.0)]
 )
-def test_the_first_of_several_delays(delays, first):
+def test_the_shortest_of_several_delays(delays, first):
     assert earliest(*delays) == first
 
 
@@ -118,7 +118,7 @@ def _invalid(number: int) -> Invalid:
         ),
     },
 )
-def test_several_refusals_are_one_failure(errors, reason, message):
+def test_several_rejections_are_one_failure(errors, reason, message):
     failure = failure_of(SeveralRefusals(errors))
     assert (failure.reason, failure.message) == (reason, message)
     assert retry_after(failure) == 60.0
@@ -139,7 +139,7 @@ def test_several_refusals_are_one_failure(errors, reason, message):
         "several refusals": ([QUOTA, TAKEN], SeveralRefusals),
     },
 )
-async def test_of_writes_that_are_sent_together_all_end_and_one_error_is_raised(errors, raised):
+async def test_all_concurrent_writes_end_before_one_error_is_raised(errors, raised):
     ended = []
 
     async def write(error):

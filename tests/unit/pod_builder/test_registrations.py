@@ -1,4 +1,4 @@
-"""Which pods have registered with Dynamo: what is asked of the API server, and what is remembered."""
+"""Pods that have registered with Dynamo: the requests to the API server, and the cached answers."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ REGISTERED = "2026-01-02T03:04:05Z"
 
 
 class Kube:
-    """The records that there are, by name, and which were asked for."""
+    """The existing records by name, and the requested names."""
 
     def __init__(self, *records: KubeObject) -> None:
         self.records = {each["metadata"]["name"]: each for each in records}
@@ -52,7 +52,7 @@ async def test_pods_that_own_a_record_of_their_name_have_registered():
     assert since == {"uid-a"}
 
 
-async def test_only_leaders_that_are_ready_and_use_kubernetes_are_asked_for():
+async def test_only_ready_leaders_that_use_kubernetes_discovery_are_requested():
     kube = Kube(record("a"))
     pods = [pod("a"), pod("b", ready=False), pod("c", enabled="false"), pod("d", role="worker")]
     pods.append(pod("e", container="engine-0"))
@@ -61,7 +61,7 @@ async def test_only_leaders_that_are_ready_and_use_kubernetes_are_asked_for():
 
 
 @pytest.mark.parametrize("refusal", [NotFound, Forbidden, NotServed])
-async def test_an_update_goes_on_where_no_one_can_say_who_has_registered(refusal: type[KubeError]):
+async def test_an_update_continues_if_registrations_cannot_be_read(refusal: type[KubeError]):
     class Refusing(Kube):
         async def get_metadata(self, _resource: Resource, _key: ObjectKey) -> KubeObject:
             raise refusal(404, "", "no")
@@ -70,7 +70,7 @@ async def test_an_update_goes_on_where_no_one_can_say_who_has_registered(refusal
     assert not since
 
 
-async def test_what_has_registered_is_not_asked_for_again():
+async def test_registered_pods_are_not_requested_again():
     kube = Kube(record("a"))
     _, registrations = await known(kube, [pod("a"), pod("b")])
     kube.records["b"] = record("b")
@@ -78,7 +78,7 @@ async def test_what_has_registered_is_not_asked_for_again():
     assert kube.asked == ["a", "b", "b"]
 
 
-async def test_where_no_one_registers_few_are_asked_for():
+async def test_few_pods_are_requested_while_none_registers():
     many = [pod(f"p{number}") for number in range(SAMPLE + 20)]
     kube = Kube()
     await known(kube, many)

@@ -1,4 +1,4 @@
-"""`remembered`: the same inputs are worked on once, and what is remembered is bounded."""
+"""`remembered`: equal inputs are computed once, and the cache is bounded."""
 
 import copy
 from typing import NamedTuple
@@ -39,7 +39,7 @@ class Work:
         pytest.param([obj(text="x" * LARGEST)] * 2, 2, id="large ones"),
     ],
 )
-def test_only_the_last_inputs_are_remembered_and_none_that_are_large(given, calls):
+def test_only_the_last_small_inputs_are_cached(given, calls):
     work = Work()
     results = [work.of(Inputs(copy.deepcopy(each))) for each in given]
     assert len(work.calls) == len({id(each) for each in results}) == calls
@@ -53,7 +53,7 @@ def test_only_the_last_inputs_are_remembered_and_none_that_are_large(given, call
         pytest.param(Inputs(obj("b", replicas=1)), ["b", ""], id="another object"),
     ],
 )
-def test_other_inputs_are_worked_on_again(inputs, result):
+def test_other_inputs_are_computed_again(inputs, result):
     work = Work()
     work.of(Inputs(obj(replicas=1)))
     assert work.of(inputs) == result
@@ -68,7 +68,7 @@ def test_an_error_is_raised_each_time():
     assert len(work.calls) == 2
 
 
-def test_the_object_that_was_asked_for_longest_ago_is_forgotten():
+def test_the_least_recently_used_object_is_evicted():
     work = Work()
     for number in range(MOST):
         work.of(Inputs(obj(str(number))))

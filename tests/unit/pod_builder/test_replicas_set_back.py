@@ -1,4 +1,4 @@
-"""Another client scales what the platform owns: the number is set back, and users learn who it was and what to do instead."""
+"""If another client scales a workload of the platform, the platform restores the number and reports who it was."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ KEY = ObjectKey("ns", "graph-one")
 
 
 class Server:
-    """An API server with one Deployment, which remembers who set its number."""
+    """An API server with one Deployment that records who set its replicas."""
 
     field_manager = "dynamo-pod-builder"
 
@@ -73,7 +73,7 @@ def applier(server: Server, cache: ObjectCache) -> Applier:
     return Applier(server, cache)  # type: ignore[arg-type]
 
 
-async def test_a_number_of_another_client_is_set_back_and_reported_each_time(applier, server, cache):
+async def test_replicas_of_another_client_are_restored_and_reported_each_time(applier, server, cache):
     await applier.ensure(deployment(1))
     assert (await applier.ensure(deployment(1))).change is ChildChange.UNCHANGED
     for _ in range(2):
@@ -83,22 +83,22 @@ async def test_a_number_of_another_client_is_set_back_and_reported_each_time(app
         assert server.obj["spec"]["replicas"] == 1
 
 
-async def test_a_number_that_is_desired_now_is_not_of_another_client_and_costs_no_read(applier, server):
+async def test_replicas_that_are_desired_now_are_not_reported_and_cost_no_read(applier, server):
     await applier.ensure(deployment(1))
     for number in (1, 4, 4, 1):
         assert (await applier.ensure(deployment(number))).set_back is None
     assert server.reads == 0
 
 
-async def test_a_number_that_the_platform_wrote_on_the_short_way_is_its_own(applier, server, cache):
+async def test_replicas_that_the_platform_patched_directly_are_its_own(applier, server, cache):
     await applier.ensure(deployment(1))
     await applier.ensure(deployment(1))
     await applier.patch_replicas(DEPLOYMENTS, cache.get(DEPLOYMENTS, KEY), 2)
     assert (await applier.ensure(deployment(1))).set_back is None
 
 
-async def test_a_number_of_what_grove_makes_is_set_back_and_reported_too(applier, server, cache):
-    """Grove copies the replicas of a set once, and leaves them to others from then on."""
+async def test_replicas_of_cliques_are_restored_and_reported_too(applier, server, cache):
+    """Grove copies the replicas of a set once, and then leaves them to others."""
     made = await server.create(POD_CLIQUES, {**deployment(1), **POD_CLIQUES.type_meta})
     assert await applier.scale(POD_CLIQUES, made, 1) == Ensured(ChildChange.UNCHANGED, made)
     ensured = await applier.scale(POD_CLIQUES, server.scaled_by("keda-operator", 3), 1)
@@ -131,7 +131,7 @@ def of(kind: str, name: str) -> KubeObject:
         ),
     ],
 )
-def test_what_users_read_of_it(owner, writer, message):
+def test_the_event_names_the_writer_and_the_right_way(owner, writer, message):
     announced = Announced()
     announced.announce(owner, events.replicas_set_back(owner, "One", deployment(1), SetBack(writer, 3)))
     assert announced.lines == [f"Warning ReplicasSetBack Scale: {message}"]

@@ -1,4 +1,4 @@
-"""Replica maths of managed rolling updates: the promises hold at every step, and every roll-out ends."""
+"""Replica counts of managed rolling updates: the margins hold at every step, and every roll-out ends."""
 
 import pytest
 from dynamo_pod_builder.render import RenderError
@@ -30,7 +30,7 @@ def test_margins_round_in_favour_of_movement_and_of_service(desired, surge, unav
 
 
 @pytest.mark.parametrize("value", ["half", "-1", "25 %", "%", "9" * 400 + "%", "9" * 5000])
-def test_margin_that_is_not_a_number_is_refused(value):
+def test_a_margin_that_is_not_a_number_is_rejected(value):
     with pytest.raises(RenderError, match="neither a number of pods nor a percentage"):
         margins("Worker", 4, {DEPLOYMENT_MAX_SURGE: value})
 
@@ -43,14 +43,14 @@ def test_margin_that_is_not_a_number_is_refused(value):
         pytest.param(1, 1, (1, 1), id="a new one serves in its place"),
     ],
 )
-def test_a_group_that_fails_is_not_removed_before_one_that_serves(serving, surge, expected):
-    """Of a LeaderWorkerSet the last group goes first, and its first one fails."""
+def test_a_failing_group_is_not_removed_before_a_serving_one(serving, surge, expected):
+    """A LeaderWorkerSet removes its last group first, and here the first one fails."""
     new, old = Replicas("new", serving, serving, serving), Replicas("old", 2, 1, 1, behind=1)
     result = step(2, new, [old], surge=surge, unavailable=1)
     assert (result.new, result.old["old"]) == expected
 
 
-def test_newest_old_generation_is_drained_last():
+def test_the_newest_old_generation_is_drained_last():
     old = [Replicas("older", 2, 2, 2, "2026-01-01T00:00:00Z"), Replicas("newer", 2, 2, 2, "2026-01-02T00:00:00Z")]
     result = step(4, Replicas("new", 2, 2, 2), old, surge=1, unavailable=1)
     assert result.old["newer"] >= result.old["older"]
@@ -58,7 +58,7 @@ def test_newest_old_generation_is_drained_last():
 
 
 def generations(working: int, broken: int) -> list[Replicas]:
-    """An old generation whose pods all serve, and a later one of which none does."""
+    """An old generation whose pods all serve, and a later one without serving pods."""
     return [
         Replicas("working", working, working, working, "2026-01-01T00:00:00Z"),
         Replicas("broken", broken, 0, 0, "2026-01-02T00:00:00Z"),
@@ -77,8 +77,8 @@ def generations(working: int, broken: int) -> list[Replicas]:
         ),
     ],
 )
-def test_pods_that_do_not_serve_go_before_older_ones_that_do(desired, working, broken, expected):
-    """An update that never served is followed by its correction: what served before it serves on."""
+def test_pods_that_do_not_serve_are_removed_before_older_ones_that_do(desired, working, broken, expected):
+    """An update that never served is followed by its correction: the generation that served before goes on serving."""
     new, old = Replicas("new", 0, 0, 0), generations(working, broken)
     assert step(desired, new, old, *margins("Worker", desired, {})).old == expected
 
@@ -94,20 +94,20 @@ def test_pods_that_do_not_serve_go_before_older_ones_that_do(desired, working, b
         pytest.param(-1, 1, 0, {"working": 0, "broken": 0}, id="none, where new ones are enough"),
     ],
 )
-def test_old_generations_that_are_held_have_the_replicas_that_are_desired(desired, working, broken, expected):
+def test_held_old_generations_have_the_desired_replicas(desired, working, broken, expected):
     assert scaled(generations(working, broken), desired) == expected
 
 
 MARGINS = st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(any)
-#: Of each pod that there is, or group of pods, whether it serves: mostly all do.
+#: For each existing pod or group, whether it serves: usually all do.
 SERVES = st.lists(st.just(True), max_size=12) | st.lists(st.booleans(), min_size=1, max_size=8)
 
 
 @given(desired=st.integers(0, 12), serves=SERVES, margins=MARGINS)
 @example(desired=2, serves=[False, True], margins=(1, 0))
 @example(desired=1, serves=[False, True], margins=(1, 0))
-def test_an_update_ends_also_where_some_groups_fail_for_good(desired, serves, margins):
-    """And never serves with fewer than it began with, but for what may be unavailable, or is more than is desired."""
+def test_an_update_ends_even_if_some_groups_fail_for_good(desired, serves, margins):
+    """It always serves with as many as at its start, except those that may be unavailable or exceed what is desired."""
     surge, unavailable = margins
     floor = min(sum(serves), desired - unavailable) if len(serves) <= desired else 0
     most = max(desired, len(serves)) + max(surge, 1)

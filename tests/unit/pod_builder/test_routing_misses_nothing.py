@@ -1,4 +1,4 @@
-"""In whatever order a component's status and its workload's arrive: a graph never keeps a conclusion that no longer holds."""
+"""In whatever order the status of a component and of its workload arrive, a graph's status never stays outdated."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -80,7 +80,7 @@ def concluded(cache: ObjectCache) -> KubeObject:
 
 @examples(300)
 @given(CHANGES)
-def test_a_graph_is_reconciled_whenever_its_status_would_be_another(
+def test_a_graph_is_reconciled_whenever_its_status_would_change(
     changes: list[tuple[Resource, Mapping[str, Any]]],
 ) -> None:
     cache = indexed()

@@ -1,4 +1,4 @@
-"""Whom a change of a child concerns: who owns it, who owned it, and who shares it; what it says of itself does not count."""
+"""A changed child reconciles its owner, its former owner and those that share it, but not for its status alone."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ OF_GRAPH = (DYNAMO_GRAPH_DEPLOYMENTS, "g")
 OF_COMPONENT = (DYNAMO_COMPONENT_DEPLOYMENTS, "c")
 
 
-def test_a_component_deployment_that_lost_its_labels_is_its_graphs_all_the_same() -> None:
+def test_a_component_deployment_that_lost_its_labels_still_reconciles_its_graph() -> None:
     before = child(OF_GRAPH, labels={labels.GRAPH_DEPLOYMENT_NAME: "g", labels.WORKER_HASH: "abc"})
     assert GRAPH in asked(DYNAMO_COMPONENT_DEPLOYMENTS, before, child(OF_GRAPH, 2))
 
@@ -79,15 +79,15 @@ def test_an_owner_that_loses_a_child_is_reconciled(resource: Resource, owner: tu
     ],
 )
 @pytest.mark.parametrize("resource", [SERVICES, DEPLOYMENTS], ids=lambda each: each.plural)
-def test_what_children_report_is_reconciled_together_and_what_has_to_be_set_right_at_once(
+def test_reports_of_children_are_debounced_and_corrections_are_immediate(
     resource: Resource, before: KubeObject | None, after: KubeObject | None, wait: float
 ) -> None:
     tasks = routed(routes_of(indexed()), resource, KEY, before, after)
     assert tasks == [(COMPONENT, wait)]
 
 
-def test_what_was_created_here_is_reported_when_its_controller_says_something() -> None:
-    """At the latest after a minute; what others created is reconciled at once."""
+def test_a_created_child_is_reported_when_its_controller_reports() -> None:
+    """After a minute at the latest. Children that others created are reconciled at once."""
     cache, created = indexed(), {**child(OF_COMPONENT), "kind": DEPLOYMENTS.kind}
     cache.put(DEPLOYMENTS, created)
     assert routed(routes_of(cache), DEPLOYMENTS, KEY, None, created) == [(COMPONENT, OBSERVED_WITHIN)]
@@ -95,7 +95,7 @@ def test_what_was_created_here_is_reported_when_its_controller_says_something() 
     assert routed(routes_of(cache), DEPLOYMENTS, KEY, None, created) == [(COMPONENT, CREATED)]
 
 
-def test_what_is_created_here_may_be_in_state_before_its_answer_is_here() -> None:
+def test_a_created_child_may_arrive_from_state_before_the_answer_of_its_create() -> None:
     cache, created = indexed(), {**child(OF_COMPONENT), "kind": SERVICES.kind}
     with cache.writing(SERVICES, KEY):
         assert routed(routes_of(cache), SERVICES, KEY, None, created) == [(COMPONENT, OBSERVED_WITHIN)]
@@ -131,7 +131,7 @@ def annotated(obj: KubeObject) -> KubeObject:
         pytest.param(deployment(0), annotated(deployment(0)), OBSERVED_WITHIN, id="which has more to say at once"),
     ],
 )
-def test_what_people_wait_for_is_reported_soon_and_progress_waits_for_more(
+def test_serving_changes_and_failures_are_reported_soon_and_progress_is_debounced(
     old: KubeObject, new: KubeObject, wait: float | None
 ) -> None:
     tasks = routed(routes_of(indexed()), DEPLOYMENTS, KEY, old, new)
@@ -166,7 +166,7 @@ CRASHES = component(2, available="False", reason="CrashLoopBackOff", message="ex
         ),
     ],
 )
-def test_a_graph_reads_of_its_components_status_only_what_their_workloads_do_not_say(
+def test_a_graph_is_reconciled_for_a_components_status_only_if_its_workload_does_not_report_it(
     old: KubeObject, new: KubeObject, concerned: bool
 ) -> None:
     tasks = routed(routes_of(indexed()), DYNAMO_COMPONENT_DEPLOYMENTS, KEY, old, new)
@@ -175,10 +175,8 @@ def test_a_graph_reads_of_its_components_status_only_what_their_workloads_do_not
 
 @pytest.mark.parametrize("available", ["True", "False"])
 @pytest.mark.parametrize("serving", [1, 2])
-def test_that_a_spec_is_acted_on_is_news_for_the_graph_where_the_workload_serves_already(
-    available: str, serving: int
-) -> None:
-    """Whatever the status says of availability: it may have been written before the workload served, and arrive after."""
+def test_an_observed_spec_reconciles_the_graph_if_the_workload_already_serves(available: str, serving: int) -> None:
+    """Availability in the status does not count: it may be older than the workload's, and arrive later."""
     cache = indexed()
     workload = deployment(
         availableReplicas=serving, readyReplicas=serving, conditions=[{"type": "Available", "status": "True"}]
@@ -196,7 +194,7 @@ def test_that_a_spec_is_acted_on_is_news_for_the_graph_where_the_workload_serves
 
 
 @pytest.mark.parametrize("resource", [SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS], ids=lambda each: each.plural)
-def test_what_graphs_share_is_made_again_by_them(resource: Resource) -> None:
+def test_deleted_shared_objects_reconcile_the_graphs_that_create_them(resource: Resource) -> None:
     """Without its account no pod of a planner starts."""
     assert asked(resource, child(labels=MANAGED), None) == {NAMESPACE, GRAPH}
     assert asked(resource, child(labels=MANAGED), child(version=2)) == {NAMESPACE, GRAPH}
@@ -205,13 +203,13 @@ def test_what_graphs_share_is_made_again_by_them(resource: Resource) -> None:
 
 
 @pytest.mark.parametrize("resource", [DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SETS], ids=lambda each: each.plural)
-def test_what_graphs_shared_may_go_with_the_last_thing_that_runs_pods(resource: Resource) -> None:
+def test_the_last_deleted_workload_reconciles_the_shared_objects_of_its_namespace(resource: Resource) -> None:
     assert NAMESPACE in asked(resource, child(OF_GRAPH), None)
     assert NAMESPACE not in asked(resource, None, child(OF_GRAPH))
 
 
 @pytest.mark.parametrize("owner", [(POD_CLIQUE_SETS, "set"), (POD_CLIQUE_SCALING_GROUPS, "group")])
-def test_what_grove_makes_of_a_set_is_its_graphs(owner: tuple[Resource, str]) -> None:
+def test_cliques_of_a_set_reconcile_its_graph(owner: tuple[Resource, str]) -> None:
     cache = indexed()
     for resource, name, of in (
         (POD_CLIQUE_SETS, "set", OF_GRAPH),

@@ -1,4 +1,4 @@
-"""Which reconciler runs when a pod changes, and that it runs only if the pod's trouble changes."""
+"""The reconciler that runs when a pod changes, and that it runs only if the pod's problem changes."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def tasks(old: dict[str, Any] | None, new: dict[str, Any] | None) -> list[Task]:
         (OF_GROUP, DYNAMO_GRAPH_DEPLOYMENTS, "g"),
     ],
 )
-def test_a_trouble_concerns_what_the_pod_is_a_part_of(object_labels, resource, name) -> None:
+def test_a_pods_problem_reconciles_its_owner(object_labels, resource, name) -> None:
     fine, broken = pod(object_labels), pod(object_labels, "ImagePullBackOff")
     expected = [Task.of(resource, ObjectKey("ns", name))]
     assert tasks(fine, broken) == expected
@@ -55,7 +55,7 @@ def test_a_trouble_concerns_what_the_pod_is_a_part_of(object_labels, resource, n
     assert tasks(broken, None) == expected
 
 
-def test_a_trouble_concerns_the_owner_of_groups_whose_name_was_shortened() -> None:
+def test_a_pods_problem_reconciles_the_owner_of_groups_with_a_shortened_name() -> None:
     cache = ObjectCache()
     owner = {"kind": "DynamoComponentDeployment", "name": "g-wider", "uid": "u", "controller": True}
     metadata = {"name": "g-wide", "namespace": "ns", "uid": "l", "resourceVersion": "1", "ownerReferences": [owner]}
@@ -64,7 +64,7 @@ def test_a_trouble_concerns_the_owner_of_groups_whose_name_was_shortened() -> No
     assert result == [Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-wider"))]
 
 
-def test_what_is_not_news_of_trouble_wakes_no_one() -> None:
+def test_changes_without_a_new_problem_reconcile_nothing() -> None:
     fine, broken = pod(OF_DEPLOYMENT), pod(OF_DEPLOYMENT, "CrashLoopBackOff", 3)
     assert tasks(None, fine) == []
     assert tasks(fine, pod(OF_DEPLOYMENT, "ContainerCreating")) == []
@@ -73,8 +73,8 @@ def test_what_is_not_news_of_trouble_wakes_no_one() -> None:
 
 
 @pytest.mark.parametrize(("phase", "asked"), [("InProgress", True), ("Completed", False)])
-def test_a_rolling_update_goes_on_when_a_pod_is_gone(phase: str, asked: bool) -> None:
-    """With Recreate, new pods wait for the last old one, whose end no workload reports."""
+def test_a_deleted_pod_continues_a_rolling_update(phase: str, asked: bool) -> None:
+    """With Recreate, new pods wait for the last old one, and no workload reports its end."""
     cache = ObjectCache()
     metadata = {"name": "g", "namespace": "ns", "uid": "g", "resourceVersion": "1"}
     cache.put(
@@ -84,7 +84,7 @@ def test_a_rolling_update_goes_on_when_a_pod_is_gone(phase: str, asked: bool) ->
     assert gone == ([Task.of(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "g"))] if asked else [])
 
 
-def test_a_pod_of_no_one_wakes_no_one() -> None:
+def test_a_pod_without_an_owner_reconciles_nothing() -> None:
     assert tasks(None, pod({"nvidia.com/dynamo-component": "x"}, "ImagePullBackOff")) == []
 
 

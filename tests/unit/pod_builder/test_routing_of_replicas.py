@@ -1,4 +1,4 @@
-"""A change of replicas alone: pods first, then rendering and reports, later where very many change at once."""
+"""A change of replicas alone: first the pods, then rendering and reports, later if very many change at once."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def rows() -> tuple[TaskRoute, ...]:
     return routes_of(indexed(graph, component, adapter(2)))
 
 
-def test_the_workload_of_an_adapter_gets_its_number_before_the_graph_is_rendered(rows: tuple[TaskRoute, ...]) -> None:
+def test_the_workload_gets_the_number_of_its_adapter_before_the_graph_is_rendered(rows: tuple[TaskRoute, ...]) -> None:
     at_once = (Task.of(ADAPTERS, ObjectKey("ns", "g-w-abc")), 0.0)
     assert routed(rows, ADAPTERS, KEY, adapter(1), adapter(2)) == [at_once, (GRAPH, SETTLE)]
     for _ in range(FEW):
@@ -62,19 +62,19 @@ def test_the_workload_of_an_adapter_gets_its_number_before_the_graph_is_rendered
     assert many[1][1] > SETTLE
 
 
-def test_what_only_counts_pods_waits_too(rows: tuple[TaskRoute, ...]) -> None:
+def test_changed_pod_counts_are_debounced(rows: tuple[TaskRoute, ...]) -> None:
     component = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-abc"))
     key = ObjectKey("ns", "g-w-abc")
     assert routed(rows, DEPLOYMENTS, key, workload(1), workload(2)) == [(component, SETTLE), (GRAPH, SETTLE)]
 
 
-def test_other_changes_of_an_adapter_do_not_wait(rows: tuple[TaskRoute, ...]) -> None:
+def test_other_changes_of_an_adapter_are_not_debounced(rows: tuple[TaskRoute, ...]) -> None:
     assert routed(rows, ADAPTERS, KEY, None, adapter(1)) == [(GRAPH, 0.0)]
     assert routed(rows, ADAPTERS, KEY, adapter(1), None) == [(GRAPH, 0.0)]
     assert routed(rows, ADAPTERS, KEY, adapter(1), adapter(1, status={"replicas": 1})) == []
 
 
-def test_a_generation_that_comes_or_goes_changes_whose_the_number_is(rows: tuple[TaskRoute, ...]) -> None:
+def test_a_created_or_deleted_generation_reconciles_the_others_of_its_component(rows: tuple[TaskRoute, ...]) -> None:
     next_one = owned(DYNAMO_COMPONENT_DEPLOYMENTS, "g-w-def", DYNAMO_GRAPH_DEPLOYMENTS, "g", spec={})
     own = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-def"))
     other = Task.of(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("ns", "g-w-abc"))

@@ -1,4 +1,4 @@
-"""Which changes of an object's own ask for its reconcile: all but the status that the platform writes itself."""
+"""Changes of an object that reconcile it: all except the status that the platform writes itself."""
 
 from typing import Any
 
@@ -31,34 +31,34 @@ def asked(resource: Resource, old: KubeObject | None, new: KubeObject | None) ->
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
-def test_a_spec_that_was_changed_and_changed_back_is_another_generation(resource: Resource) -> None:
-    """STATE may show the first and the last version alone, and the status has to name the last one's generation."""
+def test_a_spec_that_was_changed_and_changed_back_is_reconciled(resource: Resource) -> None:
+    """STATE may have only the first and the last version, and the status must name the last one's generation."""
     first, last = observed(1, 1, {"replicas": 1}), observed(3, 3, {"replicas": 1})
     assert asked(resource, first, last)
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
-def test_another_spec_is_news_whatever_its_generation(resource: Resource) -> None:
-    """A cluster that was restored from a backup counts generations again."""
+def test_a_changed_spec_is_reconciled_whatever_its_generation(resource: Resource) -> None:
+    """A cluster that was restored from a backup counts generations from the start."""
     assert asked(resource, observed(1, 2, {"replicas": 1}), observed(3, 2, {"replicas": 2}))
     assert asked(resource, None, observed(1, 1, {}))
     assert asked(resource, observed(1, 1, {}), None)
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
-def test_another_annotation_is_news(resource: Resource) -> None:
+def test_a_changed_annotation_is_reconciled(resource: Resource) -> None:
     before, after = observed(1, 1, {}), observed(2, 1, {})
     after["metadata"]["annotations"] = {"nvidia.com/enable-metrics": "false"}
     assert asked(resource, before, after)
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
-def test_a_status_is_not(resource: Resource) -> None:
+def test_a_changed_status_is_not_reconciled(resource: Resource) -> None:
     assert not asked(resource, observed(1, 1, {}), observed(2, 1, {}, status={"observedGeneration": 1}))
 
 
-def test_a_graph_concerns_the_object_that_it_belonged_to_as_well() -> None:
-    """One that was taken from it: nothing else says so."""
+def test_a_graph_also_reconciles_its_former_owner() -> None:
+    """If it was taken from that owner, no other change reports it."""
     owner = {"kind": DYNAMO_DEPLOYMENTS.kind, "name": "former", "uid": "u", "controller": True}
     free = observed(2, 1, {})
     owned = {**free, "metadata": {**free["metadata"], "ownerReferences": [owner]}}

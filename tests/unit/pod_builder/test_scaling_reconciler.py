@@ -1,4 +1,4 @@
-"""ScalingReconciler: the short way of an adapter's number to the workload of its component."""
+"""ScalingReconciler: writes an adapter's number directly into the workload of its component."""
 
 from typing import Any
 
@@ -62,17 +62,17 @@ async def test_the_workload_gets_the_number(observed, writes):
 
 
 @pytest.mark.parametrize("error", [NotFound(404, "NotFound", "gone"), Invalid(422, "Invalid", "no")])
-async def test_a_refusal_is_left_to_the_component(error: KubeError):
+async def test_a_rejection_is_left_to_the_component_reconciler(error: KubeError):
     assert await reconciled(GRAPH, DCD, WORKLOAD, scaled(3), **{NAME: error}) == []
 
 
-async def test_what_another_try_may_mend_is_raised():
+async def test_an_error_that_a_retry_may_fix_is_raised():
     with pytest.raises(Conflict):
         await reconciled(GRAPH, DCD, WORKLOAD, scaled(3), **{NAME: Conflict(409, "Conflict", "changed")})
 
 
 def test_other_generations_are_those_of_the_same_component():
-    """The number of an adapter no longer counts for the one that was alone: it has to be reconciled with its own."""
+    """The number of an adapter no longer counts for the former generation, which must be reconciled."""
     labels = {**objects.labels(DCD), COMPONENT: "Two"}
     another = {**DCD, "metadata": {**DCD["metadata"], "name": "two", "uid": "two", "labels": labels}}
     cache = indexed(DCD, OLDER, another)

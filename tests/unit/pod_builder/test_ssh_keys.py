@@ -1,4 +1,4 @@
-"""The key pairs of namespaces with graphs, and the one that an administrator gives all of them."""
+"""The SSH key pairs of namespaces with graphs, and the one that an administrator provides for all."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ GRAPH: dict[str, Any] = {
 
 
 class Secrets:
-    """The Secrets of an API server."""
+    """The Secrets in an API server."""
 
     def __init__(self, *there: KubeObject) -> None:
         self.by_namespace = {each["metadata"]["namespace"]: each for each in there}
@@ -54,7 +54,7 @@ def secret(content: dict[str, Any], **labels: str) -> KubeObject:
         secret({"data": PAIR}, **{"app.kubernetes.io/managed-by": "dynamo-operator"}),
     ],
 )
-async def test_the_pair_of_a_namespace_opens_no_pod_of_another_one(there: KubeObject | None) -> None:
+async def test_the_key_pair_of_a_namespace_does_not_open_pods_of_another(there: KubeObject | None) -> None:
     secrets: Any = Secrets(*([] if there is None else [there]))
     keys = SshKeys(secrets, "keys", "home")
     for namespace in ("team", "other"):
@@ -66,8 +66,8 @@ async def test_the_pair_of_a_namespace_opens_no_pod_of_another_one(there: KubeOb
     assert secrets.by_namespace.get("home") == there
 
 
-async def test_without_a_namespace_of_an_administrator_each_has_a_pair_of_its_own() -> None:
-    """What a default installation does: a name, and no place where a pair for all would be."""
+async def test_each_namespace_gets_its_own_pair_without_a_pair_of_an_administrator() -> None:
+    """A default installation has a Secret name, but no namespace with a pair for all."""
     secrets: Any = Secrets()
     keys = SshKeys(secrets, "keys", "")
     for namespace in ("team", "other"):
@@ -78,8 +78,8 @@ async def test_without_a_namespace_of_an_administrator_each_has_a_pair_of_its_ow
     assert set(secrets.by_namespace) == {"team", "other"}
 
 
-async def test_secrets_that_may_not_be_read_are_the_administrators() -> None:
-    """`rbac.parts.sshSecrets=false`: graphs whose Secret is made by hand are carried out all the same, as in earlier releases."""
+async def test_graphs_work_if_secrets_may_not_be_read() -> None:
+    """`rbac.parts.sshSecrets=false`: an administrator creates the Secret by hand, as in earlier releases."""
 
     class NotReadable(Secrets):
         async def get(self, _: Resource, __: ObjectKey) -> KubeObject:
@@ -90,13 +90,13 @@ async def test_secrets_that_may_not_be_read_are_the_administrators() -> None:
     assert secrets.by_namespace == {}
 
 
-async def test_the_pair_of_an_administrator_is_copied() -> None:
+async def test_the_key_pair_of_an_administrator_is_copied() -> None:
     secrets: Any = Secrets(secret({"data": PAIR}, by="admin"))
     await SshKeys(secrets, "keys", "home").ensure(GRAPH)
     assert secrets.by_namespace["team"]["data"] == PAIR
 
 
-async def test_a_pair_that_is_there_stays() -> None:
+async def test_an_existing_key_pair_stays() -> None:
     mine = {"metadata": {"name": "keys", "namespace": "team", "labels": {}}, "data": PAIR}
     secrets: Any = Secrets(mine)
     await SshKeys(secrets, "keys", "home").ensure(GRAPH)
@@ -104,7 +104,7 @@ async def test_a_pair_that_is_there_stays() -> None:
 
 
 @pytest.mark.parametrize("content", [{}, {"data": None}, {"data": {}}, None])
-async def test_a_secret_without_content_gets_a_pair_for_graphs_next_to_it(content: dict[str, Any] | None) -> None:
+async def test_a_secret_without_the_needed_keys_gets_them(content: dict[str, Any] | None) -> None:
     there = [] if content is None else [secret(content, by="admin")]
     secrets: Any = Secrets(*there)
     await SshKeys(secrets, "keys", "home").ensure(graph_in("home"))

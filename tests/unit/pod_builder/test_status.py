@@ -1,4 +1,4 @@
-"""Status of components and graphs as tables: what is observed on the left, what is reported on the right."""
+"""Status of components and graphs as tables: observed objects on the left, reported status on the right."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -56,7 +56,7 @@ def test_readiness(observed, ready, says):
     assert says in state.message
 
 
-def test_transition_time_moves_only_with_the_status():
+def test_the_transition_time_changes_only_with_the_status():
     component = {"metadata": {"name": "c", "generation": 1}}
     component["status"] = component_status(component, None, None, NOW)
     later = component_status(component, deployment(available=1), None, NOW + timedelta(seconds=9))
@@ -66,7 +66,7 @@ def test_transition_time_moves_only_with_the_status():
     assert {entry["lastTransitionTime"] for entry in ready["conditions"]} == {"2026-01-02T03:04:14Z"}
 
 
-def test_failure_is_read_back_from_status_until_the_spec_changes():
+def test_a_failure_is_read_back_from_the_status_until_the_spec_changes():
     component = {"metadata": {"name": "c", "generation": 1}}
     failure = Failure("RefusedByApiServer", "spec.containers[0].image: Required value")
     component["status"] = component_status(component, None, failure, NOW)
@@ -88,7 +88,7 @@ RUNS, NONE_YET = Generation("a", deployment()), Generation("a", None)
 AWAY = Failure("WebhookUnavailable", "no answer")
 REMAINS = Failure("PredecessorRemains", "waiting until it is deleted")
 TAKEN = Failure("NameTaken", "it is taken")
-# As errors of rendering begin, which name the component themselves.
+# Errors of rendering begin with the name of their component.
 NO_IMAGE = Failure("NotDeployable", "component A: no image")
 WIDE = Failure("NotDeployable", "multinode needs an orchestrator")
 ROLLING = {"phase": "InProgress", "startTime": "t"}
@@ -120,7 +120,7 @@ UNANSWERED = "pending WebhookUnavailable: Resources not ready: "
             GraphOutcome({"A": [RUNS]}, rolling_update=ROLLING),
             "pending rolling_update_in_progress: new worker pods are replacing the old ones",
         ),
-        # Its schema does not require the phase, and others may write it.
+        # The schema does not require the phase, and others may write it.
         (GraphOutcome({"A": [RUNS]}, rolling_update={}), "successful all_resources_are_ready: All resources are ready"),
         (GraphOutcome({}, failure=WIDE), f"{FAILED}NotDeployable: multinode needs an orchestrator"),
     ],
@@ -134,7 +134,7 @@ def test_graph_state(outcome, says):
 
 
 @pytest.mark.parametrize("rolling", [None, ROLLING])
-def test_a_component_deployment_that_a_finalizer_keeps_is_named(rolling):
+def test_a_component_deployment_held_by_a_finalizer_is_named(rolling):
     leaving = {"kind": "DynamoComponentDeployment", "metadata": {"name": "a", "finalizers": ["x.y/z"]}}
     kept = Generation("a", deployment(), leaving=leaving)
     status = graph_status(GRAPH, GraphOutcome({"A": [kept]}, rolling_update=rolling), NOW)
@@ -145,7 +145,7 @@ def test_a_component_deployment_that_a_finalizer_keeps_is_named(rolling):
     )
 
 
-def test_what_graph_and_components_fail_for_is_said_once():
+def test_a_failure_of_both_graph_and_component_is_reported_once():
     nodes = [Failure("NotDeployable", f"component A: multinode: nothing runs {number} nodes") for number in (2, 3)]
     parts = [Generation(f"a-{number}", None, failure=nodes[number]) for number in (0, 1, 0)]
     (ready,) = graph_status(GRAPH, GraphOutcome({"A": parts}, failure=nodes[1]), NOW)["conditions"]
@@ -170,7 +170,7 @@ def test_replicas_of_old_and_new_generations_are_summed_and_only_new_ones_are_up
     ("shapes", "said"),
     [
         ({"A": GpuShape(4, 5)}, {"gpusPerEngine": 4, "gpusPerReplica": 5}),
-        # A component without GPUs has 0. Where nothing is said, it is not known.
+        # A component without GPUs has 0. Without a value, the number is unknown.
         ({"A": GpuShape(0, 0)}, {"gpusPerEngine": 0, "gpusPerReplica": 0}),
         ({"B": GpuShape(4, 5)}, {}),
     ],
@@ -186,13 +186,13 @@ def test_gpus_of_a_component_are_reported_with_its_replicas_of_all_generations(s
 @pytest.mark.parametrize(
     ("failure", "known"), [(None, True), (REMAINS, True), (AWAY, True), (TAKEN, False), (NO_IMAGE, False)]
 )
-def test_gpus_of_a_component_deployment_are_left_out_where_it_cannot_come_into_being(failure, known):
+def test_gpus_of_a_component_deployment_that_cannot_be_created_are_left_out(failure, known):
     reported = component_status(GRAPH, deployment(), failure, NOW, gpus=GpuShape(4, 5))["component"]
     assert (reported.get("gpusPerEngine"), reported.get("gpusPerReplica")) == ((4, 5) if known else (None, None))
     assert "component" not in component_status(GRAPH, None, failure, NOW, gpus=GpuShape(4, 5))
 
 
-def test_what_others_write_is_carried_through():
+def test_fields_of_other_writers_are_kept():
     assert graph_status(GRAPH, GraphOutcome({}, carried={"restart": {"phase": "Completed"}}), NOW)["restart"] == {
         "phase": "Completed"
     }
@@ -223,7 +223,7 @@ PULL = Trouble(Rank.IMAGE, "ImagePullBackOff", "w-2", "container main cannot pul
         ([LATE, refused("failed quota: q: must specify limits.memory")], (), "QuotaExceeded", ["must specify"]),
     ],
 )
-def test_conditions_say_why(conditions, observed, reason, says):
+def test_conditions_give_the_reason(conditions, observed, reason, says):
     workload = deployment(available=1, conditions=conditions)
     component: dict[str, Any] = {"metadata": {"name": "c", "generation": 1}}
     component["status"] = component_status(component, workload, None, NOW, observed)
@@ -237,12 +237,12 @@ def test_conditions_say_why(conditions, observed, reason, says):
     for part in says:
         assert part in available["message"]
         assert part in condition["message"]
-    # It may pass by itself: no failure that a graph has to give up on.
+    # It may pass by itself, so the graph need not fail.
     failure = failure_of(component)
     assert failure is None or failure.passes
 
 
-def test_a_component_that_serves_has_no_trouble():
+def test_a_serving_component_reports_no_problem():
     component = {"metadata": {"name": "c", "generation": 1}}
     available, _ = component_status(component, deployment(), None, NOW, [CRASH])["conditions"]
     assert (available["status"], available["reason"]) == ("True", "DeploymentReady")
@@ -260,7 +260,7 @@ def test_a_rolling_update_reports_what_the_new_pods_wait_for():
     assert "w-1" not in ready["message"]
 
 
-def test_what_serves_an_earlier_spec_is_not_success():
+def test_serving_an_earlier_spec_is_not_a_success():
     component: dict[str, Any] = {"metadata": {"name": "c", "generation": 1}}
     assert not is_observed(component)
     component["status"] = component_status(component, deployment(), None, NOW)

@@ -1,4 +1,4 @@
-"""Which secrets and which account a namespace has for pods, from a scripted API server, under a test's clock."""
+"""The pull secrets and the service account of a namespace's pods, from a scripted API server and a manual clock."""
 
 import asyncio
 import base64
@@ -26,7 +26,7 @@ def secret(name: str, content: str = NVCR) -> dict[str, Any]:
 
 
 class Stage:
-    """A Kubernetes client that lists `secrets` or raises `error`, an announcer, and lists that work on them."""
+    """A Kubernetes client that lists `secrets` or raises `error`, an announcer, and the secret lists under test."""
 
     def __init__(self, *secrets: dict[str, Any]) -> None:
         self.secrets = list(secrets)
@@ -54,7 +54,7 @@ class Stage:
         self.reported.append((involved, fact))
 
 
-async def test_secrets_are_listed_by_type_once_for_all_that_ask_and_again_when_old() -> None:
+async def test_secrets_are_listed_once_for_all_callers_and_again_after_a_while() -> None:
     stage = Stage(secret("a"))
     result = await asyncio.gather(*(stage.lists.of("ns") for _ in range(5)))
     assert [each.of_hosts({"nvcr.io"}) for each in result] == [{"a"}] * 5
@@ -68,8 +68,8 @@ async def test_secrets_are_listed_by_type_once_for_all_that_ask_and_again_when_o
     assert stage.changed == []
 
 
-async def test_all_that_ask_share_a_failure() -> None:
-    """Where each component listed for itself after a time-out, the last would wait for all of them."""
+async def test_concurrent_callers_share_a_failure() -> None:
+    """If each component listed again after a time-out, the last one would wait for all of them."""
     stage = Stage()
     stage.error = Unavailable(503, "", "not now")
     results = await asyncio.gather(*(stage.lists.of("ns") for _ in range(3)), return_exceptions=True)
@@ -77,7 +77,9 @@ async def test_all_that_ask_share_a_failure() -> None:
     assert stage.asked == ["ns type=kubernetes.io/dockerconfigjson"]
 
 
-async def test_one_that_waited_finds_its_namespace_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_waiting_caller_gets_its_list_although_it_was_evicted_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(surroundings, "CAPACITY", 1)
     stage = Stage(secret("a"))
     listing = [asyncio.create_task(stage.lists.of("ns")) for _ in range(2)]
@@ -92,7 +94,7 @@ async def test_one_that_waited_finds_its_namespace_pushed_out(monkeypatch: pytes
     assert [each.of_hosts({"nvcr.io"}) for each in await asyncio.gather(*listing)] == [{"a"}] * 2
 
 
-async def test_others_of_the_namespace_hear_of_other_secrets() -> None:
+async def test_changed_secrets_are_reported_to_the_rest_of_the_namespace() -> None:
     stage = Stage(secret("a"))
     await stage.lists.of("ns")
     stage.secrets.append(secret("b"))
@@ -101,7 +103,7 @@ async def test_others_of_the_namespace_hear_of_other_secrets() -> None:
     assert stage.changed == ["ns"]
 
 
-async def test_a_malformed_secret_is_reported_once_and_without_its_content() -> None:
+async def test_a_malformed_secret_is_reported_once_without_its_content() -> None:
     stage = Stage(secret("a"), secret("bad", json.dumps({"auths": "hunter2"})))
     for _ in range(3):
         assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a"}
@@ -113,7 +115,7 @@ async def test_a_malformed_secret_is_reported_once_and_without_its_content() -> 
     assert "hunter2" not in fact.message
 
 
-async def test_what_is_known_stays_while_the_api_server_is_away_and_what_is_not_known_is_waited_for() -> None:
+async def test_a_known_list_stays_while_the_api_server_is_away_and_an_unknown_one_raises() -> None:
     stage = Stage(secret("a"))
     stage.error = Unavailable(503, "ServiceUnavailable", "starting")
     with pytest.raises(Unavailable):
@@ -122,21 +124,21 @@ async def test_what_is_known_stays_while_the_api_server_is_away_and_what_is_not_
     await stage.lists.of("ns")
     stage.time, stage.error = REFRESH, Unavailable(503, "ServiceUnavailable", "stopping")
     assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a"}
-    # It is not asked again with each reconcile.
+    # Not every reconcile requests it again.
     asked = len(stage.asked)
     await stage.lists.of("ns")
     assert len(stage.asked) == asked
     assert stage.changed == []
 
 
-async def test_a_platform_that_may_not_list_secrets_works_without_them() -> None:
+async def test_a_platform_without_the_right_to_list_secrets_works_without_them() -> None:
     stage = Stage(secret("a"))
     stage.error = Forbidden(403, "Forbidden", "secrets is forbidden")
     assert await stage.lists.of("ns") == NO_PULL_SECRETS
     stage.time, stage.error = REFRESH, None
     assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a"}
     assert stage.changed == ["ns"]
-    # Rights that are taken away for a while take no secrets from pods that run.
+    # Rights that are removed for a while remove no secrets from running pods.
     stage.time, stage.error = 2 * REFRESH, Forbidden(403, "Forbidden", "secrets is forbidden")
     assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a"}
 
@@ -155,7 +157,7 @@ def account(name: str, marked: str | None = "true", namespace: str = "ns") -> di
         ([account("a", namespace="other")], "default"),
     ],
 )
-def test_the_first_account_that_is_marked_runs_component_pods(accounts, name, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_labelled_account_runs_component_pods(accounts, name, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = indexed(*accounts, of=SERVICE_ACCOUNTS)
     monkeypatch.setattr(cache, "by_index", lambda *_: pytest.fail("anyone may label thousands, which are unpacked"))
     assert component_account(cache, "ns") == name

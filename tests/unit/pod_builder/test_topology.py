@@ -1,4 +1,4 @@
-"""Topology domains, as Grove reports them and as a graph's condition does."""
+"""Topology domains in Grove's report and in a graph's condition."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +31,7 @@ def test_condition(observed, status, reason) -> None:
     assert result["observedGeneration"] == 3
 
 
-def test_groves_message_is_passed_on() -> None:
+def test_the_message_of_grove_is_repeated() -> None:
     assert topology_condition({"metadata": {}}, reported("True", message="no rack"), NOW)["message"] == "no rack"
 
 
@@ -47,5 +47,5 @@ def test_groves_message_is_passed_on() -> None:
         ({"components": [{"name": "A", "roles": [{"name": "leader", "providerOverride": {}}]}]}, True),
     ],
 )
-def test_which_graphs_have_it(spec, expected) -> None:
+def test_graphs_that_have_the_condition(spec, expected) -> None:
     assert is_constrained({"spec": spec}) == expected

@@ -1,4 +1,4 @@
-"""Which fields of a topology constraint the cluster's Grove serves, by the schema that the API server publishes."""
+"""The fields of a topology constraint that the cluster's Grove serves, from the API server's published schema."""
 
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ INDEX, DOCUMENT = "/openapi/v3", "/openapi/v3/apis/grove.io/v1alpha1"
 
 
 class Server:
-    """What it publishes, by path; what is not there is refused."""
+    """The published documents by path; other paths are refused."""
 
     def __init__(self, *fields: str) -> None:
         self.published: dict[str, Any] = {INDEX: index(), DOCUMENT: document(*fields)}
@@ -65,13 +65,13 @@ async def test_fields_are_those_of_the_published_schema() -> None:
         ),
     ],
 )
-async def test_what_cannot_be_read_changes_nothing(published: dict[str, Any]) -> None:
+async def test_an_unreadable_schema_changes_nothing(published: dict[str, Any]) -> None:
     server = Server()
     server.published = published
     assert await server.schema().fields() == DEFAULT
 
 
-async def test_the_schema_is_read_again_only_after_a_while_and_only_where_it_changed() -> None:
+async def test_the_schema_is_read_again_only_after_a_while_and_only_if_it_changed() -> None:
     server = Server("packDomain")
     schema = server.schema()
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What pods' status says of their trouble, as tables: the kubelet's and the scheduler's words left, the platform's right."""
+"""Problems of pods as tables: the texts of kubelet and scheduler on the left, the platform's on the right."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ def ago(seconds: float) -> str:
 
 
 def status(name: str = "main", *, ready: bool = False, restarts: int = 0, started: bool = True, **states: Any) -> Any:
-    """A container's status; `waiting`, `running` and `terminated` are its state, `last` how it ended before."""
+    """A container's status: its state (`waiting`, `running`, `terminated`), and `last`, how it ended before."""
     last = states.pop("last", None)
     results = {"name": name, "ready": ready, "restartCount": restarts, "started": started, "state": states}
     return {**results, "lastState": {"terminated": last}} if last else results
@@ -44,7 +44,7 @@ def crashed(code: int = 1, reason: str = "Error", message: str = "") -> dict[str
 
 
 def waiting(reason: str, message: str = "", name: str = "main", **fields: Any) -> dict[str, Any]:
-    """The status of a container that waits."""
+    """The status of a waiting container."""
     return status(name, waiting={"reason": reason, **({"message": message} if message else {})}, **fields)
 
 
@@ -54,7 +54,7 @@ def waits(reason: str, message: str = "", *conditions: Any, **fields: Any) -> di
 
 
 def runs(seconds: float, *conditions: Any, spec: Any = None, **fields: Any) -> dict[str, Any]:
-    """A pod whose container has been running for so long."""
+    """A pod whose container has been running for that time."""
     return pod(containers=[status(running={"startedAt": ago(seconds)}, **fields)], conditions=conditions, spec=spec)
 
 
@@ -134,12 +134,12 @@ LOW = "The node was low on resource: memory."
         ),
     ],
 )
-def test_a_trouble_has_a_reason_and_says_what_it_is(observed, says) -> None:
+def test_a_problem_has_a_reason_and_a_message(observed, says) -> None:
     (only,) = troubles([observed], NOW)
     assert (only.pod, f"{only.reason}: {only.message}") == ("a", says)
 
 
-def test_a_sidecar_that_does_not_get_ready_is_trouble() -> None:
+def test_a_sidecar_that_does_not_become_ready_is_a_problem() -> None:
     running = {"startedAt": ago(9000)}
     sidecar = runs(9000, unready(650), ready=True)
     sidecar["status"]["initContainerStatuses"] = [status("runtime", running=running, started=True)]
@@ -158,24 +158,24 @@ BROKEN = [waiting("ImagePullBackOff", "not found")]
         pod(),
         waits("ContainerCreating"),
         runs(5, READY, ready=True, restarts=9),
-        # One of two containers serves again and the pod is ready: what was before counts no more.
+        # One of two containers serves again and the pod is ready: the former problem no longer counts.
         runs(5, READY, last=crashed(), restarts=2),
         pod(containers=BROKEN, metadata={"deletionTimestamp": ago(1)}),
         pod(phase="Succeeded", containers=[status(terminated=crashed(0, "Completed"))]),
         pod(init=[status("fetch", ready=True, terminated=crashed(0, "Completed"))]),
         pod(init=[status("fetch", running={"startedAt": ago(9000)})]),
-        # A gang that is not complete yet is held back by its own scheduler.
+        # An incomplete gang is held back by its own scheduler.
         pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
         runs(500, started=False, spec=STARTUP),
-        # It has run for long since its last end, and only now is not ready: its probe's first minutes.
+        # It ran long since its last end and has just become unready: the first minutes of its probe.
         runs(90000, unready(20), last=crashed(), restarts=5, spec=READINESS),
     ],
 )
-def test_what_is_on_its_way_or_was_is_not_trouble(observed) -> None:
+def test_normal_progress_and_past_problems_are_not_problems(observed) -> None:
     assert troubles([observed], NOW) == []
 
 
-def test_the_same_trouble_is_reported_in_the_same_words_whatever_the_attempt() -> None:
+def test_the_message_does_not_change_with_each_attempt() -> None:
     lost = "dial tcp 10.0.0.5:{}->10.0.0.9:443: i/o timeout"
     first, later = lost.format(41234), f'Back-off pulling image "x": ErrImagePull: {lost.format(50001)}'
     assert trouble_of(waits("ErrImagePull", first), NOW) == trouble_of(waits("ImagePullBackOff", later), NOW)
@@ -190,7 +190,7 @@ def test_the_same_trouble_is_reported_in_the_same_words_whatever_the_attempt() -
     assert crashing(3, "03:04:05") == trouble_of(running, NOW)
 
 
-def test_the_words_of_others_are_bounded_and_the_end_of_a_log_is_kept() -> None:
+def test_texts_of_others_are_bounded_and_keep_the_end_of_a_log() -> None:
     long = "x" * 5000 + " ValueError: the model does not fit"
     result = trouble_of(waits(CRASHES, last=crashed(1, message=long)))
     assert result is not None
@@ -198,7 +198,7 @@ def test_the_words_of_others_are_bounded_and_the_end_of_a_log_is_kept() -> None:
     assert result.message.endswith("ValueError: the model does not fit")
 
 
-def test_the_worst_trouble_of_a_pod_is_reported() -> None:
+def test_the_most_severe_problem_of_a_pod_is_reported() -> None:
     aside = waiting("ImagePullBackOff", "not found", "aside")
     result = trouble_of(pod(containers=[aside, waiting(CRASHES, last=crashed())]))
     assert result is not None
@@ -238,7 +238,7 @@ def test_the_order_of_pods_does_not_matter() -> None:
     assert troubles([pull, place, crash], NOW) == troubles([crash, place, pull], NOW)
 
 
-def test_what_takes_time_is_checked_again_when_it_would_have_taken_too_long() -> None:
+def test_a_slow_start_is_checked_again_when_it_becomes_a_problem() -> None:
     starting = runs(500, started=False, spec=STARTUP)
     mounting = pod("b", conditions=[SCHEDULED | {"lastTransitionTime": ago(60)}, NOT_SET_UP])
     assert recheck_after([starting], NOW) == 100
@@ -247,7 +247,7 @@ def test_what_takes_time_is_checked_again_when_it_would_have_taken_too_long() ->
     assert recheck_after([pod()], NOW) == 600
     assert recheck_after([pod(conditions=[READY])], NOW) is None
     assert recheck_after([], NOW) is None
-    # The next reconcile treats it as one.
+    # The next reconcile reports it as a problem.
     assert troubles([starting], NOW + timedelta(seconds=100)) != []
 
 
@@ -264,18 +264,20 @@ NOT_CONSIDERED = "no scheduler has considered it 3 minutes after it was created;
         ([GATED], GATES, "its scheduling gates remain 3 minutes after it was created: example.com/a, b"),
     ],
 )
-def test_a_pod_that_no_scheduler_considers_is_a_trouble_once_it_lasts(conditions: Any, spec: Any, message: str) -> None:
+def test_a_pod_that_no_scheduler_considers_becomes_a_problem_after_a_while(
+    conditions: Any, spec: Any, message: str
+) -> None:
     waiting = pod(conditions=conditions, metadata={"creationTimestamp": ago(60)})
     waiting["spec"] |= spec
     assert trouble_of(waiting, NOW) is None
     assert recheck_after([waiting], NOW) == 120
     assert trouble_of(waiting, NOW + timedelta(seconds=120)) == Trouble(Rank.NOT_STARTED, "PodNotStarted", "a", message)
-    # The scheduler's own words come first, and a pod with a node is no longer its matter.
+    # The scheduler's own message has precedence, and a pod with a node is no longer the scheduler's concern.
     waiting["spec"]["nodeName"] = "node"
     assert trouble_of(waiting, NOW + timedelta(seconds=120)) is None
 
 
-def test_a_pod_that_was_evicted_is_history_once_another_takes_its_place() -> None:
+def test_an_evicted_pod_is_ignored_when_another_has_replaced_it() -> None:
     evicted = pod("a", phase="Failed", reason="Evicted", metadata={"creationTimestamp": ago(100)})
     successor = pod("b", metadata={"creationTimestamp": ago(50)})
     elder = pod("c", conditions=[SCHEDULED], metadata={"creationTimestamp": ago(200)})
@@ -303,20 +305,20 @@ ATTACH, SANDBOX = event("FailedAttachVolume", "attached elsewhere"), event("Fail
         ([], "PodNotStarted: it waits"),
         ([event("FailedResourceClaimCreation", NO_TEMPLATE)], f"PodNotStarted: it waits: {NO_TEMPLATE}"),
         ([MOUNT], f"VolumeNotMounted: it waits: {SETUP}"),
-        # The summary and the cause take turns.
+        # The summary and the cause alternate.
         ([IN_ALL, MOUNT], f"VolumeNotMounted: it waits: {SETUP}"),
         ([SANDBOX, ATTACH], "VolumeNotMounted: it waits: attached elsewhere"),
         ([SANDBOX], "PodNotStarted: it waits: no IP left"),
         ([event("Unhealthy", "probe failed"), event("Scheduled", "ok", "Normal")], "PodNotStarted: it waits"),
     ],
 )
-def test_events_report_what_a_pod_that_does_not_start_waits_for(events, says) -> None:
+def test_events_explain_what_a_pod_that_does_not_start_waits_for(events, says) -> None:
     result = explained(NO_START, events)
     assert (result.pod, f"{result.reason}: {result.message}") == ("a", says)
     assert explained(NO_START, list(reversed(events))) == result
 
 
-#: As the node controller leaves a pod: what the kubelet said of its containers stays, and there is no reason.
+#: A pod as the node controller leaves it: the kubelet's statuses of its containers stay, and there is no reason.
 CUT_OFF = [
     {"type": "Ready", "status": "False", "lastTransitionTime": ago(30)},
     {"type": "ContainersReady", "status": "True", "lastTransitionTime": ago(900)},
@@ -330,7 +332,7 @@ def on_node(name: str, *, since: float = 0, conditions: Any = (), ended_by: floa
     return {**cut_off, "spec": {**cut_off["spec"], "nodeName": "gpu-7"}}
 
 
-def test_a_pod_on_a_node_that_is_lost_names_the_node() -> None:
+def test_a_pod_on_a_lost_node_names_the_node() -> None:
     lost = on_node("old", since=900, conditions=CUT_OFF)
     lost["status"]["containerStatuses"][0]["ready"] = True
     (trouble,) = troubles([lost], NOW)
@@ -340,7 +342,7 @@ def test_a_pod_on_a_node_that_is_lost_names_the_node() -> None:
     assert troubles([on_node("gated", conditions=gated)], NOW) == []
 
 
-def test_a_pod_that_its_node_does_not_end_names_the_node_until_another_takes_its_place() -> None:
+def test_a_pod_that_its_lost_node_does_not_end_names_the_node_until_it_is_replaced() -> None:
     """Kubernetes deletes pods of a lost node after five minutes, and keeps them until the node confirms it."""
     ending, stuck = on_node("a", since=900, ended_by=10), on_node("a", since=900, ended_by=90)
     assert troubles([ending], NOW) == []

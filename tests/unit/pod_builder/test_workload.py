@@ -1,4 +1,4 @@
-"""What a workload's status says of it, whichever kind it is."""
+"""What the status of a workload means, for each kind of workload."""
 
 from typing import Any
 
@@ -44,8 +44,8 @@ def test_groups_are_ready_when_all_of_them_serve(workload, ready, says) -> None:
 
 
 @pytest.mark.parametrize(("reported", "observed"), [(2, False), (3, True), (None, True)])
-def test_counts_of_groups_are_of_the_generation_that_their_controller_says(reported, observed) -> None:
-    """Right after a change all groups of the former template serve. Older releases do not say which generation it is."""
+def test_counts_of_groups_are_used_only_for_the_generation_that_their_controller_names(reported, observed) -> None:
+    """Right after a change, all groups of the former template serve. Older releases do not report the generation."""
     workload = groups() if reported is None else groups(observedGeneration=reported)
     workload["metadata"]["generation"] = 3
     assert is_observed(workload) is observed
@@ -54,7 +54,7 @@ def test_counts_of_groups_are_of_the_generation_that_their_controller_says(repor
         assert readiness(workload).message == "the LeaderWorkerSet controller has not observed the latest change yet"
 
 
-def test_groups_that_are_ready_are_available() -> None:
+def test_ready_groups_count_as_available() -> None:
     assert ready_replicas(groups(readyReplicas=1)) == (1, 1)
     assert ready_replicas(None) == (0, 0)
     deployment = {"kind": "Deployment", "status": {"readyReplicas": 2, "availableReplicas": 1}}
@@ -72,8 +72,8 @@ def test_replicas_in_a_status() -> None:
     assert replicas_of(None) is None
 
 
-def test_a_number_below_zero_counts_as_zero() -> None:
-    """Definitions of other projects have no least number, and a status that repeats one is refused as a whole."""
+def test_a_negative_number_counts_as_zero() -> None:
+    """Schemas of other projects have no minimum, and the API server rejects a status that repeats such a number."""
     counts: dict[str, Any] = {"replicas": -1, "updatedReplicas": -1, "readyReplicas": -(2**31)}
     reported = replicas_of(groups(**counts)) or {}
     assert {reported[name] for name in counts} == {0}
@@ -94,7 +94,7 @@ def of_grove(kind: str, serving: str, desired: int = 2, **changed: Any) -> dict[
     ("kind", "serving", "unit"),
     [("PodClique", "readyReplicas", "pods"), ("PodCliqueScalingGroup", "availableReplicas", "groups")],
 )
-def test_what_grove_makes_is_ready_when_all_counts_are_what_is_desired(kind, serving, unit) -> None:
+def test_grove_workloads_are_ready_when_all_counts_are_as_desired(kind, serving, unit) -> None:
     def state(**changed: Any) -> tuple[bool, str]:
         result = readiness(of_grove(kind, serving, **changed))
         return result.ready, result.message
@@ -120,7 +120,7 @@ QUOTA = "exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1"
 
 
 def refused_clique(attempt: str, replicas: int | None = None, code: str = "ERR_CREATE_POD") -> dict[str, Any]:
-    """As Grove 0.1.0-alpha.8 reports it."""
+    """The status of Grove 0.1.0-alpha.8."""
     words = f'message: failed to create Pod:  for PodClique q/c, cause: pods "c-{attempt}" is forbidden: {QUOTA}'
     counts = {} if replicas is None else {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": 0}
     error = {"code": code, "description": f"failed to sync Pod: [Operation: Sync, Code: {code}] {words}"}
@@ -130,7 +130,7 @@ def refused_clique(attempt: str, replicas: int | None = None, code: str = "ERR_C
 
 
 @pytest.mark.parametrize("replicas", [None, 1])
-def test_pods_that_grove_cannot_create_are_reported_and_attempts_are_not_news(replicas: int | None) -> None:
+def test_pods_that_grove_cannot_create_are_reported_without_their_changing_names(replicas: int | None) -> None:
     first, second = readiness(refused_clique("k4th6", replicas)), readiness(refused_clique("lsltt", replicas))
     assert first == second
     assert (first.ready, first.reason, first.message) == (
@@ -144,7 +144,7 @@ def test_pods_that_grove_cannot_create_are_reported_and_attempts_are_not_news(re
     "clique",
     [refused_clique("a", 2), refused_clique("a", 1, "ERR_CONTINUE_RECONCILE_AND_REQUEUE"), {"kind": "PodClique"}],
 )
-def test_errors_of_grove_that_are_over_or_keep_no_pod_away_are_not_reported(clique: dict[str, Any]) -> None:
+def test_past_and_harmless_errors_of_grove_are_not_reported(clique: dict[str, Any]) -> None:
     assert refusal_of({"metadata": {"name": "c"}, "spec": {"replicas": 2}, **clique}) is None
 
 
@@ -156,7 +156,7 @@ def group_pods(*groups: int) -> list[dict[str, Any]]:
     ("pods", "lacks"),
     [([], "g"), ([0, 0], "g"), ([0, 1, 1], "g-0"), ([0, 0, 1], "g-1"), ([0, 0, 1, 1], ""), ([0, 0, 0, 1, 1], "")],
 )
-def test_which_stateful_set_lacks_pods(pods: list[int], lacks: str) -> None:
+def test_the_stateful_set_that_lacks_pods(pods: list[int], lacks: str) -> None:
     result = {"kind": "LeaderWorkerSet", "metadata": {"name": "g"}}
     result["spec"] = {"replicas": 2, "leaderWorkerTemplate": {"size": 2}}
     assert stateful_set_lacking(result, group_pods(*pods)) == lacks
@@ -176,7 +176,7 @@ def test_only_leader_worker_sets_have_stateful_sets() -> None:
         pytest.param(["0-0"], 0, id="none as a whole"),
     ],
 )
-def test_groups_up_to_the_last_one_that_serves(ready, expected):
+def test_groups_are_counted_up_to_the_last_serving_one(ready, expected):
     pods = [
         {
             "metadata": {"labels": {labels.LWS_GROUP: name[0]}},
@@ -187,9 +187,9 @@ def test_groups_up_to_the_last_one_that_serves(ready, expected):
     workload: dict[str, Any] = {"kind": "LeaderWorkerSet", "metadata": {"name": "g"}}
     workload["spec"] = {"replicas": 2, "leaderWorkerTemplate": {"size": 2}}
     assert served_groups(workload, pods) == expected
-    # A leader whose worker is not there yet, or no longer, does not serve.
+    # A leader without its worker does not serve.
     assert served_groups(workload, [pods[2]]) == 0
     assert served_groups({**workload, "kind": "Deployment"}, pods) == 0
-    # Anyone who may scale it can write the largest number: counting up to that would hold up all graphs for hours.
+    # Anyone who may scale it can write the largest number: counting up to that would block all graphs for hours.
     workload["spec"]["replicas"] = 2**31 - 1
     assert served_groups(workload, pods) == expected
