@@ -1,4 +1,4 @@
-"""The cases: bad manifests, each with the exact words in which it is refused."""
+"""Admission cases: invalid manifests, each with the exact words of its refusal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ Cluster = Literal["full", "bare", "restricted"]
 
 CASES = Path(__file__).with_name("cases")
 ADMIN = "admin"
-#: What the ClusterTopology of the full cluster has, from broad to narrow.
+#: The domains of the full cluster's ClusterTopology, from broad to narrow.
 TOPOLOGIES = {"rack-first": ("zone", "block", "rack")}
-#: What the platform knows of each cluster: Kubernetes alone; one with everything; the same, where it manages a
-#: single namespace, and may not read nodes.
+#: The facts about each cluster: Kubernetes alone; one that serves everything; the same, but the platform manages a
+#: single namespace and may not read nodes.
 FACTS: Mapping[Cluster, Facts] = {
     "bare": Facts(user=ADMIN, grove=False, inference_pools=False),
     "full": Facts(user=ADMIN, grove=True, inference_pools=True, topologies=TOPOLOGIES),
@@ -31,8 +31,8 @@ FACTS: Mapping[Cluster, Facts] = {
 class Case:
     """One file. `before` is the stored object of an update, and `status` is what the platform reported about it.
 
-    `message` is the refusal as a user of the API server reads it. Where the API server itself refuses, before it calls
-    admission, `offline` is the refusal of the same manifest by `dynamoctl render`.
+    `message` is the refusal as a user of the API server reads it. If the API server itself rejects the manifest before
+    it calls admission, `offline` is the refusal by `dynamoctl render`.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Case:
 
     @property
     def subject(self) -> KubeObject:
-        """The object that is written, or scaled."""
+        """The object that is written or scaled."""
         return self.manifest or self.before or {}
 
     @property
     def standing(self) -> KubeObject | None:
-        """What an update finds, with its status."""
+        """The stored object that an update meets, with its status."""
         if self.before is None or self.status is None:
             return self.before
         return {**self.before, "status": self.status}
@@ -61,7 +61,7 @@ class Case:
 
 @cache
 def load() -> tuple[Case, ...]:
-    """All cases, by cluster in the order of FACTS, then by name. No test changes one."""
+    """All cases, ordered by the clusters in FACTS, then by name. Tests must not change them."""
     cases = [_case(path) for path in sorted(CASES.rglob("*.yaml"))]
     order = list(FACTS)
     return tuple(sorted(cases, key=lambda case: order.index(case.cluster)))

@@ -1,4 +1,4 @@
-"""The cluster that cases are sent to: what it serves next to our kinds, and requests as kubectl makes them."""
+"""The cluster for the cases: what it serves next to the platform's kinds, and requests like those of kubectl."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ POOL = Resource("inference.networking.k8s.io", "v1", "inferencepools", "Inferenc
 
 
 class ApiServer:
-    """Requests as kubectl makes them, as any user: status code and answer come back, whatever they are."""
+    """Sends requests as kubectl does, as any user; returns status code and body, whatever they are."""
 
     def __init__(self, session: aiohttp.ClientSession, server: str) -> None:
         self._session = session
@@ -38,11 +38,11 @@ class ApiServer:
     async def ask(
         self, method: str, path: str, body: KubeObject | None = None, user: str = ""
     ) -> tuple[int, KubeObject]:
-        """One request; a body's unknown fields are refused, as kubectl asks for it."""
+        """Send a request; unknown fields of the body are rejected, as kubectl demands."""
         return await self.send(method, path, None if body is None else msgspec.json.encode(body).decode(), user)
 
     async def send(self, method: str, path: str, text: str | None, user: str = "") -> tuple[int, KubeObject]:
-        """The same with a body as text, which may be anything."""
+        """The same with a text as body, which need not be valid."""
         async with self._session.request(
             method,
             f"{self._server}{path}",
@@ -63,7 +63,7 @@ async def api_server(kubeconfig: Path) -> AsyncIterator[ApiServer]:
 
 
 async def equip(kube: KubeClient) -> None:
-    """Install what the rules ask a cluster for: Grove with a ClusterTopology, and InferencePools."""
+    """Install what the rules need in a cluster: Grove with a ClusterTopology, and InferencePools."""
     for resource in (TOPOLOGY, POOL):
         with contextlib.suppress(AlreadyExists):
             await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition(resource))
@@ -74,7 +74,7 @@ async def equip(kube: KubeClient) -> None:
 
 
 async def withdraw(kube: KubeClient) -> None:
-    """Take all webhook configurations away, which a replica leaves behind when it ends."""
+    """Delete the webhook configurations that a stopped replica leaves behind."""
     for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
         for each in await kube.list(resource):
             await kube.delete(resource, ObjectKey("", each["metadata"]["name"]))
@@ -97,7 +97,7 @@ def _definition(resource: Resource) -> KubeObject:
         **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
         "metadata": {
             "name": f"{resource.plural}.{resource.group}",
-            # The API server wants to know who agreed to a group of Kubernetes' own domain.
+            # The API server demands an approval for a group in Kubernetes' own domain.
             "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
         },
         "spec": {

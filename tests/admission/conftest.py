@@ -1,4 +1,4 @@
-"""A control plane for admission alone: webhooks that fail closed have no business next to other tests."""
+"""A separate control plane for admission: webhooks that fail closed must not affect other tests."""
 
 from collections.abc import AsyncIterator
 
@@ -19,7 +19,7 @@ CLUSTER_ROLE_BINDINGS = Resource(
 
 @pytest.fixture(scope="package")
 async def control_plane() -> AsyncIterator[ControlPlane]:
-    """etcd and kube-apiserver with our CRDs; every known user may do everything."""
+    """etcd and kube-apiserver with this platform's CRDs; every known user may do everything."""
     async with bare_control_plane() as plane:
         async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as client:
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})

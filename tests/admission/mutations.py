@@ -1,4 +1,4 @@
-"""Valid manifests of every kind and version, and changes of them, as typing errors, broken tools or attackers cause."""
+"""Valid manifests of every kind and version, and mutations as typing errors, broken tools or attackers cause them."""
 
 import copy
 import json
@@ -27,7 +27,7 @@ RECORDED = ROOT.parent / "shared" / "conformance"
 #: The reference's own annotations of this sort, which stored objects still have.
 OLDER_ANNOTATIONS = ("nvidia.com/dgd-spec", "nvidia.com/dcd-spec", "nvidia.com/dgdr-spec", "nvidia.com/dgd-status")
 
-#: Stands for so many levels of nesting.
+#: A placeholder for this many levels of nesting.
 _DEEP = "@deep-{}@"
 _DEEP_WORD = re.compile(r'"@deep-([0-9]+)@"')
 _SCALARS: tuple[Any, ...] = (
@@ -55,7 +55,7 @@ _SCALARS: tuple[Any, ...] = (
 
 
 def seeds() -> list[KubeObject]:
-    """Manifests to start from, in both versions where there are two; the same list in every run."""
+    """Manifests to mutate, in both versions if the kind has two; every run gets the same list."""
     results = [reviews.graph(), *_of_cases()]
     for path in sorted(EXAMPLES.rglob("*.yaml")):
         results += documents(path.read_text(encoding="utf-8"))
@@ -66,7 +66,7 @@ def seeds() -> list[KubeObject]:
 
 
 def _of_cases() -> Iterator[KubeObject]:
-    """What stands before an update is valid; of kinds that are never updated, what is refused for a small thing."""
+    """Objects before an update, which are valid; for kinds without updates, objects that are rejected for a detail."""
     observed: set[tuple[str, str]] = set()
     for case in load():
         if case.before is not None:
@@ -87,7 +87,7 @@ def _both_versions(obj: KubeObject) -> Iterator[KubeObject]:
 
 
 def mutated(seed: KubeObject, others: Sequence[KubeObject], random: Random) -> KubeObject:
-    """The manifest after one to four accidents."""
+    """The manifest after one to four random mutations."""
     obj = copy.deepcopy(seed)
     for _ in range(random.choice((1, 1, 1, 2, 3, 4))):
         random.choice(_MUTATIONS)(obj, others, random)
@@ -95,7 +95,7 @@ def mutated(seed: KubeObject, others: Sequence[KubeObject], random: Random) -> K
 
 
 def text_of(obj: Any) -> str:
-    """JSON of a mutated object: nesting that no encoder gets through is written here."""
+    """JSON of a mutated object; writes nesting that is too deep for an encoder."""
     return _DEEP_WORD.sub(lambda each: _nested(int(each[1])), json.dumps(obj))
 
 
@@ -195,7 +195,7 @@ def _half_converted(obj: KubeObject, others: Sequence[KubeObject], random: Rando
 
 
 def _preserved(obj: KubeObject, others: Sequence[KubeObject], random: Random) -> None:
-    """An annotation of fields that the other version cannot say, broken or of another object."""
+    """An annotation with fields that the other version cannot express, damaged or of another object."""
     if not isinstance(obj.get("metadata"), dict):
         obj["metadata"] = {"name": "graph"}
     annotations = obj["metadata"].get("annotations")

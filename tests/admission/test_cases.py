@@ -1,7 +1,7 @@
-"""Bad manifests of `cases/`, sent to a real API server as kubectl would: refused in exactly its words, and not stored.
-
-The words of all cases are checked by tests/unit/admission/test_bad_manifests.py. `make test` sends here what only a server shows:
-what it refuses by itself, and of each kind, version, way of writing, user and cluster the first case. `make test-long` sends all.
+"""A real API server rejects the invalid manifests of `cases/` in their exact words, and stores none of them.
+tests/unit/admission/test_bad_manifests.py checks the words of all cases. `make test` sends the ones that need a server:
+those that the API server itself rejects, and the first case of each kind, version, format, user and cluster. `make
+test-long` sends all.
 """
 
 import asyncio
@@ -28,7 +28,10 @@ LOADED = load()
 
 
 def _way(case: Case) -> tuple[object, ...]:
-    """How a refusal comes about, without its words. One of the API server itself, or of the first cluster, has its own."""
+    """How a refusal comes about, regardless of its words.
+
+    Each case of the API server itself or the first cluster is unique.
+    """
     kind, version = case.subject["kind"], case.subject["apiVersion"]
     own = "" if case.offline is None and case.cluster != "bare" else case.name
     return case.cluster, case.user, kind, version, case.before is None, case.scale is None, own
@@ -36,7 +39,7 @@ def _way(case: Case) -> tuple[object, ...]:
 
 FIRST = {_way(case): case for case in reversed(LOADED)}
 RESTRICTED = {"NAMESPACE__RESTRICTED": NAMESPACE, "GPU__DISCOVERY_ENABLED": "false"}
-#: Accepted where the cluster has everything.
+#: Accepted if the cluster serves everything.
 PROBE: KubeObject = {
     "apiVersion": "nvidia.com/v1beta1",
     "kind": "DynamoGraphDeployment",
@@ -51,7 +54,7 @@ PROBE: KubeObject = {
 
 
 class Clusters:
-    """The webhooks at work on one cluster after the other, in the order of FACTS: each has what the one before had."""
+    """Runs the webhooks on one cluster after another, in the order of FACTS; each cluster adds to the previous one."""
 
     def __init__(self, control_plane: ControlPlane, kube: KubeClient, server: ApiServer) -> None:
         self._control_plane = control_plane
@@ -62,7 +65,7 @@ class Clusters:
         self._serving: asyncio.Task[None] | None = None
 
     async def become(self, expected: Cluster) -> None:
-        """Return when requests are judged as on this cluster."""
+        """Return when the webhooks apply the rules for this cluster."""
         if expected == self._present:
             return
         await self.end()
@@ -77,7 +80,7 @@ class Clusters:
         self._present = expected
 
     async def end(self) -> None:
-        """Stop the service, and let the API server ask no one."""
+        """Stop the service and remove its webhooks from the API server."""
         if self._serving is not None:
             self._stop.set()
             await self._serving
@@ -93,7 +96,7 @@ class Clusters:
 
 @pytest.fixture(scope="module")
 async def clusters(control_plane: ControlPlane, kube: KubeClient, server: ApiServer) -> AsyncIterator[Clusters]:
-    """Webhooks, on the cluster that a case asks for."""
+    """Webhooks for the cluster that a case needs."""
     result = Clusters(control_plane, kube, server)
     yield result
     await result.end()
@@ -131,8 +134,8 @@ async def _refused(clusters: Clusters, case: Case, server: ApiServer) -> None:
             await server.ask("DELETE", f"{path}/{name}")
 
 
-def test_there_are_cases_enough() -> None:
-    """No two of them check the same thing."""
+def test_there_are_enough_cases_and_no_duplicates() -> None:
+    """No two cases check the same thing."""
     assert len(LOADED) >= 150
     assert len({path.stem for path in CASES.rglob("*.yaml")}) > 100
     sent = [(case.manifest, case.before, case.status, case.scale, case.user, case.cluster) for case in LOADED]
@@ -140,7 +143,7 @@ def test_there_are_cases_enough() -> None:
 
 
 async def _stand(case: Case, server: ApiServer) -> KubeObject:
-    """The stored object of an update, with the status that the platform would have reported."""
+    """Create the object to update, with the status that the platform would report."""
     before = _in_namespace(case.before or {})
     path, name = _path(before), before["metadata"]["name"]
     status, made = await server.ask("POST", path, before)
@@ -164,7 +167,7 @@ async def _send(case: Case, server: ApiServer, standing: KubeObject | None) -> t
     manifest = _in_namespace(case.manifest)
     if standing is None:
         return await server.ask("POST", path, manifest, case.user)
-    # As kubectl does: the metadata that is, with the desired spec.
+    # As kubectl does: keep the stored metadata, replace the spec.
     metadata = {**standing["metadata"], **manifest["metadata"]}
     return await server.ask("PUT", f"{path}/{name}", {**manifest, "metadata": metadata}, case.user)
 
@@ -177,7 +180,7 @@ async def _accepts(server: ApiServer, manifest: KubeObject) -> bool:
 
 
 def _words(answer: KubeObject) -> str:
-    """The refusal without what the API server puts before it."""
+    """The refusal without the API server's prefix."""
     message = str(answer.get("message", ""))
     prefix, separator, words = message.partition(" denied the request: ")
     return words if separator and prefix.startswith("admission webhook ") else message
@@ -201,8 +204,8 @@ def _in_namespace(manifest: KubeObject) -> KubeObject:
     return placed
 
 
-async def test_what_is_refused_stays_refused_in_disguise(clusters: Clusters, server: ApiServer) -> None:
-    """Who writes that an object is being deleted, or what its status is, is not believed."""
+async def test_a_claimed_deletion_or_status_does_not_bypass_validation(clusters: Clusters, server: ApiServer) -> None:
+    """Users cannot bypass validation by claims that an object is being deleted, or about its status."""
     await clusters.become("full")
     bad = copy.deepcopy(PROBE)
     bad["spec"]["components"][0]["replicas"] = 2
@@ -223,8 +226,8 @@ async def test_what_is_refused_stays_refused_in_disguise(clusters: Clusters, ser
         await server.ask("DELETE", f"{_path(bad)}/probe")
 
 
-async def test_a_status_that_comes_along_is_not_a_reason_to_refuse(clusters: Clusters, server: ApiServer) -> None:
-    """The API server drops it: an object that was read and is written again has one, of another time perhaps."""
+async def test_a_status_in_a_written_object_is_not_a_reason_to_reject(clusters: Clusters, server: ApiServer) -> None:
+    """The API server drops it: an object that is read and written back contains one, perhaps an outdated one."""
     await clusters.become("full")
     status, answer = await server.ask(
         "POST", _path(PROBE), {**_in_namespace(PROBE), "status": {"state": "once-known", "observedGeneration": 7}}

@@ -1,4 +1,4 @@
-"""A thousand mutations of valid manifests against the webhooks at work: every answer is an answer, and memory stays."""
+"""Webhooks answer a thousand mutations of valid manifests correctly, and their memory does not grow."""
 
 import asyncio
 import base64
@@ -30,17 +30,17 @@ pytestmark = pytest.mark.long
 
 SEED = 4
 MUTATIONS = 1000
-#: One in so many goes through the API server, too.
+#: One of this many mutations also goes through the API server.
 SHARE = 5
 AT_ONCE = 8
-#: Of one request; the API server waits as long for a webhook. Seconds.
+#: Time-out of one request, the same as the API server's for a webhook. Seconds.
 ANSWERED_WITHIN = 10.0
 ALL_WITHIN = 240.0
-#: What an API server takes from a user. Bytes.
+#: The largest body that an API server accepts from a user. Bytes.
 MOST = 3 << 20
-#: Before memory is measured for the first time: everything was needed once, every connection is open. Mutations.
+#: Mutations before memory is measured for the first time: by then caches are filled and connections are open.
 WARM_UP = 400
-#: What memory may differ by between two readings: the allocator gives back what it likes. MiB.
+#: Tolerance of memory readings, because the allocator returns memory as it likes. MiB.
 SLACK = 20.0
 
 _UID = "5f1b4e9e-0000-4000-8000-{:012d}"
@@ -48,7 +48,7 @@ _UID = "5f1b4e9e-0000-4000-8000-{:012d}"
 
 @dataclass(slots=True)
 class Asker:
-    """Asks one replica as the API server would, and checks the form of its answer."""
+    """Sends requests to one replica as the API server would, and checks the form of its answers."""
 
     session: aiohttp.ClientSession
     url: str
@@ -86,7 +86,7 @@ class Asker:
         return response
 
     async def conversion(self, resource: Resource, obj: str) -> str | None:
-        """The object in another version, as JSON; None where it has none."""
+        """The object in another version, as JSON; None if the kind has none."""
         self.asked += 1
         uid = _UID.format(self.asked)
         request = {"uid": uid, "desiredAPIVersion": resource.api_version, "objects": ["@object@"]}
@@ -119,7 +119,7 @@ class Asker:
 async def replica(
     control_plane: ControlPlane, kube: KubeClient, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Admission]:
-    """A replica in a process of its own, which the API server asks."""
+    """A replica in a separate process, called by the API server."""
     async with admission_process(control_plane.kubeconfig, tmp_path_factory.mktemp("admission")) as running:
         yield running
     await withdraw(kube)
@@ -135,7 +135,9 @@ async def asker(replica: Admission, kube: KubeClient) -> AsyncIterator[Asker]:
         yield Asker(session, replica.url)
 
 
-async def test_mutations_get_answers_and_take_no_memory(replica: Admission, asker: Asker, server: ApiServer) -> None:
+async def test_mutations_are_answered_without_memory_growth(
+    replica: Admission, asker: Asker, server: ApiServer
+) -> None:
     valid = seeds()
     work = list(_mutations(valid))
     async with asyncio.timeout(ALL_WITHIN):
@@ -144,7 +146,7 @@ async def test_mutations_get_answers_and_take_no_memory(replica: Admission, aske
         await _all(work[WARM_UP:], lambda item: _one(asker, server, *item))
         assert len(work) == MUTATIONS
     assert _rss_mib(replica.pid) - warm < SLACK, asker.said
-    # Most accidents are refused, and some are harmless: both kinds were among them.
+    # Most mutations are rejected and some are harmless: both kinds must occur.
     assert asker.said["mutate denied"] > MUTATIONS / 5
     assert asker.said["mutate allowed"] > MUTATIONS / 50
     assert asker.said["convert Success"] > MUTATIONS / 5
@@ -171,7 +173,7 @@ async def test_mutations_get_answers_and_take_no_memory(replica: Admission, aske
     ],
     ids=lambda value: value[:40].decode(errors="replace") if isinstance(value, bytes) else str(value),
 )
-async def test_what_is_not_a_review_is_turned_away(asker: Asker, body: bytes, expected: int) -> None:
+async def test_a_body_that_is_not_a_review_is_rejected(asker: Asker, body: bytes, expected: int) -> None:
     for path in ("mutate", "validate", "convert", "scale"):
         async with asker.session.post(f"{asker.url}/{path}", data=body) as answer:
             assert answer.status == expected, await answer.text()
@@ -208,15 +210,15 @@ async def _one(asker: Asker, server: ApiServer, number: int, seed: KubeObject, t
 
 
 def _without_status(text: str) -> KubeObject:
-    """An object less its status, which is not stored with it, and so is not checked by then."""
+    """An object without its status, which is not stored with it and therefore not validated."""
     return {name: value for name, value in json.loads(text).items() if name != "status"}
 
 
 def _stored(text: str, resource: Resource) -> tuple[str, bool]:
-    """An admitted object as the API server would have it converted, and whether it must come back as it was.
+    """An admitted object in the form that the API server would convert, and whether it must come back unchanged.
 
-    What is stored has a uid; without one, or without a specification, it is a part, which comes back with an annotation.
-    Kept fields that do not belong to the object are forgotten on the way.
+    A stored object has a uid. One without a uid or a specification is partial, and comes back with an annotation.
+    Preserved fields that belong to another object are dropped.
     """
     obj = json.loads(text)
     stored = {**obj, "metadata": {**obj["metadata"], "uid": _UID.format(0)}}
@@ -225,7 +227,7 @@ def _stored(text: str, resource: Resource) -> tuple[str, bool]:
 
 
 async def _all(work: list[Any], do: Callable[[Any], Awaitable[None]]) -> None:
-    """Everything, some at once; the first failure ends it."""
+    """Process all items, some concurrently; the first failure ends it."""
     waiting = iter(work)
 
     async def worker() -> None:

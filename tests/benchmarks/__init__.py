@@ -1,1 +1,1 @@
-"""Benchmarks: each prints one line of figures and judges nothing. `make bench` runs them all."""
+"""Benchmarks: each prints one line of figures and has no pass or fail. `make bench` runs them all."""

@@ -19,9 +19,9 @@ from dynamo_shared.api.resources import VALIDATING_WEBHOOK_CONFIGURATIONS
 from .platform import Bench, Stage, bench, percentile, servers
 
 PATHS = ("validate", "mutate", "convert")
-#: A generator that is later than this measures itself. Milliseconds at the 99th percentile.
+#: If the generator is later than this, it measures itself. Milliseconds at the 99th percentile.
 LATE = 5.0
-#: Until a new API server has come to rest, on the same cores. Seconds.
+#: Time for a new API server, on the same cores, to become idle. Seconds.
 SETTLE = 5.0
 
 
@@ -43,14 +43,14 @@ async def run(rate: float, seconds: float) -> str:
                 f"{path}_p50_ms={percentile(milliseconds, 0.5):.1f} {path}_p99_ms={percentile(milliseconds, 0.99):.1f}"
             )
             if result["refused"]:
-                sys.exit(f"{result['refused']} of {len(milliseconds)} requests to /{path} were not answered with yes")
+                sys.exit(f"{result['refused']} of {len(milliseconds)} requests to /{path} were not allowed")
             if percentile(result["late"], 0.99) > LATE:
                 print(f"/{path}: the load generator itself was late; the machine is busy", file=sys.stderr)
         return f"{' '.join(figures)} peak_rss_mib={process.peak_rss_mib():.0f} rate={rate:g} seconds={seconds:g}"
 
 
 async def _bundle(process: Bench) -> bytes:
-    """The authorities that the API server trusts, of what the service registered."""
+    """The CA bundle that the service registered with the API server."""
     for each in await process.kube.list(VALIDATING_WEBHOOK_CONFIGURATIONS):
         for webhook in each["webhooks"]:
             if webhook["clientConfig"].get("caBundle"):

@@ -1,9 +1,9 @@
 """`make bench-build`: DynamoNimRequests built by a real BuildKit into a real registry; takes root and runc.
 
-A store of the tests' own has the archives; what runs the Jobs' pods is `tests.builds.kubelet`. `first_s` counts from creating
-a request until its status has the image, `second_s` the same of another request for the same archive, and `ten_s` of ten
-requests at once for another tag. It fails unless the registry has each image under the digest of the status, the second answer
-takes less than a second, and the ten requests make one build.
+Archives come from the tests' own store; `tests.builds.kubelet` runs the pods of the Jobs. `first_s` counts from the
+creation of a request until its status has the image, `second_s` is the same for another request for the same archive,
+and `ten_s` for ten requests at once for another tag. The benchmark fails unless the registry has each image under the
+digest in the status, the second answer takes less than a second, and the ten requests cause one build.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from .platform import NAMESPACE, bench, servers
 
 WITHIN = 300.0
 REPOSITORY = "team/yatai-bentos"
-#: Of the second answer. Seconds.
+#: Limit of the second answer. Seconds.
 AT_MOST = 1.0
-#: Nothing is pulled: the archive brings the shell that its own steps run in.
+#: No image is pulled: the archive contains the shell for its own steps.
 DOCKERFILE = """FROM scratch AS work
 COPY busybox /bin/busybox
 RUN ["/bin/busybox", "sh", "-c", "/bin/busybox echo {text} > /built"]
@@ -58,7 +58,7 @@ async def ask(kube: KubeClient, name: str, tag: str) -> None:
 
 
 async def answered(kube: KubeClient, *names: str) -> list[KubeObject]:
-    """The statuses of these requests, as soon as each has its answer."""
+    """The statuses of these requests, once each of them is answered."""
     results: dict[str, KubeObject] = {}
     async with asyncio.timeout(WITHIN):
         async for change in Reflector(kube, DYNAMO_NIM_REQUESTS, namespace=NAMESPACE).changes():
@@ -79,7 +79,7 @@ async def timed(kube: KubeClient, tag: str, *names: str) -> tuple[float, list[Ku
 
 
 async def run() -> str:
-    """Measure, and return the line. AssertionError where a build is not as it should be."""
+    """Measure, and return the line. AssertionError if a build is not as expected."""
     programs, shell = await obtain(), (await Programs().obtain("busybox")).read_bytes()
     async with servers(scheduler=False, kwok_nodes=0) as stage:
         folder = stage.directory
@@ -104,7 +104,7 @@ async def run() -> str:
 
 
 async def measured(kube: KubeClient, registry: parts.Registry, kubelet: BuildKubelet) -> str:
-    """The figures, once everything runs."""
+    """The figures, once all servers run."""
     first_s, (first,) = await timed(kube, "first:v1", "one")
     assert first["phase"] == "Ready", first
     assert not first["cached"]
@@ -124,7 +124,7 @@ async def measured(kube: KubeClient, registry: parts.Registry, kubelet: BuildKub
 
 
 def built(registry: parts.Registry, status: KubeObject) -> str:
-    """What the image of a status has in `/built`; the registry has it under the tag and the digest of the status."""
+    """The content of `/built` in the image of a status; the registry must have it under the tag and the digest."""
     name, _, digest = status["imageRef"].partition("@")
     _, of_tag = registry.manifest(REPOSITORY, name.rpartition(":")[2])
     manifest, of_digest = registry.manifest(REPOSITORY, digest)
@@ -138,13 +138,13 @@ def built(registry: parts.Registry, status: KubeObject) -> str:
 
 
 def credentials() -> KubeObject:
-    """The Secret by which builds push."""
+    """The Secret with which builds push."""
     metadata = {"name": "push", "namespace": NAMESPACE}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"password": parts.PASSWORD}}
 
 
 def settings(store: str, registry: str, buildkitd: str) -> dict[str, str]:
-    """Variables of earlier operators, as they stand in seed 003, and those that it has no name for."""
+    """Variables of earlier operators as seed 003 prints them, and those that have no earlier name."""
     return {
         "YATAI_ENDPOINT": store,
         "YATAI_IMAGE_BUILDER_NAMESPACE": NAMESPACE,

@@ -18,7 +18,7 @@ from nats.aio.msg import Msg
 from .platform import NAMESPACE, bench, create, percentile, servers
 
 SAMPLES = 500
-#: Until the first list is over. Seconds.
+#: Time until the first list is complete. Seconds.
 SETTLE = 3.0
 MARKED = {labels.APP_MANAGED_BY: "dynamo-operator"}
 

@@ -1,10 +1,11 @@
 """The best plan in hindsight: all arrivals known, the same start-up times and limits, computed by dynamic programming.
 
-Each split of the GPUs is run through the whole trace once. What it keeps of the requests that arrive in a slot is what a plan
-keeps that has this split there. A plan is a split a slot: replicas that start are paid for while they start, and only the first
-ones are there before a start-up time has passed. Of all plans the one with most requests kept, less a price for GPU seconds, is
-exact. The price runs from high to low, which gives the plans that no other beats (the convex hull). It is a plan in hindsight and
-not a bound: queues that one split leaves to the next are counted with the split that was run alone.
+Each split of the GPUs is run through the whole trace once. The requests of a slot that it keeps count for every plan
+that has this split in that slot. A plan has one split a slot: starting replicas cost GPU time, and before a start-up
+time has passed only the first ones are available. The result is the plan that keeps most requests, less a price for GPU
+seconds, and it is exact. A range of prices from high to low gives the plans that no other beats (the convex hull). It
+is a plan in hindsight and not a bound: requests that one split leaves in a queue count as in the run of the next split
+alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,20 +52,20 @@ def plans(kept: Mapping[Split, Array], requests: int, startup: float, first: Spl
 
 
 def at_least(observed: Sequence[Hindsight], attainment: float) -> Hindsight:
-    """The cheapest plan that keeps so much; the one that keeps most where none does."""
+    """The cheapest plan that keeps at least this share; if none does, the one that keeps most."""
     enough = [plan for plan in observed if plan.attainment >= attainment]
     return enough[0] if enough else max(observed, key=lambda plan: plan.attainment)
 
 
 def within(observed: Sequence[Hindsight], gpu_hours: float) -> Hindsight:
-    """The plan that keeps most for no more GPU-hours; the cheapest where all take more."""
+    """The plan that keeps most for at most these GPU-hours; if all need more, the cheapest."""
     fitting = [plan for plan in observed if plan.gpu_hours <= gpu_hours]
     return max(fitting, key=lambda plan: plan.attainment) if fitting else observed[0]
 
 
 @dataclass(frozen=True)
 class _Progress:
-    """What splits keep by slot, what they cost, and what changes between them start."""
+    """Requests that splits keep by slot, their costs, and the costs of changes between them."""
 
     table: Array
     gpus: Array
@@ -74,7 +75,7 @@ class _Progress:
     startup: float
 
     def plans(self, prices: Array, requests: int) -> list[Hindsight]:
-        """For each price of a GPU second, the plan with most requests kept less what it costs."""
+        """For each price of a GPU second, the plan with most requests kept, less its cost."""
         count, slots = self.table.shape
         fixed, each = int(np.ceil(self.startup / SLOT)), np.arange(len(prices))
         cost = prices[:, None, None] * self.startup * self.new

@@ -44,7 +44,7 @@ OBJECTIVE: dict[str, Any] = {
 async def run(graphs: int, streams: int, rounds: int) -> str:
     """Measure, and return the line."""
     port = free_port()
-    # One user holds all streams, and asks more than any person does.
+    # One user opens all streams, and sends more requests than a person would.
     limits = {"MAX_STREAMS_PER_USER": streams, "REQUESTS_PER_SECOND": 1_000_000, "BURST": 1_000_000}
     os.environ |= {f"DYNAMO_PLATFORM__DYNADMIN__{name}": str(value) for name, value in limits.items()}
     os.environ |= {"DYNAMO_PLATFORM__DYNADMIN__HOST": "127.0.0.1", "DYNAMO_PLATFORM__DYNADMIN__PORT": str(port)}
@@ -93,7 +93,7 @@ async def _lists(api: aiohttp.ClientSession, graphs: int, rounds: int) -> str:
 
 
 async def _streams(api: aiohttp.ClientSession, kube: KubeClient, count: int, rounds: int) -> str:
-    """Streams wait for one change after the other; what each takes is counted."""
+    """Streams wait for one change after another; the time of each is measured."""
     arrived: list[asyncio.Queue[tuple[str, float]]] = [asyncio.Queue() for _ in range(count)]
     synced = asyncio.Semaphore(0)
     here = await _position(api)
@@ -116,7 +116,7 @@ async def _streams(api: aiohttp.ClientSession, kube: KubeClient, count: int, rou
             for _ in range(count):
                 await synced.acquire()
         times, last = [], []
-        # Pauses of this process' collector are not those of the service.
+        # Garbage collection in this process must not count as latency of the service.
         gc.collect()
         gc.disable()
         stack.callback(gc.enable)
@@ -159,7 +159,7 @@ async def _deploys(api: aiohttp.ClientSession, rounds: int) -> str:
 
 
 async def _estimates(api: aiohttp.ClientSession) -> list[str]:
-    """Cold, and with another objective warm; an estimate that is remembered is answered at once."""
+    """Cold, and warm with another objective; a cached estimate would be answered at once."""
     results = []
     for name, objective in (("cold", {"ttftMs": 600, "itlMs": 50}), ("warm", {"ttftMs": 500, "itlMs": 40})):
         started, first = time.perf_counter(), 0.0

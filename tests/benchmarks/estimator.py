@@ -1,9 +1,9 @@
-"""How well the estimator predicts points of profiles that it was not given, next to the reference's least squares.
+"""How well the estimator predicts held-out points of profiles, compared with the reference's least squares.
 
-Usage: python -m tests.benchmarks.estimator [--measured] [FOLDER or FILE...]; a profile is NAME-prefill.npz with
-NAME-decode.npz, or a folder as the profiler writes it. Without names: the measured profiles at hand, and those of ten models on
-four GPUs by AI Configurator (a few minutes; --measured leaves them out). Models marked with * helped to choose the kinds of fits
-that are mixed; the others are held out.
+Usage: python -m tests.benchmarks.estimator [--measured] [FOLDER or FILE...]; a profile is NAME-prefill.npz with NAME-
+decode.npz, or a folder as the profiler writes it. Without names: the available measured profiles, and those of ten
+models on four GPUs by AI Configurator (a few minutes; --measured omits them). Models marked with * were used to choose
+the kinds of fits; the others are held out.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tests.benchmarks import generated_profiles
 
 PROFILES = Path(__file__).resolve().parents[3] / "shared" / "planning" / "profiles"
 GOALS = {"prefill": 0.04, "decode": 0.07}
-"""Mean errors of interior points of each profile."""
+"""Goals for the mean error of interior points, for each profile."""
 USED = {
     "h200-llama-3.1-8b-fp8",
     "h200-tp1",
@@ -31,12 +31,12 @@ USED = {
     "Qwen/Qwen3-8B",
     "meta-llama/Meta-Llama-3.1-8B",
 }
-"""Models that were examined while the kinds of fits were chosen."""
+"""Models that were used while the kinds of fits were chosen."""
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Relative errors at points that were left out, one at a time."""
+    """Relative errors at held-out points, one at a time."""
 
     interior: float
     """mean over points with others on both sides of them: by length, or by KV tokens at the same context"""
@@ -46,7 +46,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of this project and of the reference, for one profile."""
+    """The errors of this project and of the reference, for one profile."""
 
     prefill: Errors
     prefill_baseline: Errors
@@ -55,7 +55,7 @@ class Comparison:
 
 
 def compare(profile: Profile) -> Comparison:
-    """Leave each point out in turn, fit the others, and ask for it."""
+    """Hold out each point in turn, fit the others, and predict it."""
     lengths = np.array([point.isl for point in profile.prefill])
     between = (lengths > lengths.min()) & (lengths < lengths.max())
     ttft = np.array([point.ttft for point in profile.prefill])
@@ -92,7 +92,7 @@ def _own_decode(profile: Profile) -> Callable[[int], float]:
 
 
 def _least_squares(columns: list[npt.NDArray[np.float64]], latency: npt.NDArray[np.float64]) -> Callable[[int], float]:
-    """What the reference fits (planner.md, section a.4): a plane with an intercept, not below 1 microsecond."""
+    """The reference's fit (planner.md, section a.4): a plane with an intercept, at least 1 microsecond."""
     matrix = np.column_stack([*columns, np.ones_like(latency)])
 
     def predicted(out: int) -> float:
@@ -124,7 +124,7 @@ def profiles(paths: Sequence[Path]) -> dict[str, Profile]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a line for each profile and a mean for each model; 1 where a goal is missed."""
+    """Print a line for each profile and a mean for each model; returns 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measured", action="store_true", help="without the profiles by AI Configurator")
     parser.add_argument("paths", nargs="*", type=Path)

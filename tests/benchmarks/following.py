@@ -1,11 +1,11 @@
-"""What plans can keep that do not know when load comes: they follow it, with the settings that are best in hindsight.
+"""The most that plans without predictions can keep: they follow the load, with settings that are best in hindsight.
 
-A plan that follows has the replicas that the highest load of the last while needed, so many times over, and never
-fewer than a floor. What it has now was asked for a start-up time ago, by what had come until then. How long that while
-is, how many times, which share of requests is enough, and the floor are chosen for each row with knowledge of all
-arrivals: these plans know how high load gets, but not when. Splits that never change are among them (by their floor).
-What none of them keeps for some GPU time, no policy of this kind keeps, however it is set. One that predicts the load
-may, where it can be predicted. Requests are counted as those of the plan in hindsight (`clairvoyant.py`).
+Such a plan has the replicas that the highest load of a recent window needed, times a factor, but at least a floor. A
+start-up time passes between a decision and its effect. The window, the factor, the share of requests that counts as
+enough, and the floor are chosen for each row with knowledge of all arrivals: these plans know how high the load gets,
+but not when. Constant splits are included (by their floor). A result that none of them reaches for some GPU time is out
+of reach for every policy of this kind; a policy that predicts the load may reach it. Requests are counted as in the
+plan in hindsight (`clairvoyant.py`).
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from tests.benchmarks.clairvoyant import SLOT, Array, Hindsight, Split
 WHILES = (0.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1800.0)
 """Seconds that replicas are held after they were last needed."""
 TIMES = (1.0, 1.25, 1.5, 2.0, 3.0)
-"""Replicas for each that was needed."""
+"""Factors: replicas for each needed one."""
 ENOUGH = (0.8, 0.9, 0.95, 0.98, 0.995)
 """Share of a slot's requests that its replicas keep."""
 
@@ -31,7 +31,7 @@ Counts = npt.NDArray[np.int64]
 def followers(kept: Mapping[Split, Array], arrivals: Array, startup: float, first: Split = (1, 1)) -> list[Hindsight]:
     """Plans that no other of them beats, from the cheapest to the one that keeps most. One GPU a replica.
 
-    `kept` and `arrivals` are requests by slot of `SLOT` seconds; what is there before a start-up time has passed is `first`.
+    `kept` and `arrivals` are requests by slot of `SLOT` seconds; `first` is there before a start-up time has passed.
     """
     splits = sorted(kept, key=lambda split: (sum(split), split))
     most = sum(splits[-1])
@@ -51,7 +51,7 @@ def followers(kept: Mapping[Split, Array], arrivals: Array, startup: float, firs
 
 
 def _needed(splits: list[Split], kept: Mapping[Split, Array], enough: Array) -> Counts:
-    """Of each slot: the fewest GPUs that keep so many requests, those that keep most of as many; by pool and slot."""
+    """For each slot the fewest GPUs that keep enough requests; if none do, those that keep most; by pool and slot."""
     by_split = np.array([kept[split] for split in splits])
     reached = by_split >= np.minimum(enough, by_split.max(axis=0)) - 1e-9
     gpus = np.array([sum(split) for split in splits])[:, None]
@@ -61,7 +61,7 @@ def _needed(splits: list[Split], kept: Mapping[Split, Array], enough: Array) -> 
 
 
 def _known(needed: Counts, seconds: float, startup: float, first: Split) -> Counts:
-    """The most that was needed in the last seconds, of all that had come a start-up time before each slot began."""
+    """The maximum need of the last seconds, as known a start-up time before each slot began."""
     late, window = ceil(startup / SLOT) + 1, round(seconds / SLOT) + 1
     before = np.repeat(np.array(first)[:, None], late + window - 1, axis=1)
     known = np.concatenate([before, needed], axis=1)[:, : needed.shape[1] + window - 1]
@@ -69,7 +69,7 @@ def _known(needed: Counts, seconds: float, startup: float, first: Split) -> Coun
 
 
 def _within(asked: Counts, most: int) -> Counts:
-    """As many GPUs as there are: the larger pool gives way."""
+    """The need limited to the available GPUs: the larger pool is reduced."""
     one, other = np.minimum(asked, most - 1)
     while (over := one + other > most).any():
         larger = one >= other

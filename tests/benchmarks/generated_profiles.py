@@ -1,7 +1,8 @@
 """Profiles of ten models on four GPUs by AI Configurator: held-out data for the estimator, which was tuned on none of them.
 
-Usage: python -m tests.benchmarks.generated_profiles; the estimator's benchmark makes what is missing by itself. Figures come from
-the tables that AI Configurator ships, so no GPU is needed. Points are few and uneven as a profiler's are; made once a version.
+Usage: python -m tests.benchmarks.generated_profiles; the estimator's benchmark creates missing profiles itself. AI
+Configurator brings the tables, so no GPU is needed. Points are few and uneven, as a profiler's are; they are created
+once a version.
 """
 
 import json
@@ -28,18 +29,18 @@ MODELS = {
     "meta-llama/Meta-Llama-3.1-70B": 4,
     "XiaomiMiMo/MiMo-7B-Base": 1,
 }
-"""GPUs of one engine, by model: the fewest that hold it and some KV cache on all of the GPUs."""
+"""GPUs of one engine, by model: the fewest that hold the model and some KV cache on every GPU type."""
 PREFILL_POINTS, DECODE_POINTS, MAX_CONTEXT = 12, 6, 16_384
 
 
 def folder() -> Path:
-    """Where they are kept: by the version that they come from."""
+    """The folder of the profiles, by AI Configurator's version."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "dynamo-platform" / "generated-profiles" / version("aiconfigurator-core")
 
 
 def profiles() -> Iterator[tuple[str, str, Profile | str]]:
-    """Model, GPU and profile of each; in place of a missing profile, the reason. Makes what is missing."""
+    """Model, GPU and profile of each, or the reason why a profile is missing. Creates missing ones."""
     for model, gpus in MODELS.items():
         for gpu in GPUS:
             yield model, gpu, _profile(model, gpu, gpus)
@@ -64,7 +65,7 @@ def _profile(model: str, gpu: str, gpus: int) -> Profile | str:
 
 
 def _measure(model: str, gpu: str, gpus: int) -> dict[str, object]:
-    # AI Configurator takes seconds to import: only where something is missing.
+    # AI Configurator takes seconds to import, so only if something is missing.
     from dynamo_profiler.profiling.simulation.curves import measure
     from dynamo_profiler.profiling.simulation.wire import Curves
 

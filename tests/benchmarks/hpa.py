@@ -1,10 +1,10 @@
-"""A HorizontalPodAutoscaler on concurrency, as a policy: what most clusters have without a planner.
+"""A policy like a HorizontalPodAutoscaler on concurrency: what most clusters use without a planner.
 
 Each pool follows its mean concurrency (requests in it) by the HPA's own rule: desired = ceil(replicas x observed /
-target), within a tolerance of a tenth nothing changes, and a pool shrinks to the most that was desired within five
-minutes. Two HPAs know nothing of each other; the GPUs that they may take together are limited as the other
-policies' are. Targets are what one engine bears within the latency target at 70 % load, which an operator finds by
-a load test.
+target); within a tolerance of a tenth nothing changes, and a pool shrinks to the maximum that was desired within five
+minutes. The two HPAs are independent; their common GPUs are limited as for the other policies. Targets are the
+concurrency that one engine sustains within the latency target at 70 % load, which an operator determines by a load
+test.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from dynamo_planner.core.observing import Observation, Pool, Traffic
 
 EVERY = 15.0
 WINDOW = 30.0
-"""Seconds between two syncs, and of the metric's average."""
+"""Seconds between two syncs, and the averaging window of the metric."""
 TOLERANCE = 0.1
 STABILIZATION = 300.0
 """Seconds: the defaults of Kubernetes."""
@@ -34,7 +34,7 @@ class ConcurrencyHpa:
         return Tick(at=now + EVERY, traffic_window=WINDOW)
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
-        """Scale by what the metric says."""
+        """Scale by the metric."""
         next_tick = Tick(at=tick.at + EVERY, traffic_window=WINDOW)
         if observation.traffic is None:
             return Effects(next_tick=next_tick)
@@ -48,7 +48,7 @@ class ConcurrencyHpa:
             past.append((observation.now, desired))
             while past[0][0] < observation.now - STABILIZATION:
                 past.popleft()
-            # At most four pods or twice as many in one sync, as Kubernetes' default policies are.
+            # At most four pods or a doubling a sync, like Kubernetes' default policies.
             replicas[pool] = min(max(desired, min(asked, max(n for _, n in past))), max(2 * asked, asked + 4))
         while sum(replicas.values()) > self._most:
             largest = max(replicas, key=lambda pool: replicas[pool])

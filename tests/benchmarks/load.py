@@ -1,7 +1,7 @@
-"""A load generator, in a process of its own: requests at a fixed rate over HTTPS connections that stay open.
+"""A load generator in a separate process: requests at a fixed rate over persistent HTTPS connections.
 
-Open loop: a request is due when the clock says so, however slow answers are, and its latency counts from then on. Where
-no connection is free another one is opened; where all are taken, the request waits, and its latency goes on.
+Open loop: the clock alone decides when a request is due, and its latency counts from then. If no connection is free,
+another one is opened; at the limit, the request waits while its latency counts.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ BODIES: dict[str, Callable[[], Callable[[int], bytes]]] = {
     "mutate": reviews.admission,
     "convert": reviews.conversion,
 }
-#: What an answer that says yes has in it.
+#: Text in an answer that allows the request.
 ACCEPTED = {"validate": b'"allowed":true', "mutate": b'"allowed":true', "convert": b'"status":"Success"'}
 MOST_CONNECTIONS = 64
-#: Opened before the clock runs, as the API server has them from earlier requests.
+#: Connections opened before the measurement, as the API server has them from earlier requests.
 FIRST_CONNECTIONS = 8
 ANSWERED_WITHIN = 30.0
 
@@ -48,13 +48,13 @@ class Connection(asyncio.Protocol):
             self._transport = transport
 
     def send(self, request: bytes, due: float) -> None:
-        """Ask; the answer comes to the callback."""
+        """Send a request; the answer goes to the callback."""
         self.due = due
         if self._transport is not None:
             self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        """Collect an answer of the length that its head gives."""
+        """Collect an answer of the length in its header."""
         self._received += data
         if not self._expected:
             head, separator, _ = bytes(self._received).partition(b"\r\n\r\n")
@@ -95,7 +95,7 @@ class Load:
         self.refused = 0
 
     async def run(self, rate: float, seconds: float) -> None:
-        """Send for so long, and wait for the last answers; TimeoutError where they do not come."""
+        """Send for this time, and wait for the last answers. TimeoutError if they do not arrive."""
         for _ in range(FIRST_CONNECTIONS - len(self._all)):
             await self._open()
         self.latencies, self.late, self.refused = [], [], 0
@@ -105,7 +105,7 @@ class Load:
         loop = asyncio.get_running_loop()
         gc.collect()
         gc.disable()
-        # A thread keeps the time: the loop's own timers are rounded up to whole milliseconds.
+        # A thread keeps the time, because the event loop rounds timers up to milliseconds.
         pace = threading.Thread(target=self._pace, args=(loop, requests, rate), daemon=True)
         pace.start()
         async with asyncio.timeout(seconds + ANSWERED_WITHIN):
@@ -113,7 +113,7 @@ class Load:
         gc.enable()
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         for connection in self._all:
             connection.close()
 

@@ -1,11 +1,11 @@
-"""The simulator next to the real Dynamo mocker: the same profile, the same arrivals, one engine that does both.
+"""Compares the simulator with the real Dynamo mocker: same profile, same arrivals, one engine for prefill and decode.
 
 Usage: python -m tests.benchmarks.mocker [--load 12x60...] [--seconds S] [--slower F]
 
-Everything is slowed by a factor, so that this machine's own work is small next to the simulated one. Compared are the mean time
-of whole requests and the output tokens a second, over five loads: with one output token that is the time to first token, with
-more the time between tokens has its share. The mocker takes the times of prompts and of tokens one after another, so the
-simulator does here, too (`Graph.one_after_another`).
+Everything is slowed by a factor, so that this machine's own work is small compared with the simulated work. It compares
+the mean time of whole requests and the output tokens a second, over five loads: with one output token, the former is
+the time to first token; with more, it includes the time between tokens. The mocker runs prompts and tokens one after
+another, so the simulator does, too (`Graph.one_after_another`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ REQUEST_LIMIT = 300.0
 
 
 def profile_file(file: Path, profile: Profile) -> Path:
-    """What engines of the simulator take, in the mocker's own arrays: it takes the next point above, so the grid is fine."""
+    """The profile in the mocker's arrays. The mocker takes the next grid point above, so the grid is fine."""
     truth = MeasuredEngine(profile)
     tokens = np.linspace(16, 16_384, 1024)
     kv, contexts = np.linspace(256, 128_000, 500), np.linspace(200, 2200, 101)
@@ -61,7 +61,7 @@ def profile_file(file: Path, profile: Profile) -> Path:
 
 
 def simulated(requests: Sequence[TraceRequest], profile: Profile) -> ReplayOutcome:
-    """What the simulator makes of it."""
+    """The simulator's outcome."""
     one = Graph(
         disaggregated=False,
         replicas={Pool.DECODE: 1},
@@ -75,7 +75,7 @@ def simulated(requests: Sequence[TraceRequest], profile: Profile) -> ReplayOutco
 
 @dataclass(frozen=True)
 class Served:
-    """Of the requests of one load, in the time of the simulation."""
+    """Figures of one load, in simulated time."""
 
     request: float
     """mean milliseconds of a whole request; with one output token that is the time to first token"""
@@ -91,7 +91,7 @@ class Served:
 
 
 async def measured(loads: Sequence[Sequence[TraceRequest]], profile: Profile, slower: float) -> list[Served]:
-    """What the mocker makes of loads, one after the other."""
+    """The mocker's outcome for loads, one after another."""
     environment = await obtain()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -127,7 +127,7 @@ async def _send(
     start, asked = loop.time(), []
     async with asyncio.TaskGroup() as group:
         for request in requests:
-            # A letter is a token of the tiny model; random ones are in no cache, none of an earlier load either.
+            # A letter is a token of the tiny model; random ones are never cached.
             text = "".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=request.isl))
             await asyncio.sleep(max(0.0, start + request.at * slower - loop.time()))
             asked.append(group.create_task(_ask(session, base, text, request.osl)))
@@ -148,7 +148,7 @@ async def _ask(session: aiohttp.ClientSession, base: str, text: str, tokens: int
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print both, and their difference: a line for each load; 1 if one difference is above the goal."""
+    """Print both and their difference, a line for each load; returns 1 if a difference is above the goal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--load", type=_load, nargs="*", default=LOADS, help="requests/s x output tokens, as 12x60")
     parser.add_argument("--seconds", type=float, default=12.0, help="of simulated time, each load")

@@ -1,8 +1,8 @@
 """`make bench-models`: how long until an adapter is loaded on N workers that take 50 ms for each request.
 
-The workers are pods of KWOK on a real control plane; what answers for them is a proxy in this process. `loaded_s` counts from
-creating the DynamoModel until the last worker has it, `status_s` until the status says so, `unloaded_s` from deleting it until
-it is gone. Each worker is asked three times: what it has, to load, and what it has then. With `--bad`, some hang.
+The workers are pods of KWOK on a real control plane; a proxy in this process answers for them. `loaded_s` counts from
+the creation of the DynamoModel until the last worker has it, `status_s` until the status reports it, `unloaded_s` from
+its deletion until it is gone. Each worker gets three requests: list, load, list. With `--bad`, some workers hang.
 """
 
 import argparse

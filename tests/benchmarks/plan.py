@@ -1,14 +1,14 @@
-"""Policies over the same traffic, simulated: requests within their targets, GPU-hours, scaling decisions.
+"""Compares policies over the same simulated traffic: requests within their targets, GPU-hours, scaling decisions.
 
 Usage: python -m tests.benchmarks.plan [--seeds 1-10] [--traffic sine,day] [--startups 0,60] [--interval SECONDS]
 [--processes N] [--traces FOLDER] [--report FILE]
 
-Each row is held against the best plan in hindsight (`clairvoyant.py`) at equal attainment and at equal GPU-hours,
-the best plan that follows the load and does not know when it comes (`following.py`), the reference's policy, an HPA
+Each row is compared with the best plan in hindsight (`clairvoyant.py`) at equal attainment and at equal GPU-hours,
+the best plan that follows the load without predicting it (`following.py`), the reference's policy, an HPA
 on concurrency (`hpa.py`), and the best fixed split. Traffic is in `traffic.py`.
 Engines are those of the measured profile (Llama-3.1-8B FP8 on one H200), straight lines between its points; 8 GPUs
 at most. Targets are TTFT 200 ms and ITL 10 ms, as of the published run of the reference (planner.md, section c
-1), longer where recorded prompts are. What does not depend on the policy `adaptive` is kept on disk
+1), longer for recorded prompts. Results that do not depend on the policy `adaptive` are cached on disk
 (`remembered.py`).
 """
 
@@ -47,11 +47,12 @@ from tests.benchmarks.traffic import KINDS, TRACES_VARIABLE, Traffic, traffic
 NAME = "h200-llama-3.1-8b-fp8"
 STARTUPS = (0.0, 60.0, 120.0, 300.0)
 KEPT, REACHES, DEARER = 0.95, 0.97, 1.25
-"""Goals: so large a share kept wherever hindsight keeps the second, for so many times the GPU-hours of hindsight."""
+"""Goals: this share kept wherever hindsight keeps the second share, for at most this factor of hindsight's GPU-
+hours."""
 IDLE_AFTER = 900.0
-"""Second at which the traffic of the idle run stops, three quarters up the second wave's fall being nothing special."""
+"""Second at which the traffic of the idle run stops, an arbitrary point of the second wave's fall."""
 BORNE = 0.7
-"""Share of what an engine bears within its target that the HPA's targets are."""
+"""The HPA's targets, as a share of what an engine sustains within its target."""
 
 
 @dataclass(frozen=True)
@@ -124,12 +125,12 @@ def _hpa(of: Traffic) -> ConcurrencyHpa:
     count = len(of.requests)
     isl, osl = (sum(getattr(each, name) for each in of.requests) / count for name in ("isl", "osl"))
     decode = decode_capacity(EngineEstimator(_profile()), isl + osl / 2, osl, of.itl_ms).batch
-    # One prompt at a time, and the next one soon: more wait for each other.
+    # Prefill runs one prompt at a time and soon starts the next; more prompts would wait for each other.
     return ConcurrencyHpa({Pool.PREFILL: 1.0, Pool.DECODE: BORNE * decode}, splits.MOST)
 
 
 def one_pool(kind: str, seed: int, pool: Pool) -> dict[str, str]:
-    """Requests in time with a pool that never changes, by its replicas."""
+    """Requests in time by the replicas of a pool of constant size."""
     of = _traffic(kind, seed)
     return remembered(_key(of, pool.value, "by replicas"), lambda: splits.by_replicas(_replay(of, 0.0, 60), pool))
 
@@ -149,7 +150,7 @@ def idle(seed: int, startup: float, interval: int, policy: PolicyName) -> float 
 
 @dataclass(frozen=True)
 class Line:
-    """One row of the table: traffic, seed and start-up time, and what each way made of it."""
+    """One row of the table: traffic, seed, start-up time, and the result of each policy."""
 
     kind: str
     seed: int
@@ -160,18 +161,18 @@ class Line:
     static: Row
     hindsight: list[Hindsight]
     following: list[Hindsight]
-    """plans that follow the load, with the best settings for it"""
+    """plans that follow the load, with their best settings"""
 
     @property
     def promised(self) -> Hindsight:
-        """Hindsight's cheapest plan that keeps `KEPT`; the one that keeps most where none does."""
+        """Hindsight's cheapest plan that keeps `KEPT`; if none does, the one that keeps most."""
         return at_least(self.hindsight, KEPT)
 
     @property
     def followed(self) -> tuple[float, float]:
-        """Following at best: the share kept for `DEARER` times the GPU-hours of that plan, and times these for as many.
+        """The best plan that follows: its share for `DEARER` times that plan's GPU-hours, and the factor for as many.
 
-        Infinite where no plan that follows keeps as many.
+        The factor is infinite if no plan that follows keeps as many.
         """
         share = within(self.following, DEARER * self.promised.gpu_hours).attainment
         enough = at_least(self.following, min(KEPT, self.promised.attainment))
@@ -359,7 +360,7 @@ def _print_goals(
 
 
 def _print_following(rows: Mapping[str, Sequence[Line]]) -> None:
-    """In which rows both goals can be reached without knowing when load comes."""
+    """The rows in which both goals can be reached without predicting the load."""
     shares = {name: _mean([line.followed[0] for line in each]) for name, each in rows.items()}
     beyond = [f"{name} {100 * share:.1f} %" for name, share in shares.items() if share < KEPT]
     print(

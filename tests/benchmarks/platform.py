@@ -1,4 +1,4 @@
-"""The platform as a process of its own, so that its CPU time, memory and API writes are its alone."""
+"""The platform as a separate process, so that CPU time, memory and API writes are its alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What a benchmark works with."""
+    """Objects for a benchmark."""
 
     kube: KubeClient
     nats_url: str
@@ -69,12 +69,12 @@ class Bench:
         return Usage(self.cpu_seconds(), writes, events)
 
     def cpu_seconds(self) -> float:
-        """CPU seconds of the platform so far; asking for them costs it nothing."""
+        """CPU seconds of the platform so far; reading them costs it nothing."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def peak_rss_mib(self) -> float:
-        """Most memory that the platform ever had resident."""
+        """The platform's highest resident memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         match = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
         return int(match[1]) / 1024 if match else 0.0
@@ -82,7 +82,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Servers on which the platform is about to run."""
+    """Servers for the platform, which does not run yet."""
 
     kube: KubeClient
     nats_url: str
@@ -104,15 +104,15 @@ async def servers(*, scheduler: bool, kwok_nodes: int, controllers: bool = True)
         kube = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-bench")
         )
-        # The second one is that of the webhooks' certificate.
+        # The second port is for the webhooks' server.
         for name in (NAMESPACE, "dynamo-system"):
             await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        # Rights are not what is measured; the platform is a user of its own, as it is where it is installed.
+        # Rights are not measured; the platform has its own user, as in an installation.
         yield Stage(kube, nats.url, plane.user_kubeconfig(USER, ("system:masters",)), directory)
 
 
 async def create(kube: KubeClient, objects: Iterable[KubeObject]) -> None:
-    """Create what is there before the platform starts, many objects at once."""
+    """Create objects before the platform starts, many at once."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(obj: KubeObject) -> None:
@@ -124,10 +124,10 @@ async def create(kube: KubeClient, objects: Iterable[KubeObject]) -> None:
 
 @contextlib.asynccontextmanager
 async def bench(stage: Stage, *services: str, wait: bool = True, webhooks: int = 0) -> AsyncIterator[Bench]:
-    """The platform with the named services in one process; with `wait`, ready to be given work.
+    """The platform with the named services in one process; with `wait`, it is ready for work.
 
-    `webhooks` is the port at which the API server calls admission, where that is one of the services; without names of
-    services all of them run, admission included.
+    `webhooks` is the port at which the API server calls admission, if that is one of the services. Without names all
+    services run, including admission.
     """
     webhooks = webhooks or (0 if services else free_port())
     health, metrics = free_port(), free_port()

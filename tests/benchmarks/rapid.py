@@ -1,6 +1,6 @@
 """Rapid profiling with AI Configurator and its figures: `make bench-rapid`.
 
-The profiler runs next to a health endpoint, as in the service; a process of its own asks that while two requests are
+The profiler runs next to a health endpoint, as in the service; a separate process polls that while two requests are
 profiled at once. `--long` adds DeepSeek-V3 on 32 GPUs, which takes a minute or two.
 """
 
@@ -81,7 +81,7 @@ except (KeyboardInterrupt, BrokenPipeError):
 
 
 async def main() -> int:
-    """Prints a line a figure; 1 where a goal is missed."""
+    """Prints one line a figure; returns 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true", help="DeepSeek-V3 on 32 GPUs, too")
     cases = {**CASES, **(LONG if parser.parse_args().long else {})}
@@ -123,7 +123,7 @@ def _quiet(_phase: ProfilingPhase, _sentence: str) -> None:
 
 
 async def _health(settings: Planner) -> tuple[float, float, int]:
-    """Milliseconds of /healthz, asked from outside, while two requests are simulated, chosen and generated."""
+    """Latency of /healthz in milliseconds, measured from outside while two requests are profiled."""
     async with RapidProfiler(settings, "1.2.0") as profiler, serving(health_app(Health()), "127.0.0.1", 0) as port:
         probe = await asyncio.create_subprocess_exec(
             sys.executable, "-c", _PROBE, f"http://127.0.0.1:{port}/healthz", stdout=asyncio.subprocess.PIPE

@@ -38,8 +38,8 @@ async def _until_ready(bench_: Bench, ready: dict[str, asyncio.Future[float]], n
     await bench_.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(name, NAMESPACE))
     seconds = await asyncio.wait_for(ready[name], 60) - started
     await bench_.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(NAMESPACE, name))
-    # Its GPUs are the next one's: without this the controller-manager's garbage collector would be measured, which
-    # learns of new kinds only every 30 seconds.
+    # The next graph needs its GPUs. Without this, the benchmark would measure the controller-manager's garbage
+    # collector, which discovers new kinds only every 30 seconds.
     while await bench_.kube.list(PODS, NAMESPACE):
         await asyncio.sleep(0.2)
     return seconds

@@ -20,15 +20,15 @@ from .graphs import COMPONENTS, graph
 from .platform import NAMESPACE, Bench, bench, percentile, servers
 
 IDLE_SAMPLES = 30
-#: At rest is a platform that used less than this share of a core for so long. Seconds.
+#: The platform is at rest when it used less than this share of a core for this long. Seconds.
 REST, REST_SECONDS = 0.01, 5.0
-#: Kubernetes' controllers make 20 requests a second: 100 graphs of three pods have all their pods after a quarter of a
-#: minute, and the deleted ones are gone as late. Seconds.
+#: Kubernetes' controllers send 20 requests a second: 100 graphs of three pods have all their pods after a quarter of a
+#: minute, and deletion takes as long. Seconds.
 REST_WITHIN = 300.0
 
 
 class Arrivals:
-    """When the last of a graph's Deployments was observed."""
+    """Records when the last of a graph's Deployments was observed."""
 
     def __init__(self) -> None:
         self._observed: dict[str, set[str]] = defaultdict(set)
@@ -39,7 +39,7 @@ class Arrivals:
         return self._complete.setdefault(name, asyncio.get_running_loop().create_future())
 
     async def watch(self, bench_: Bench) -> None:
-        """Follow the Deployments, without end."""
+        """Follow the Deployments until cancelled."""
         async for change in Reflector(bench_.kube, DEPLOYMENTS, namespace=NAMESPACE).changes():
             if not isinstance(change, ObjectChange):
                 continue
@@ -52,7 +52,7 @@ class Arrivals:
 
 
 async def run(count: int, services: Sequence[str]) -> str:
-    """Measure, and return the line. Without names of services all run, admission's webhooks included."""
+    """Measure, and return the line. Without names all services run, including admission's webhooks."""
     async with servers(scheduler=False, kwok_nodes=0) as stage, bench(stage, *services) as bench_:
         arrivals = Arrivals()
         async with in_background(arrivals.watch(bench_)):
@@ -75,7 +75,7 @@ async def run(count: int, services: Sequence[str]) -> str:
 
 
 async def _rest(bench_: Bench) -> None:
-    """Wait until what follows from what was done is over: status, Events, pods, objects that are deleted with their owner."""
+    """Wait until all consequences are over: status, Events, pods, and objects that are deleted with their owner."""
     async with asyncio.timeout(REST_WITHIN):
         used = bench_.cpu_seconds()
         while True:

@@ -1,9 +1,9 @@
-"""`make bench-relist N=3000`: how soon changes go out while a watcher that was just started still lists everything.
+"""`make bench-relist N=3000`: how soon changes are published while a new watcher still lists everything.
 
-The API server has the objects of N graphs, ten each, and STATE has them, too. A watcher is started, and one graph is changed
-again and again. All in seconds from the watcher's start: `first_s`: the first of these changes that STATE has; `all_s`: STATE
-has the markers of all resources with objects. `worst_s`: how long a change took that was made in between. `cpu_s`: the
-watcher's processor time until then. `cores_at_rest`: of what it uses from then on, a second.
+The API server and STATE have the objects of N graphs, ten each. A watcher starts, and one graph is changed again and
+again. Seconds count from the watcher's start. `first_s`: STATE has the first of these changes. `all_s`: STATE has the
+markers of all resources with objects. `worst_s`: the longest latency of a change in between. `cpu_s`: the watcher's
+processor time until then. `cores_at_rest`: its processor time a second after that.
 """
 
 import argparse
@@ -38,14 +38,14 @@ from .platform import Bench, Stage, bench, create, servers
 A_NAMESPACE, CLUSTER = 100, "local"
 FILLED = (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, PODS)
 PROBED = ObjectKey("relist-000", "graph-00000")
-#: Between two changes, and for all that is awaited. Seconds.
+#: Seconds between two changes, and the limit for every wait.
 PAUSE, WITHIN = 0.05, 300.0
-#: Pieces of text of a template: a rendered one has some 4 KB.
+#: Text fragments of a pod template: a rendered one has some 4 KB.
 VARIABLES = 40
 
 
 class State:
-    """What STATE says of the probed graph, and which resources are complete."""
+    """What STATE has of the probed graph, and which resources are complete."""
 
     def __init__(self) -> None:
         self.versions: dict[str, float] = {}
@@ -83,7 +83,7 @@ async def run(count: int, rest: float) -> str:
 
 
 async def _change(kube: KubeClient, made: list[tuple[str, float]]) -> None:
-    """Changes without end; `made` has the version of each, and when it was answered."""
+    """Change the graph until cancelled; `made` gets the version of each change and the time of the answer."""
     number = 0
     while True:
         number += 1
@@ -94,7 +94,7 @@ async def _change(kube: KubeClient, made: list[tuple[str, float]]) -> None:
 
 
 def _figures(made: list[tuple[str, float]], state: State, started: float, complete: float) -> str:
-    """A change is there with its own version, or with that of a later one: of several that wait, the last is published."""
+    """A change has arrived with its own version or a later one: of several pending ones only the last is published."""
     there = sorted((int(version), at) for version, at in state.versions.items())
     arrived = [(at, next((then for number, then in there if number >= int(version)), None)) for version, at in made]
     first = min(then for _, then in arrived if then is not None)

@@ -1,4 +1,4 @@
-"""Results of simulations, kept on disk: a run is exact, so the same input and code give the same output again."""
+"""Caches results of simulations on disk: a run is deterministic, so the same input and code give the same output."""
 
 import json
 import os
@@ -24,16 +24,16 @@ CODE = (
     "core/decision.py",
     "core/profile.py",
 )
-"""Of the planner: what simulations and baselines are made of. Reports and tables may change without a new run."""
+"""The planner's packages on which simulations and baselines depend. Reports and tables may change without a new run."""
 
 
 def folder() -> Path:
-    """Where they are."""
+    """The folder of the cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dynamo-platform" / "bench-plan"
 
 
 def remembered(key: Sequence[object], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `compute` gave for this key before, or gives now: plain data."""
+    """The cached result of `compute` for this key, or a new one: plain data."""
     name = sha256(json.dumps([_code(), *map(str, key)]).encode()).hexdigest()[:32]
     file = folder() / f"{name}.json"
     if file.is_file():
@@ -48,7 +48,7 @@ def remembered(key: Sequence[object], compute: Callable[[], dict[str, Any]]) -> 
 
 
 def digest(requests: Sequence[TraceRequest]) -> str:
-    """Of a trace."""
+    """A digest of a trace."""
     numbers = np.array([(request.at, request.isl, request.osl, len(request.blocks)) for request in requests])
     return sha256(numbers.tobytes()).hexdigest()
 

@@ -1,6 +1,6 @@
 """`dynamoctl render` of a graph of 25 components, from text to text: `make bench-render`.
 
-The first run pays for what Python does once; the figures are of the twenty after it.
+The first run includes Python's one-time costs; the figures are of the twenty runs after it.
 """
 
 import statistics

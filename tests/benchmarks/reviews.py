@@ -1,4 +1,4 @@
-"""What the API server asks of admission, as bodies: reviews of a v1alpha1 graph of 25 components, about 21 KB of JSON."""
+"""Request bodies of the API server to admission: reviews of a v1alpha1 graph of 25 components, about 21 KB of JSON."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ _UID = "00000000-0000-0000-0000-000000000000"
 
 
 def graph(namespace: str = "bench") -> dict[str, Any]:
-    """A frontend and 24 workers, with what people write: resources, variables, probes, volumes, shared memory."""
+    """A frontend and 24 workers with typical fields: resources, variables, probes, volumes, shared memory."""
     services = {"Frontend": _frontend()}
     for number in range(1, COMPONENTS):
         role = "prefill" if number % 2 else "decode"

@@ -1,7 +1,7 @@
-"""`make bench-rows`: what the watcher's two rows of each object take, without a server.
+"""`make bench-rows`: the cost of the watcher's two rows of each object, without a server.
 
-`known_bytes` and `ledger_bytes`: of a row of what the reflector has reported, and of what STATE has; `*_us`: processor time
-of a write and a read of each, in the ledger with the subject.
+`known_bytes` and `ledger_bytes`: a row of the reflector's known objects, and a row of the ledger of STATE. `*_us`:
+processor time of a write and a read of each; in the ledger including the subject.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def run(count: int) -> str:
             known.remember(key, uid, str(version))
 
     def write() -> None:
-        # With subjects of its own, which a dict would keep.
+        # Each write has its own subject string, because a dict would keep it.
         for sequence, (key, version) in enumerate(zip(keys, versions, strict=True), 1):
             subject = state_subject("default", DEPLOYMENTS.id, key)
             ledger.set(DEPLOYMENTS.id, subject, LastMessage(sequence, version, deleted=False))

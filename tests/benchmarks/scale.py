@@ -1,12 +1,12 @@
 """`make bench-scale`: from the write of an adapter's `/scale` to the new `spec.replicas` of the component's Deployment.
 
-With all services, and without the controllers that make pods of it, so that only the platform and the API server are
-measured. One at a time, and 200 adapters (of 100 graphs) at once. A sample begins when its request is sent, so in a
-burst the API server's own queue is in it; `after_write` begins when the API server has answered that request. `graph`
-is how long it takes until the graph has the number, too, which may come a little later.
+Runs all services, without the controllers that create pods, so that only the platform and the API server are measured:
+one at a time, and 200 adapters (of 100 graphs) at once. A sample starts when its request is sent, so in a burst it
+includes the API server's own queue; `after_write` starts when the API server has answered that request. `graph` is the
+time until the graph has the number, too, which may be a little later.
 
-`alone` is without the platform, when it has ended: how long the API server takes for the writes of the 200 adapters, and for
-these and those of their Deployments, each sent when its adapter's is answered. No platform can be faster than the second one.
+`alone` is without the platform: how long the API server takes for the writes of the 200 adapters, and for these plus
+those of their Deployments, each sent when its adapter's is answered. No platform can be faster than the second figure.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from .platform import NAMESPACE, Bench, Stage, bench, percentile, servers
 WORKERS = ("PrefillWorker", "DecodeWorker")
 SAMPLES = 40
 BURSTS = 3
-#: Until what follows from a burst (status, Events, pods) is over. Seconds.
+#: Time until the consequences of a burst (status, Events, pods) are over. Seconds.
 SETTLE = 15.0
 
 Place = tuple[str, str]
@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
 
 class Arrivals:
-    """When a number of replicas was observed in a Deployment, and in a graph."""
+    """Records when a number of replicas was observed in a Deployment and in a graph."""
 
     def __init__(self) -> None:
         self.deployments: dict[Place, tuple[int, asyncio.Future[float]]] = {}
@@ -60,14 +60,14 @@ class Arrivals:
         self.ready: dict[Place, asyncio.Event] = {}
 
     def expect(self, place: Place, replicas: int) -> tuple[asyncio.Future[float], asyncio.Future[float]]:
-        """Resolve to the times at which the Deployment and the graph have so many replicas."""
+        """Futures of the times at which the Deployment and the graph have this many replicas."""
         loop = asyncio.get_running_loop()
         result = loop.create_future(), loop.create_future()
         self.deployments[place], self.graphs[place] = (replicas, result[0]), (replicas, result[1])
         return result
 
     async def watch_deployments(self, bench_: Bench) -> None:
-        """Follow the Deployments, without end."""
+        """Follow the Deployments until cancelled."""
         async for change in Reflector(bench_.kube, DEPLOYMENTS, namespace=NAMESPACE).changes():
             if isinstance(change, ObjectChange):
                 object_labels = change.obj["metadata"]["labels"]
@@ -76,7 +76,7 @@ class Arrivals:
                 _arrived(self.deployments.get(place), change.obj["spec"].get("replicas"))
 
     async def watch_graphs(self, bench_: Bench) -> None:
-        """Follow the graphs, without end."""
+        """Follow the graphs until cancelled."""
         async for change in Reflector(bench_.kube, DYNAMO_GRAPH_DEPLOYMENTS, namespace=NAMESPACE).changes():
             if isinstance(change, ObjectChange):
                 for component in change.obj["spec"]["components"]:
@@ -85,7 +85,7 @@ class Arrivals:
 
 
 async def run(count: int, services: Sequence[str]) -> str:
-    """Measure, and return the line. Without names of services all run, admission's webhooks included."""
+    """Measure, and return the line. Without names all services run, including admission's webhooks."""
     places = [(f"graph-{number}", component) for number in range((count + 1) // 2) for component in WORKERS][:count]
     async with servers(scheduler=False, kwok_nodes=0, controllers=False) as stage:
         with_platform = await _with_platform(stage, places, services)
@@ -108,7 +108,7 @@ async def _with_platform(stage: Stage, places: Sequence[Place], services: Sequen
 
 
 async def _alone(kube: KubeClient, places: Sequence[Place]) -> str:
-    """What the API server takes for a burst's writes where no one watches; the best of some bursts."""
+    """The API server's time for the writes of a burst without watchers; the best of some bursts."""
     deployments = {}
     for each in await kube.list(DEPLOYMENTS, NAMESPACE):
         object_labels = each["metadata"]["labels"]
@@ -164,7 +164,7 @@ async def _measure(bench_: Bench, arrivals: Arrivals, places: Sequence[Place]) -
 
 
 async def _create(bench_: Bench, arrivals: Arrivals, places: Iterable[Place]) -> None:
-    """Graphs whose workers have adapters."""
+    """Create graphs whose workers have adapters."""
     for name in dict.fromkeys(name for name, _ in places):
         desired = graph(name, NAMESPACE)
         for component in desired["spec"]["components"]:

@@ -1,9 +1,9 @@
-"""What each split of the GPUs keeps of a trace, from fourteen runs in place of twenty-eight.
+"""The requests of a trace that each split of the GPUs keeps, from fourteen runs instead of twenty-eight.
 
-Time to first token depends on the prefill replicas and time between tokens on the decode replicas; a request is
-kept by a split when its first is in time with so many prefill replicas (and decode replicas enough), and its
-tokens with so many decode replicas (and prefill replicas enough). Where prompts wait, decode replicas have less to
-do than that says, but these requests are late anyhow.
+Time to first token depends on the prefill replicas and time between tokens on the decode replicas. A split keeps a
+request if its first token is in time with that many prefill replicas (and enough decode replicas), and its other tokens
+with that many decode replicas (and enough prefill replicas). While prompts wait, decode replicas have less load than
+that assumes, but those requests are late anyway.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ from tests.benchmarks.clairvoyant import Array, Split, kept_by_slot
 MOST = 8
 """GPUs of all replicas together; one each."""
 SAME = 0.0002
-"""Share of requests that two numbers of replicas may treat otherwise and are still alike."""
+"""Share of requests by which the results of two replica counts may differ and still count as equal."""
 SPLITS = [(p, d) for p in range(1, MOST) for d in range(1, MOST) if p + d <= MOST]
 Flags = npt.NDArray[np.bool_]
 
 
 def one_pool(replay: ReplayInput, pool: Pool, replicas: int) -> str:
-    """Which requests are in time by this pool's target, with so many replicas of it; as hexadecimal digits."""
+    """The requests that meet this pool's target with this many replicas of it; as hexadecimal digits."""
     other = Pool.DECODE if pool is Pool.PREFILL else Pool.PREFILL
     outcome = replay.static({pool: replicas, other: MOST})
     target = outcome.graph.ttft if pool is Pool.PREFILL else outcome.graph.itl
@@ -34,7 +34,7 @@ def one_pool(replay: ReplayInput, pool: Pool, replicas: int) -> str:
 
 
 def by_replicas(replay: ReplayInput, pool: Pool) -> dict[str, str]:
-    """`one_pool` of each number of replicas; beyond the number from which on nothing changes, that one's digits."""
+    """`one_pool` for each number of replicas; from the number at which nothing changes any more, the same digits."""
     results: dict[str, str] = {}
     for replicas in range(1, MOST):
         digits = one_pool(replay, pool, replicas)

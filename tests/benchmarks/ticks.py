@@ -1,10 +1,10 @@
-"""CPU of one tick of the policy `adaptive`, for a graph that has been planned for two hours: what a core carries.
+"""CPU time of one tick of the policy `adaptive`, for a graph planned for two hours: how many graphs a core can plan.
 
 Usage: python -m tests.benchmarks.ticks [--traffic day,sine]
 
-Arrivals are by chance, at 20 requests/s on the mean. The last ten minutes of ticks are run again and again from the same
-state, and the least time of each tick counts: other work on the machine makes the others longer. Reading inputs and
-reporting are not in it.
+Arrivals are random, at 20 requests/s on average. The last ten minutes of ticks run again and again from the same state,
+and the least time of each tick counts, because other work on the machine makes the others longer. Reading inputs and
+reporting are not included.
 """
 
 import argparse
@@ -43,11 +43,11 @@ PROFILE = Profile(
 ABLE = EngineCapabilities(num_gpu=1, max_num_batched_tokens=8192, max_num_seqs=256, max_kv_tokens=1_000_000)
 PERIODS = {"steady": 0.0, "day": 14400.0, "sine": 600.0}
 HISTORY, MEASURED, AGAIN = 720, 60, 7
-"""Ticks of ten seconds, and times that the last ones are run."""
+"""Ticks of ten seconds, and repetitions of the last ones."""
 
 
 def ticks(policy: AdaptivePolicy, period: float) -> Iterator[tuple[Tick, Observation]]:
-    """Ticks of a graph whose replicas are there at once, and what is observed at each."""
+    """Ticks of a graph whose replicas start at once, and the observation at each."""
     random, replicas, tick = Random(1), dict.fromkeys(Pool, 2), policy.first_tick(0.0)
     while True:
         now, window = tick.at, tick.traffic_window or 0.0
@@ -82,7 +82,7 @@ def _forward_pass(pool: Pool, index: int, rate: float) -> ForwardPass:
 
 
 def microseconds(period: float) -> float:
-    """Of a tick, on the mean."""
+    """Mean CPU time of a tick."""
     config = {
         "mode": "disagg",
         "optimization_target": "sla",

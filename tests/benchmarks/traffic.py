@@ -1,10 +1,10 @@
-"""The traffic of `make bench-plan`: shapes made by chance, and recorded public traces.
+"""The traffic of `make bench-plan`: random shapes, and recorded public traces.
 
-Recorded are the hour of conversations of Mooncake (kvcache-ai/Mooncake, FAST '25 release) and the hours of
-conversations and of code of Azure's LLM inference traces of 2023 (Azure/AzurePublicDataset). Where the files are
-at hand (shared/planning/traces next to the checkout, or the folder of `--traces`) the first half hour is replayed;
-otherwise it is rebuilt from the traces' statistics: requests a minute, and quantiles of the lengths. A seed says how
-copies of the trace, which make its load large enough for some GPUs, lie within seconds.
+Recorded traces are the hour of conversations of Mooncake (kvcache-ai/Mooncake, FAST '25 release) and the hours of
+conversations and of code of Azure's LLM inference traces of 2023 (Azure/AzurePublicDataset). If the files are available
+(shared/planning/traces next to the checkout, or the folder of `--traces`), the first half hour is replayed; otherwise
+it is rebuilt from statistics: requests a minute, and quantiles of the lengths. A seed decides how copies of the trace,
+which raise its load to a level for some GPUs, are shifted within seconds.
 """
 
 import csv
@@ -24,18 +24,18 @@ from dynamo_planner.replay.traces import TraceRequest
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "planning" / "traces"
 TRACES_VARIABLE = "BENCH_PLAN_TRACES"
-"""Names another folder, for worker processes, too."""
+"""Names another folder, also for worker processes."""
 HALF_HOUR = 1800.0
 TWO_HOURS = 7200.0
 APART = 5.0
-"""Seconds within which copies of a recorded request lie: bursts of minutes stay what they are."""
+"""Seconds by which copies of a recorded request are spread: bursts of minutes keep their shape."""
 COPY_BLOCKS = 1_000_000
 """Copies share no cached prompts."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Requests in order of time, what they may take, and for how long replicas are planned."""
+    """Requests in order of time, their targets, and the duration of the plan."""
 
     requests: Sequence[TraceRequest]
     seconds: float
@@ -46,7 +46,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A public trace: its file, what its requests may take, copies, and its statistics (half an hour of it)."""
+    """A public trace: its file, the targets of its requests, copies, and its statistics (half an hour of it)."""
 
     file: str
     copies: int
@@ -61,7 +61,7 @@ class Recorded:
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 RECORDED = {
-    # Prompts of 12,000 tokens on the mean take longer than 200 ms by themselves.
+    # Prompts of 12,000 tokens on average take longer than 200 ms by themselves.
     "mooncake": Recorded(
         file="mooncake-conversation.jsonl",
         copies=3,
@@ -109,7 +109,7 @@ def traffic(kind: str, seed: int) -> Traffic:
             made = traces.sine(low=5, high=45, period=600, seconds=HALF_HOUR, isl=3000, osl=300, seed=seed)
             return Traffic(made, HALF_HOUR)
         case "ladder":
-            # The reference's end-to-end ladder, its steps long enough for the longest start-up; the gap as it is.
+            # The reference's end-to-end ladder, with steps longer than the longest start-up; the gap is unchanged.
             steps = ((8.0, 450.0), (0.0, 30.0), (18.0, 720.0))
             return Traffic(traces.ladder(steps=steps, isl=4000, osl=150, seed=seed), 1200.0)
         case "bursts":
@@ -174,7 +174,7 @@ def _read(file: Path) -> Sequence[TraceRequest]:
 
 
 def _rebuilt(trace: Recorded, seed: int) -> Sequence[TraceRequest]:
-    """As many requests in each minute, by chance within it, of lengths that are spread as the trace's."""
+    """As many requests in each minute, at random times, with lengths distributed as the trace's."""
     random = Random(1000 + seed)
     isl, osl = _lengths(trace.isl, random), _lengths(trace.osl, random)
     return [

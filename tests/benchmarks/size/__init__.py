@@ -1,1 +1,1 @@
-"""How large an installation may grow: figures at N graphs, next to those of an empty platform."""
+"""How large an installation may grow: figures at N graphs, compared with an empty platform."""

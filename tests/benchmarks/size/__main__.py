@@ -37,12 +37,12 @@ from .graphs import Deployments, Probe, create, followed
 from .used import available_mib, cpu_seconds, load, nats_storage_mib, renewals, used, writes
 
 REPLICAS, CHANGES, AT_REST, AFTER = 2, 200, 20.0, 10.0
-#: At rest are services that wrote nothing, and together used less than this share of a core, for so many seconds; if they
-#: have not come to rest after the last, what follows is measured all the same.
+#: Services are at rest when, for this many seconds, they wrote nothing and together used less than this share of a
+#: core. After the last limit, the measurement goes on anyway.
 RESTING, REST, REST_WITHIN = 0.2, 15.0, 300.0
-#: The version that all parts of Kubernetes act as: that of API_SERVER.
+#: The version that all parts of Kubernetes emulate: that of API_SERVER.
 EMULATED = "--emulated-version=1.33"
-#: Controllers of Kubernetes that are held to 20 requests a second would be what is measured.
+#: With their default of 20 requests a second, Kubernetes' controllers would be measured.
 BRISK = (
     EMULATED,
     "--kube-api-qps=1000",
@@ -51,8 +51,8 @@ BRISK = (
     "--concurrent-replicaset-syncs=20",
 )
 SCHEDULER = (EMULATED, "--kube-api-qps=1000", "--kube-api-burst=2000")
-#: From 1.34 on Kubernetes counts all addresses of Services for each new one, and gives them under one lock: with 4,000 Services
-#: a quarter of the Services a second. As 1.33 it can keep them in a bitmap, as it did before.
+#: From 1.34 on Kubernetes counts all Service addresses for each new one, under one lock: with 4,000 Services it creates
+#: a quarter of a Service a second. In 1.33 mode it keeps them in a bitmap, as before.
 API_SERVER = (
     "--max-requests-inflight=1600",
     "--max-mutating-requests-inflight=800",
@@ -61,13 +61,13 @@ API_SERVER = (
     "--feature-gates=MultiCIDRServiceAllocator=false",
 )
 PODS_A_NODE = 2500
-#: Graphs that are sent at once.
+#: Graphs created concurrently.
 AT_ONCE = 1000
 #: Seconds between two lines of progress.
-PROGRESS = 60.0
+#: MiB that the machine must have left, before the kernel kills processes of its choice.
 #: MiB that the machine must have left, or the system ends processes of its own choice.
 LEAST_AVAILABLE = 1500.0
-#: Up to so many graphs the API server is held to the first limit of its memory, beyond to the second.
+#: Up to this number of graphs the API server has the first memory limit, above it the second.
 LARGE, LIMITS = 3000, ("6GiB", "12GiB")
 #: GOMEMLIMIT of NATS as the chart sets it: nine tenths of 1 GiB.
 NATS_LIMIT = "966367641"
@@ -75,12 +75,12 @@ RESTARTED = ("watcher", "pod-builder", "scaler", "model-discovery", "profiler", 
 
 
 class EndedError(Exception):
-    """The machine holds no more."""
+    """The machine has no capacity left."""
 
 
 async def run(count: int, within: float) -> str:
     """Measure, and return the line."""
-    # Memory that the servers of Go may take before they collect garbage all the time.
+    # Memory limits at which the Go servers would collect garbage all the time.
     os.environ.setdefault("GOMEMLIMIT", LIMITS[count > LARGE])
     nodes = max(2, -(-count * len(COMPONENTS) // PODS_A_NODE) + 1)
     plane = {
@@ -98,7 +98,7 @@ async def run(count: int, within: float) -> str:
 
     before = load()
     async with AsyncExitStack() as stack:
-        # Replicas of admission have one address: with two they would take it from each other.
+        # Replicas of admission share one address here: two would compete for it.
         balancer = await stack.enter_async_context(balanced())
         options = StageOptions(
             replicas=REPLICAS,
@@ -171,7 +171,7 @@ async def _grow(up: Stage, deployments: Deployments, count: int, within: float) 
 
 
 async def _progress(up: Stage, deployments: Deployments, count: int) -> None:
-    """Print how far the growth is, until cancelled: a large one takes an hour and more."""
+    """Print progress until cancelled: a large run takes an hour and more."""
     while True:
         await asyncio.sleep(PROGRESS)
         server = used(up)[up.plane.api_server.name]
@@ -208,7 +208,7 @@ async def _at_rest(up: Stage, empty: float, count: int) -> str:
 
 
 async def _cores(up: Stage, seconds: float) -> float:
-    """Processor time that all services use in the next seconds, a second."""
+    """Processor time of all services in the next seconds, a second."""
 
     def cpu() -> float:
         return sum(cpu_seconds(each.process.pid) for each in up.services if each.process.pid)
@@ -232,7 +232,7 @@ async def _restarted(up: Stage, probe: Probe, name: str) -> str:
     for what, times in written.most_common(5):
         print(f"after the restart of {name}: {times} x {what}", file=sys.stderr)
     reacted = await probe.react()
-    # What the change leads to must not count as the next restart's.
+    # Consequences of the change must not count for the next restart.
     await _settled(up)
     return (
         f"{name}_s={ready:.1f} {name}_writes={written.total()} {name}_renewals={renewed.total()} "

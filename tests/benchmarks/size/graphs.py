@@ -1,4 +1,4 @@
-"""Graphs by the thousand: created in many namespaces at once, and one of them changed to see how fast the platform reacts."""
+"""Graphs by the thousand, created in many namespaces; one of them is changed to measure the platform's reaction."""
 
 import asyncio
 import time
@@ -32,12 +32,12 @@ def many(number: int) -> KubeObject:
 
 
 def namespace_of(number: int) -> str:
-    """Where a graph is."""
+    """The namespace of a graph."""
     return f"size-{number // A_NAMESPACE:03}"
 
 
 class Deployments:
-    """What the platform has created, as it comes."""
+    """Follows the Deployments that the platform creates."""
 
     def __init__(self) -> None:
         self.complete = 0
@@ -50,7 +50,7 @@ class Deployments:
         self._changed = asyncio.Condition()
 
     async def follow(self, kube: KubeClient) -> None:
-        """All Deployments of the cluster, until cancelled."""
+        """Follow all Deployments of the cluster until cancelled."""
         async for change in Reflector(kube, DEPLOYMENTS).changes():
             if isinstance(change, ObjectChange) and change.kind != "DELETED":
                 await self._take(change.obj)
@@ -73,7 +73,7 @@ class Deployments:
             self._changed.notify_all()
 
     async def until(self, reached: Callable[[], bool], within: float) -> bool:
-        """Wait; False where it was not reached in time."""
+        """Wait; False if the time passes before."""
         try:
             async with asyncio.timeout(within), self._changed:
                 await self._changed.wait_for(reached)
@@ -82,7 +82,7 @@ class Deployments:
         return True
 
     async def observed(self, value: str) -> float:
-        """When the Deployment of the probed graph had this value. TimeoutError."""
+        """The time at which the Deployment of the probed graph had this value. TimeoutError."""
         async with asyncio.timeout(REACTED_WITHIN), self._changed:
             await self._changed.wait_for(lambda: value in self._values)
         return self._values[value]
@@ -94,7 +94,7 @@ def _value(deployment: KubeObject) -> str:
 
 
 class Probe:
-    """One graph whose environment is changed; the answer is its Deployment."""
+    """One graph whose environment is changed, and the time until its Deployment follows."""
 
     def __init__(self, api: Api, deployments: Deployments) -> None:
         self._api = api
@@ -102,7 +102,7 @@ class Probe:
         self._number = 0
 
     async def create(self) -> None:
-        """The graph, with the first value of its variable."""
+        """Create the graph, with the first value of its variable."""
         await self._api.create(namespace(PROBED))
         answer = await self._api.create(graph(PROBED, PROBED, *self._parts()))
         assert answer.ok, str(answer)
@@ -119,7 +119,7 @@ class Probe:
         return max(0.0, await self._deployments.observed(str(self._number)) - answered)
 
     async def reacts(self, times: int) -> tuple[float, float]:
-        """p50 and p99 of several changes, one after the other."""
+        """p50 and p99 of several changes, one after another."""
         seconds = [await self.react() for _ in range(times)]
         return percentile(seconds, 0.5), percentile(seconds, 0.99)
 
@@ -138,7 +138,7 @@ async def followed(kube: KubeClient) -> AsyncIterator[Deployments]:
 
 
 async def create(api: Api, numbers: range) -> None:
-    """Graphs, with their namespaces, as fast as the API server takes them."""
+    """Create graphs with their namespaces, as fast as the API server accepts them."""
     for name in sorted({namespace_of(number) for number in numbers}):
         await api.create(namespace(name))
     answers = await api.create_all([many(number) for number in numbers])

@@ -1,4 +1,4 @@
-"""What services use: processor time, memory, writes, and what NATS keeps."""
+"""Resources that services use: processor time, memory, writes, and the storage of NATS."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from tests.stage.service import Service
 
 TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 _WRITING = {"POST", "PUT", "PATCH", "DELETE"}
-#: Renewed or sent at rest, too.
+#: Resources that are written even at rest.
 _RENEWED = ("leases", "events")
-#: Questions that are asked with POST.
+#: Queries that use POST.
 _ASKED = ("subjectaccessreviews", "selfsubjectaccessreviews", "tokenreviews")
 _REQUESTS = re.compile(r"^dynamo_platform_kube_requests_total\{(.*)\} ([0-9.e+]+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -25,7 +25,7 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What processes of one name use: processor time in seconds since their start, resident memory in MiB now and at most."""
+    """Processes of one name: processor seconds since their start, resident memory in MiB now and at most."""
 
     cpu: float
     mib: float
@@ -33,7 +33,7 @@ class Used:
 
 
 def used(stage: Stage) -> dict[str, Used]:
-    """What all processes use, by name; replicas of a service together."""
+    """Resources of all processes, by name; replicas of a service together."""
     plane = stage.plane
     servers = [plane.api_server, plane.controller_manager, plane.scheduler, plane.kwok]
     processes = [(each.name, each) for each in servers if each is not None]
@@ -56,7 +56,7 @@ def used(stage: Stage) -> dict[str, Used]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of a process since its start."""
+    """Processor seconds of a process since its start."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
@@ -70,7 +70,7 @@ def _highest_mib(pid: int) -> float:
 
 
 def available_mib() -> float:
-    """What the machine can still give without swapping."""
+    """Memory that the machine can still give without swapping."""
     return _kib(Path("/proc/meminfo"), "MemAvailable") / 1024
 
 
@@ -81,12 +81,12 @@ def _kib(file: Path, name: str) -> int:
 
 
 def load() -> float:
-    """Processes that run or wait for a processor, over the last minute: how much else the machine does."""
+    """Processes that run or wait for a processor, averaged over the last minute: the other load of the machine."""
     return os.getloadavg()[0]
 
 
 def writes(services: Iterable[Service]) -> Counter[str]:
-    """Requests that change objects, by service and resource, since the starts of the processes, without Leases and Events."""
+    """Requests that change objects, by service and resource, since the processes started, without Leases and Events."""
     return _requests(services, lambda resource: not resource.startswith((*_RENEWED, *_ASKED)))
 
 
