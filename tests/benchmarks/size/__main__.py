@@ -52,7 +52,7 @@ BRISK = (
 )
 SCHEDULER = (EMULATED, "--kube-api-qps=1000", "--kube-api-burst=2000")
 #: From 1.34 on Kubernetes counts all Service addresses for each new one, under one lock: with 4,000 Services it creates
-#: a quarter of a Service a second. In 1.33 mode it keeps them in a bitmap, as before.
+#: a quarter as many a second. In 1.33 mode it keeps them in a bitmap, as before.
 API_SERVER = (
     "--max-requests-inflight=1600",
     "--max-mutating-requests-inflight=800",
@@ -64,8 +64,8 @@ PODS_A_NODE = 2500
 #: Graphs created concurrently.
 AT_ONCE = 1000
 #: Seconds between two lines of progress.
+PROGRESS = 60.0
 #: MiB that the machine must have left, before the kernel kills processes of its choice.
-#: MiB that the machine must have left, or the system ends processes of its own choice.
 LEAST_AVAILABLE = 1500.0
 #: Up to this number of graphs the API server has the first memory limit, above it the second.
 LARGE, LIMITS = 3000, ("6GiB", "12GiB")
