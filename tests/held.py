@@ -1,4 +1,4 @@
-"""What was checked, and whether it held: numbered lines, and one at the end."""
+"""Prints checks as numbered lines with their results, and a summary at the end."""
 
 import time
 import traceback
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class Held:
-    """Counts checks. One that fails is reported, and the others go on."""
+    """Counts checks. A failed one is reported, and the others go on."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -16,7 +16,7 @@ class Held:
 
     @contextmanager
     def check(self, what: str) -> Iterator[list[str]]:
-        """A check; strings that are appended to what it yields are printed with it."""
+        """A check; strings that are appended to the yielded list are printed with it."""
         self.checked += 1
         number, begun, object_annotations = self.checked, time.monotonic(), list[str]()
         try:

@@ -1,1 +1,1 @@
-"""What many tests are built of, each once."""
+"""Builders and doubles that many tests share."""

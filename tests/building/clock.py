@@ -1,11 +1,11 @@
-"""Time as a test sets it."""
+"""A clock that a test sets."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True, eq=False)
 class ManualClock:
-    """Seconds since any beginning; they stand until a test moves `now`."""
+    """Seconds since an arbitrary start; they change only when a test sets `now`."""
 
     now: float = 0.0
 

@@ -1,10 +1,10 @@
-"""Leadership as a test decides it."""
+"""Leadership that a test decides."""
 
 import asyncio
 
 
 class Leadership:
-    """Elected and deposed by the test, which sets the events."""
+    """The test elects and deposes by setting the events."""
 
     def __init__(self, *, elected: bool = False) -> None:
         self.elected, self.lost = asyncio.Event(), asyncio.Event()

@@ -1,6 +1,6 @@
-"""An API server in memory: what tables of reconcilers write to.
+"""An API server in memory, for tables of reconcilers.
 
-`tests/integration/test_memory_kube.py` holds it against a real API server, verb by verb.
+`tests/integration/test_memory_kube.py` compares it with a real API server, verb by verb.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ from dynamo_shared.state.cache import ObjectCache
 from tests.building.objects import copied
 
 NOW = "2026-01-02T03:04:05Z"
-#: Bytes of an object that etcd takes.
+#: Size limit of an object in etcd. Bytes.
 LARGEST = 3 << 19
 
 
 class MemoryKube:
     """`objects` with versions, generations and finalizers, and one client that writes them.
 
-    `writes` has all its writes but those of statuses, in order, as `create ConfigMap name`. `refusals` are raised instead
-    of a write of that line.
+    `writes` has all its writes except those of statuses, in order, as `create ConfigMap name`. `refusals` maps such
+    lines to errors that are raised instead of the write.
     """
 
     def __init__(self, *stored: KubeObject, refusals: Mapping[str, KubeError] | None = None) -> None:
@@ -32,13 +32,13 @@ class MemoryKube:
         self.refusals = dict(refusals or {})
         self.objects: dict[tuple[str, ObjectKey], KubeObject] = {}
         self._applied: dict[tuple[str, ObjectKey], KubeObject] = {}
-        """What the client applied last: what it leaves out next time goes."""
+        """What the client applied last: fields that the next apply omits are removed."""
         self._version = 100
         for obj in stored:
             self.put(obj)
 
     def put(self, obj: KubeObject) -> KubeObject:
-        """Store an object as it is given, with what is missing of a stored one. Its status counts as the client's."""
+        """Store an object as given, plus the missing fields of a stored one. Its status counts as the client's."""
         resource, key = of(obj), key_of(obj)
         stored = {"uid": f"uid-of-{key.name}", "generation": 1, "creationTimestamp": NOW, **obj["metadata"]}
         before = self.objects.get((resource.id, key))
@@ -48,7 +48,7 @@ class MemoryKube:
         return self._store(resource, key, {**obj, "metadata": stored})
 
     def remove(self, resource: Resource, key: ObjectKey) -> None:
-        """Take an object out, whatever holds it."""
+        """Remove an object, even if finalizers hold it."""
         del self.objects[resource.id, key]
 
     def stored(self, resource: Resource) -> KubeObjects:
@@ -118,7 +118,7 @@ class MemoryKube:
     async def merge_patch(
         self, resource: Resource, key: ObjectKey, patch: KubeObject, *, subresource: str = ""
     ) -> KubeObject:
-        """Of `scale`, too: its number stands where the object has it, and the answer is the object."""
+        """Also for `scale`: the number is written into the object, and the object is returned."""
         self._admit("patch", resource, key)
         observed = await self._checked(resource, key, patch)
         self.writes.append(f"patch {resource.kind} {key.name}")
@@ -159,7 +159,7 @@ class MemoryKube:
             raise refusal
 
     async def _checked(self, resource: Resource, key: ObjectKey, given: KubeObject) -> KubeObject:
-        """The object, if it is the one that the preconditions say."""
+        """The object, if the preconditions hold."""
         observed = await self.get(resource, key)
         for field in ("uid", "resourceVersion"):
             if given.get("metadata", {}).get(field, observed["metadata"][field]) != observed["metadata"][field]:
@@ -203,7 +203,7 @@ def _desired(obj: KubeObject) -> KubeObject:
 
 
 def _merged(value: Any, given: Any, *, nulls: bool = False) -> Any:
-    """RFC 7386 where `nulls` take out; lists are replaced."""
+    """RFC 7386 if `nulls` remove fields; lists are replaced."""
     if not isinstance(given, dict):
         return copied(given)
     result = dict(value) if isinstance(value, dict) else {}
@@ -216,7 +216,7 @@ def _merged(value: Any, given: Any, *, nulls: bool = False) -> Any:
 
 
 def _without(value: KubeObject, before: KubeObject, after: KubeObject) -> KubeObject:
-    """Without the fields that were applied before and are not applied now."""
+    """The value without fields that were applied before and are not applied now."""
     result = dict(value)
     for name, each in before.items():
         if name not in after:

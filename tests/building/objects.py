@@ -1,4 +1,4 @@
-"""Kubernetes objects, as they are sent and as they are stored."""
+"""Kubernetes objects as they are sent and as they are stored."""
 
 import pickle
 from typing import Any
@@ -13,7 +13,7 @@ _OF_METADATA = {
 
 
 def object_of(resource: Resource, name: str, namespace: str = "ns", /, **fields: Any) -> KubeObject:
-    """An object; `labels` and other fields of metadata go there, all others stand next to it."""
+    """An object; `labels` and other metadata fields go into `metadata`, all others next to it."""
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     metadata |= {field: fields.pop(field) for field in _OF_METADATA & fields.keys()}
     return {**resource.type_meta, "metadata": metadata, **fields}

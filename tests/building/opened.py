@@ -1,4 +1,4 @@
-"""A cluster that stands in for the class KubeClient where a command opens one by itself."""
+"""A double for KubeClient where a command opens a client itself."""
 
 from typing import Any, Self
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 @asynccontextmanager
 async def ending(process: asyncio.subprocess.Process) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process that has ended after the block: killed where it has not done so by itself."""
+    """A process that has ended after the block; it is killed if it has not ended by itself."""
     try:
         yield process
     finally:

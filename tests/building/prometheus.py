@@ -12,7 +12,7 @@ from dynamo_devcluster.servers import LocalServer
 
 @dataclass(frozen=True)
 class ScrapeJob:
-    """Targets (`host:port`) whose `/metrics` are read, and labels that their series get."""
+    """Targets (`host:port`) whose `/metrics` are scraped, and labels for their series."""
 
     name: str
     targets: Sequence[str]
@@ -20,7 +20,7 @@ class ScrapeJob:
 
 
 class PrometheusServer(LocalServer):
-    """One Prometheus; `interval` is seconds between scrapes. Data are kept over restarts."""
+    """One Prometheus; `interval` is seconds between scrapes. Data survive restarts."""
 
     def __init__(self, program: Path, directory: Path, jobs: Sequence[ScrapeJob], *, interval: float = 1.0) -> None:
         self.data = directory / "data"

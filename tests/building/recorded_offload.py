@@ -1,4 +1,4 @@
-"""Work whose time grows with what a user wrote, done at once; the sizes that it was given away for are recorded."""
+"""An Offload that does the work at once and records the sizes with which it was called."""
 
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Services of the platform as processes of their own on this machine."""
+"""Services of the platform as separate processes on this machine."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from dynamo_devcluster.probe import LocalHttp
 def configuration(
     health: int, metrics: int, webhook: int, platform: dict[str, Any], **sections: dict[str, Any]
 ) -> dict[str, Any]:
-    """A configuration whose ports are of this machine alone; `webhook` is 0 where no admission is among the services."""
+    """A configuration whose ports belong to this machine; `webhook` is 0 without admission."""
     local = "127.0.0.1"
     server = {
         "healthProbe": {"bindAddress": local, "port": health},
@@ -33,7 +33,7 @@ def service_process(
 ) -> ManagedProcess:
     """`dynamoctl run` with a configuration, which is written here; its log is next to it.
 
-    `ready` is the path that answers once it has started, empty where no one waits for that.
+    `ready` is a path that answers once the service has started; empty: do not wait.
     """
     config.write_text(yaml.safe_dump(configured))
     config.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Tables of tests whose rows are a world and its outcome, in one line of text."""
+"""Table tests: each row has the initial objects, and the outcome as one line of text."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,17 +12,17 @@ _STATUSES = {sign: status for status, sign in _SIGNS.items()}
 
 
 def rows(names: str, given: Mapping[str, Any]) -> pytest.MarkDecorator:
-    """Parameters of these names, separated by commas, by what a row is about."""
+    """Parametrizes these names, separated by commas; keys are the ids of rows."""
     return pytest.mark.parametrize(names, given.values(), ids=given)
 
 
 def table(worlds: Mapping[str, tuple[Callable[[], Any], object]]) -> pytest.MarkDecorator:
-    """Parameters `given`, which makes what there is, and `outcome`, by what a row is about."""
+    """Parametrizes `given`, which creates the objects, and `outcome`; keys are the ids of rows."""
     return rows("given, outcome", worlds)
 
 
 def conditions(said: str) -> list[KubeObject]:
-    """Conditions of a stored status, from words as `outcome_of` has them: `Valid+Checked Ready-Pending`."""
+    """Conditions of a stored status, from words in the format of `outcome_of`: `Valid+Checked Ready-Pending`."""
     about = {"message": "", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}
     return [
         {"type": type_, "status": _STATUSES[sign], "reason": reason, **about}
@@ -31,7 +31,7 @@ def conditions(said: str) -> list[KubeObject]:
 
 
 def outcome_of(before: KubeObject, after: KubeObject, announced: Any, kube: Any) -> str:
-    """What became of a status: its phase, and conditions that are others now; reasons of Events; writes of the memory."""
+    """Changes of a status: its phase, and changed conditions; reasons of Events; writes to the API server in memory."""
     known, now = ([_word(each) for each in status.get("conditions", ())] for status in (before, after))
     phase = " ".join((after.get("phase", ""), *(each for each in now if each not in known)))
     reasons = " ".join(line.split()[1] for line in announced.lines)

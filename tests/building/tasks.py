@@ -10,9 +10,9 @@ from dynamo_shared.aio import ended
 
 @asynccontextmanager
 async def in_background(work: Coroutine[Any, Any, Any]) -> AsyncIterator[asyncio.Task[Any]]:
-    """Runs work while the block runs, as a task that has ended after it.
+    """Runs work as a task while the block runs; the task has ended after it.
 
-    Work that had failed by then raises its error: what the block waited for in vain has that cause.
+    If the work failed before, its error is raised, because it is the cause of what the block missed.
     """
     task = asyncio.create_task(work)
     try:

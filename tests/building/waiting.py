@@ -1,4 +1,4 @@
-"""Waiting for what other tasks do."""
+"""Waiting for the effects of other tasks."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,22 +8,22 @@ from dynamo_shared.aio import ended
 
 
 async def until(condition: Callable[[], object], within: float = 60.0) -> None:
-    """Return once a condition holds; TimeoutError where it does not within so many seconds."""
+    """Return once a condition holds; TimeoutError if it does not hold within this many seconds."""
     async with asyncio.timeout(within):
         while not condition():
             await asyncio.sleep(0.01)
 
 
 async def turns(count: int = 20) -> None:
-    """Let other tasks do what they can do without time to pass."""
+    """Let other tasks run as far as they get without time passing."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 async def reached(event: asyncio.Event, task: asyncio.Task[Any]) -> None:
-    """Wait until a task has set an event. AssertionError, or the task's own error, where it ends before: none would come."""
+    """Wait until a task has set an event. Raises AssertionError, or the task's own error, if the task ends before."""
     waits = asyncio.create_task(event.wait())
     await asyncio.wait([waits, task], return_when=asyncio.FIRST_COMPLETED)
     await ended(waits)
     if not event.is_set():
-        raise AssertionError(f"it ended before, with {task.result()}")
+        raise AssertionError(f"the task ended before the event, with {task.result()}")

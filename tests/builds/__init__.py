@@ -1,1 +1,1 @@
-"""The parts of a build that are real in tests: BuildKit, a registry, and what runs a build's pod."""
+"""The real parts of a build in tests: BuildKit, a registry, and a kubelet for the build's pod."""

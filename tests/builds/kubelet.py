@@ -1,4 +1,4 @@
-"""Runs the pods of build Jobs as processes of this machine: their commands and variables, in a folder of their own."""
+"""Runs the pods of build Jobs as processes of this machine: their commands and variables, each in its own folder."""
 
 import asyncio
 import base64

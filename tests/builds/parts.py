@@ -21,12 +21,12 @@ MANIFESTS = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """A registry that asks for the login above."""
+    """A registry that requires the login above."""
 
     host: str
 
     def get(self, path: str) -> tuple[bytes, Mapping[str, str]]:
-        """Body and headers of an answer. HTTPError where it is not success."""
+        """Body and headers of an answer. HTTPError if it is not a success."""
         login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         headers = {"Authorization": f"Basic {login}", "Accept": MANIFESTS}
         with urllib.request.urlopen(
@@ -42,7 +42,7 @@ class Registry:
 
 @asynccontextmanager
 async def registry(program: Path, folder: Path) -> AsyncIterator[Registry]:
-    """A registry that runs while the block does."""
+    """A registry that runs during the block."""
     folder.mkdir()  # noqa: ASYNC240 - before anything runs
     host = f"127.0.0.1:{free_port()}"
     (folder / "htpasswd").write_text(HTPASSWD)
@@ -69,7 +69,7 @@ async def registry(program: Path, folder: Path) -> AsyncIterator[Registry]:
 
 @asynccontextmanager
 async def buildkitd(program: Path, folder: Path, host: str = "127.0.0.1") -> AsyncIterator[str]:
-    """A buildkitd that runs while the block does; its address. Takes root and runc."""
+    """A buildkitd that runs during the block; its address. Needs root and runc."""
     folder.mkdir()  # noqa: ASYNC240 - before anything runs
     address = f"tcp://{host}:{free_port()}"
     command: list[str | Path] = [

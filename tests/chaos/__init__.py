@@ -1,1 +1,1 @@
-"""The platform in two replicas, parts of which are killed, stopped, wiped and set back while work goes on (`make chaos`)."""
+"""The platform in two replicas; parts are killed, stopped, wiped and restored while work goes on (`make chaos`)."""

@@ -1,4 +1,4 @@
-"""`make chaos`: rounds of work during which parts are broken; after each, everything is as the specs say."""
+"""`make chaos`: rounds of work while parts are broken; after each round, the objects must match the specs."""
 
 import argparse
 import asyncio
@@ -27,16 +27,16 @@ from . import audit, faults
 from .claims import ClaimLog
 from .work import NAMESPACE, Work, differences
 
-#: Seconds of a round: work before anything breaks, and at the end when all is back.
+#: Seconds of a round: work before a fault, and work after everything is back.
 BEFORE, AFTER = 3.0, 4.0
 CONVERGED_WITHIN = 120.0
-#: Leases of this test live shorter than a replica is stopped.
+#: Leases in this test expire before a stopped replica continues.
 LEASE_TTL = "5s"
 
 
 @dataclass(slots=True)
 class Round:
-    """What came of one round."""
+    """The result of one round."""
 
     name: str
     problems: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Round:
 
 @dataclass(slots=True)
 class Chaos:
-    """What all rounds have in common."""
+    """What all rounds share."""
 
     up: Stage
     work: Work
@@ -65,7 +65,7 @@ async def one(number: int, chaos: Chaos) -> Round:
     """One round."""
     up, work, copies = chaos.up, chaos.work, chaos.copies
     kinds = list(faults.SERVERS)
-    # With as many servers as services, each time round pairs them in another way.
+    # With as many servers as services, each pass pairs them differently.
     turn = number // len(SERVICES)
     killed, stopped = SERVICES[number % len(SERVICES)], SERVICES[(number + 2 + turn) % len(SERVICES)]
     broken = kinds[(number + turn) % len(kinds)]
@@ -108,7 +108,7 @@ async def _later(after: float, act: Awaitable[None]) -> None:
 
 
 async def _converged(up: Stage) -> list[str]:
-    """What is still not as it should be after so long; empty as soon as all is."""
+    """What does not match the specs when time is up; empty as soon as everything matches."""
     deadline, left = time.monotonic() + CONVERGED_WITHIN, ["nothing was checked"]
     while time.monotonic() < deadline:
         left = await differences(up.admin)
@@ -131,10 +131,10 @@ class _Event(msgspec.Struct):
 
 
 async def _lost(up: Stage, work: Work) -> list[str]:
-    """Graphs of this round whose life the stream does not report: those that are there were ready, those that went are gone.
+    """Graphs of this round whose life cycle the stream lacks: existing ones were ready, deleted ones are gone.
 
-    A graph that came and went while both watchers were away was observed by no one: its end is expected where its creation
-    is reported.
+    No watcher observed a graph that was created and deleted while both were away: its deletion is expected only if its
+    creation was reported.
     """
     deadline = time.monotonic() + 20
     while True:
@@ -165,7 +165,7 @@ async def _events(up: Stage) -> set[tuple[str, str]]:
 
 
 async def main(rounds: int, seed: int, keep_logs: str) -> int:
-    """Run; returns the exit code."""
+    """Run all rounds; returns the exit code."""
     with tempfile.TemporaryDirectory(prefix="dynamo-chaos-") as folder:
         policy, log = Path(folder) / "policy.yaml", Path(folder) / "audit.log"
         policy.write_text(audit.POLICY)
@@ -222,8 +222,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("-n", "--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=12, help="of the work")
-    parser.add_argument(
-        "--keep-logs", default="", help="folder that gets the logs of the services and of the control plane"
-    )
+    parser.add_argument("--keep-logs", default="", help="folder for the logs of the services and of the control plane")
     chosen = parser.parse_args()
     sys.exit(asyncio.run(main(chosen.rounds, chosen.seed, chosen.keep_logs)))

@@ -1,4 +1,4 @@
-"""What the API server's audit log says of who wrote what, held against who held the claim. Pure."""
+"""Compares writes in the API server's audit log with the holders of the claims. Pure."""
 
 import json
 from collections import defaultdict
@@ -21,9 +21,9 @@ rules:
   namespaces: [chaos]
 """
 _WRITES = frozenset({"create", "update", "patch", "delete"})
-#: Two replicas' writes to one object in turn, back and forth, within this time are two writers at once. Seconds.
+#: Two replicas that write one object alternately within this time count as two writers. Seconds.
 AT_ONCE = 2.0
-#: A claim is read ten times a second; a write that was under way when it went is not late. Seconds.
+#: Claims are read ten times a second; a write in progress when the claim was lost is not late. Seconds.
 TOLERANCE = 0.5
 
 
@@ -41,13 +41,13 @@ class Write:
 
     @property
     def object(self) -> tuple[str, str, ObjectKey]:
-        """What was written, and by which service."""
+        """The service and the object of the write."""
         return self.service, f"{self.resource}/{self.subresource}", self.key
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A replica held a partition of a service from the one moment (as far as was read) to the other."""
+    """A replica held a partition of a service between these times, as far as was read."""
 
     replica: str
     since: float
@@ -55,7 +55,7 @@ class Held:
 
 
 def writes(lines: Iterable[str]) -> list[Write]:
-    """The services' writes in a log, by time. A line that is not whole yet ends the reading."""
+    """The services' writes in a log, by time. An incomplete line ends the reading."""
     results = []
     for line in lines:
         try:
@@ -84,7 +84,7 @@ def writes(lines: Iterable[str]) -> list[Write]:
 
 
 def two_writers(observed: Iterable[Write]) -> list[str]:
-    """Objects that two replicas of a service wrote in turn, back and forth."""
+    """Objects that two replicas of a service wrote alternately."""
     by_object: dict[tuple[str, str, ObjectKey], list[Write]] = defaultdict(list)
     for write in observed:
         by_object[write.object].append(write)
@@ -101,9 +101,9 @@ def two_writers(observed: Iterable[Write]) -> list[str]:
 
 
 def late_writes(observed: Iterable[Write], claims: dict[tuple[str, int], list[Held]], known: list[Held]) -> list[str]:
-    """Writes of the pod-builder outside the time in which its replica held the key's claim.
+    """Writes of the pod-builder outside the times in which its replica held the key's claim.
 
-    `known` are the times in which claims could be read at all.
+    `known` are the times in which claims could be read.
     """
     problems = []
     for write in observed:
@@ -124,7 +124,7 @@ def late_writes(observed: Iterable[Write], claims: dict[tuple[str, int], list[He
 
 
 def _task_of(write: Write) -> ObjectKey | None:
-    """The key on which the pod-builder works when it writes an object; None where the object alone does not show it."""
+    """The key that the pod-builder reconciles when it writes an object; None if the object alone does not show it."""
     if write.service != "pod-builder":
         return None
     if write.resource == "dynamographdeployments" or (write.resource, write.subresource) in {

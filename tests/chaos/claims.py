@@ -1,4 +1,4 @@
-"""Who holds which partition, read from etcd ten times a second."""
+"""Records the holder of each partition, read from etcd ten times a second."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ _PREFIX = f"/dynamo-platform/{CLUSTER}/partitions/"
 
 
 class ClaimLog:
-    """What was held when. A time in which etcd did not answer is a gap in `known`."""
+    """Holders over time. A time in which etcd did not answer is a gap in `known`."""
 
     def __init__(self, options: EtcdOptions) -> None:
         self._options = options
@@ -41,7 +41,7 @@ class ClaimLog:
                 await asyncio.sleep(EVERY)
 
     def times(self) -> tuple[dict[tuple[str, int], list[Held]], list[Held]]:
-        """By service and partition who held it when, and when that is known at all."""
+        """Holders and times by service and partition, and the times for which they are known."""
         held = {key: list(entries) for key, entries in self._closed.items()}
         for key, (replica, since) in self._open.items():
             held.setdefault(key, []).append(Held(replica, since, self._last))

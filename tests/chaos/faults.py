@@ -1,4 +1,4 @@
-"""What is broken in a round: a replica killed, another stopped for 15 s, and one of the servers."""
+"""The faults of a round: a replica is killed, another is stopped for 15 s, and one of the servers is broken."""
 
 import asyncio
 import shutil
@@ -9,24 +9,24 @@ from dynamo_devcluster.servers import LocalServer
 
 from tests.stage.cluster import Stage
 
-#: Longer than a lease lives. Seconds.
+#: Longer than the duration of a lease. Seconds.
 STOPPED_FOR = 15.0
 AWAY = 2.0
 
 
 class Copies:
-    """Data of servers as they were earlier in the round, to be set back to."""
+    """Copies of servers' data from earlier in the round, to restore."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def take(self, name: str, data: Path) -> None:
-        """Keep a copy; the server does not run."""
+        """Copy the data of a server that does not run."""
         shutil.rmtree(self._folder / name, ignore_errors=True)
         shutil.copytree(data, self._folder / name)
 
     def restore(self, name: str, data: Path) -> None:
-        """Put the copy in the place of the data."""
+        """Replace the data by the copy."""
         shutil.rmtree(data, ignore_errors=True)
         shutil.copytree(self._folder / name, data)
 
@@ -40,7 +40,7 @@ async def kill(stage: Stage, name: str, replica: int) -> None:
 
 
 async def stop_for_a_while(stage: Stage, name: str, replica: int) -> None:
-    """Stop a replica as a paused machine would be, and let it go on."""
+    """Stop a replica as if its machine were paused, and let it continue."""
     service = stage.named(name)[replica]
     await service.process.suspend()
     try:
@@ -60,8 +60,8 @@ async def _wiped(server: LocalServer) -> None:
     await server.start()
 
 
-async def _set_back(server: LocalServer, name: str, copies: Copies) -> None:
-    """The server comes back with what it had some seconds ago."""
+async def _restore(server: LocalServer, name: str, copies: Copies) -> None:
+    """The server comes back with its data of some seconds ago."""
     await server.stop()
     copies.take(name, server.data)
     await server.start()
@@ -78,7 +78,7 @@ async def _api_restarted(stage: Stage) -> None:
 
 
 async def _api_restored(stage: Stage, copies: Copies) -> None:
-    """The cluster is restored from a backup that is some seconds old; its controllers restart, those of the platform do not."""
+    """The cluster is restored from a backup of some seconds ago; its controllers restart, the services do not."""
     plane = stage.plane
     controllers = [each for each in (plane.controller_manager, plane.scheduler, plane.kwok) if each is not None]
     await plane.api_server.kill()
@@ -98,7 +98,7 @@ async def _api_restored(stage: Stage, copies: Copies) -> None:
 
 Fault = Callable[[Stage, Copies], Awaitable[None]]
 
-#: By name; those after which events may be missing or graphs may be others than those that work knew are named below.
+#: By name. The sets below name faults after which events may be missing, or graphs may differ from what `Work` expects.
 SERVERS: dict[str, Fault] = {
     "NATS killed": lambda stage, _: _killed(stage.nats),
     "etcd killed": lambda stage, _: _killed(stage.etcd),
@@ -106,7 +106,7 @@ SERVERS: dict[str, Fault] = {
     "NATS wiped": lambda stage, _: _wiped(stage.nats),
     "etcd wiped": lambda stage, _: _wiped(stage.etcd),
     "cluster restored": _api_restored,
-    "NATS set back": lambda stage, copies: _set_back(stage.nats, "nats", copies),
-    "etcd set back": lambda stage, copies: _set_back(stage.etcd, "etcd", copies),
+    "NATS restored": lambda stage, copies: _restore(stage.nats, "nats", copies),
+    "etcd restored": lambda stage, copies: _restore(stage.etcd, "etcd", copies),
 }
-LOSES_EVENTS = frozenset({"NATS wiped", "NATS set back", "cluster restored"})
+LOSES_EVENTS = frozenset({"NATS wiped", "NATS restored", "cluster restored"})

@@ -1,4 +1,4 @@
-"""Work that goes on whatever breaks: graphs come, are scaled, change and go; and what they must have become in the end."""
+"""Creates, scales, changes and deletes graphs despite all faults, and checks the objects that must exist in the end."""
 
 import asyncio
 import contextlib
@@ -21,16 +21,16 @@ from tests.stage.api import Answer, Api
 
 NAMESPACE = "chaos"
 MOST_GRAPHS = 12
-#: Between two pieces of work. Seconds.
+#: Seconds between two operations.
 PACE = 0.25
-#: How many of the changes are of an adapter's number, where there is one.
+#: Share of changes that set an adapter's replicas, if there is one.
 ADAPTERS = 0.3
 _MARK = "WORK"
 
 
 @dataclass(slots=True)
 class Work:
-    """Does the work and keeps no record of it: the final specs say which objects must exist.
+    """Does the work without a record: the final specs say which objects must exist.
 
     `lived` and `deleted` are uids of graphs, for the events that must report them.
     """
@@ -53,7 +53,7 @@ class Work:
                     await self._ending.wait()
 
     def stop(self) -> None:
-        """End after what is under way: of a request that is cut off no one knows whether it was done."""
+        """Finish the current operation, then end: the result of an aborted request would be unknown."""
         self._ending.set()
 
     async def _one(self) -> None:
@@ -113,7 +113,7 @@ def _version(spec: KubeObject, dice: random.Random) -> None:
 
 
 def _adapter(spec: KubeObject, _: random.Random) -> None:
-    """The worker gets an adapter, or has it no more."""
+    """Add an adapter to the worker, or remove it."""
     worker = next(part for part in spec["components"] if part["name"] == "Worker")
     if worker.pop("scalingAdapter", None) is None:
         worker["scalingAdapter"] = {}
@@ -124,7 +124,7 @@ def _restart(spec: KubeObject, dice: random.Random) -> None:
 
 
 async def differences(api: Api) -> list[str]:
-    """What is not yet as the specs of the graphs say; empty once all is."""
+    """What does not match the specs of the graphs yet; empty once everything matches."""
     graphs = await api.list(DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACE)
     children = {
         resource.kind: await api.list(resource, NAMESPACE)

@@ -17,5 +17,5 @@ async def tiny_model(environment: RuntimeEnvironment, directory: Path) -> Path:
     async with asyncio.timeout(60):
         output, _ = await process.communicate()
     if process.returncode:
-        raise RuntimeError(f"the tiny model was not made: {output.decode(errors='replace')}")
+        raise RuntimeError(f"the tiny model was not created: {output.decode(errors='replace')}")
     return directory

@@ -20,9 +20,9 @@ READY_WITHIN = 60.0
 """Seconds; 3 s are usual on an idle machine."""
 
 LEASE_TTL = 10
-"""Seconds that a process which was killed stays registered."""
+"""Seconds for which a killed process stays registered."""
 
-#: What a worker's /health calls an endpoint that takes requests.
+#: The name of an endpoint that accepts requests in a worker's /health.
 _REGISTERED = re.compile(rb'"endpoints"\s*:\s*\{[^}]*"ready"')
 
 
@@ -43,7 +43,7 @@ def etcd_planes(etcd_url: str, nats_url: str, *, lease_ttl: int = LEASE_TTL) -> 
 
 
 def file_planes(directory: Path) -> Planes:
-    """Discovery in files below a directory, events over ZMQ, requests over TCP: no server at all."""
+    """Discovery in files below a directory, events over ZMQ, requests over TCP: no server needed."""
     return Planes(
         ("--discovery-backend", "file", "--request-plane", "tcp", "--event-plane", "zmq"),
         {"DYN_FILE_KV": str(directory)},
@@ -59,14 +59,14 @@ def kubernetes_planes(kubeconfig: Path) -> Planes:
 
 
 def as_pod(pod: Mapping[str, Any]) -> dict[str, str]:
-    """Variables by which a process takes itself for that pod's container."""
+    """Variables by which a process identifies as that pod's container."""
     metadata = pod["metadata"]
     return {"POD_NAME": metadata["name"], "POD_NAMESPACE": metadata["namespace"], "POD_UID": metadata["uid"]}
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """Makes the processes of one deployment; starting and stopping them is up to who asks."""
+    """Creates the processes of one deployment; the caller starts and stops them."""
 
     environment: RuntimeEnvironment
     model: Path
@@ -122,7 +122,7 @@ class Runtime:
         )
 
     def _environ(self) -> dict[str, str]:
-        # Variables of the machine that would lead the runtime elsewhere stay out.
+        # Without variables of this machine that would misdirect the runtime.
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR", "LANG"}}
         return {
             **kept,

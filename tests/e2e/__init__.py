@@ -1,1 +1,1 @@
-"""Real pods on a real node: kubelet, containerd and kube-proxy, in network, mount and process namespaces of their own."""
+"""Real pods on a real node: kubelet, containerd and kube-proxy, in separate network, mount and process namespaces."""

@@ -1,4 +1,4 @@
-"""`python -m tests.e2e [PYTEST ARGUMENTS]`: the tests of this folder, on a node of their own. `make e2e-runtime` calls it."""
+"""`python -m tests.e2e [PYTEST ARGUMENTS]`: run these tests on a separate node, as `make e2e-runtime` does."""
 
 import sys
 

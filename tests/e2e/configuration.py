@@ -1,4 +1,4 @@
-"""The configuration of a node's programs. Pure: addresses and folders in, the texts of files out."""
+"""The configuration of a node's programs. Pure: takes addresses and folders, returns texts of files."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 NAME = "dynamo-node"
-#: As on most clusters, so that NetworkPolicies may name it.
+#: The same as in most clusters, because NetworkPolicies may name it.
 API_SERVER_PORT = 6443
 DOMAIN = "cluster.local"
 PAUSE_IMAGE = "dynamo.local/pause:1.0.0"
@@ -20,9 +20,9 @@ PLUGINS = Path("/usr/lib/cni")
 
 @dataclass(frozen=True)
 class Network:
-    """All addresses of a cluster of one node, of one family: the node's, its pods', those of Services.
+    """All addresses of a one-node cluster of one IP family: the node's, its pods', those of Services.
 
-    The node's is for documentation only (RFC 5737, RFC 3849), so no network that a machine is in has it.
+    The node's address is reserved for documentation (RFC 5737, RFC 3849), so no network of a machine has it.
     """
 
     node: str
@@ -44,25 +44,25 @@ NETWORKS = {
     "ipv4": Network("192.0.2.10", "10.128.0.0/16", "10.0.0.0/12"),
     "ipv6": Network("2001:db8::10", "fd00:10::/64", "fd00:20::/112"),
 }
-#: Names one of them; all processes of a run have it.
+#: The environment variable that names one of them; all processes of a run have it.
 FAMILY_VARIABLE = "DYNAMO_NODE_FAMILY"
 NETWORK = NETWORKS[os.environ.get(FAMILY_VARIABLE, "ipv4")]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a node keeps its files, below one folder whose path is short: sockets have at most 107 characters."""
+    """The node's files, below one folder with a short path: socket paths have at most 107 characters."""
 
     folder: Path
 
     @property
     def containerd_socket(self) -> Path:
-        """Where kubelet and `ctr` reach containerd."""
+        """The socket for kubelet and `ctr`."""
         return self.folder / "containerd.sock"
 
     @property
     def images(self) -> Path:
-        """Images as they came and as they are unpacked, and what containers write."""
+        """Image archives, unpacked images, and the writable layers of containers."""
         return self.folder / "containerd"
 
     @property
@@ -72,7 +72,7 @@ class Layout:
 
     @property
     def networks(self) -> Path:
-        """The folder of the network's description."""
+        """The folder of the CNI configuration."""
         return self.folder / "cni"
 
     @property
@@ -94,7 +94,7 @@ class Layout:
 def containerd(layout: Layout) -> str:
     """config.toml of containerd 1.6.
 
-    Here and there root may not lower the OOM score of a process (no CAP_SYS_RESOURCE), hence `restrict_oom_score_adj`.
+    In some environments root may not lower a process's OOM score (no CAP_SYS_RESOURCE), hence `restrict_oom_score_adj`.
     """
     plugin = 'plugins."io.containerd.grpc.v1.cri"'
     return f"""\
@@ -130,9 +130,9 @@ disabled_plugins = [
 
 
 def network(layout: Layout) -> str:
-    """The pods' network: a cable from each pod to the node.
+    """The pods' network: a veth pair from each pod to the node.
 
-    No bridge: between two pods on one, answers from behind a Service would pass by the address translation.
+    There is no bridge: on a bridge, answers from behind a Service would bypass the address translation.
     """
     data_dir = str(layout.folder / "ipam")
     ranges = [[{"subnet": NETWORK.pods}]]
@@ -141,7 +141,7 @@ def network(layout: Layout) -> str:
 
 
 def kubelet(layout: Layout, authority: Path) -> str:
-    """KubeletConfiguration: control groups of version 1 or 2 as the machine has them, no evictions."""
+    """KubeletConfiguration: cgroups version 1 or 2, as the machine has; no evictions."""
     return _yaml(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -156,7 +156,7 @@ def kubelet(layout: Layout, authority: Path) -> str:
             "readOnlyPort": 0,
             "clusterDomain": DOMAIN,
             "clusterDNS": [NETWORK.node],
-            # Nothing beyond the cluster is ever asked.
+            # Nothing outside the cluster is queried.
             "resolvConf": str(layout.folder / "resolv.conf"),
             "containerRuntimeEndpoint": f"unix://{layout.containerd_socket}",
             "podLogsDir": str(layout.logs / "pods"),
@@ -174,14 +174,14 @@ def kubelet(layout: Layout, authority: Path) -> str:
                 ),
                 "0%",
             ),
-            # 100 stands for never: images come from us and cannot be pulled again.
+            # 100 means never: images are loaded by the tests and cannot be pulled again.
             "imageGCHighThresholdPercent": 100,
         }
     )
 
 
 def kube_proxy(kubeconfig: Path) -> str:
-    """KubeProxyConfiguration; limits of connection tracking are the machine's and stay as they are."""
+    """KubeProxyConfiguration; the machine's limits of connection tracking stay unchanged."""
     return _yaml(
         {
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -201,7 +201,7 @@ def kube_proxy(kubeconfig: Path) -> str:
 
 
 def kube_router(kubeconfig: Path) -> list[str]:
-    """Arguments of kube-router as a firewall, which is what NetworkPolicies take; routes and Services are others' work."""
+    """Arguments of kube-router as a firewall, for NetworkPolicies only; routes and Services are handled elsewhere."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--hostname-override={NAME}",
@@ -247,7 +247,7 @@ def _volume(folder: Path) -> dict[str, Any]:
 
 
 def corefile(kubeconfig: Path) -> str:
-    """CoreDNS answers for the cluster and refuses the rest."""
+    """CoreDNS answers for the cluster and refuses all other names."""
     return f"""\
 .:53 {{
     bind {NETWORK.node}
@@ -262,12 +262,12 @@ def corefile(kubeconfig: Path) -> str:
 
 
 def addresses(of: Network = NETWORK) -> list[list[str]]:
-    """Commands that give the node's network namespace its only addresses. No route leads out of it."""
+    """Commands that assign the node's only addresses. No route leads out of its network namespace."""
     family, whole = f"-{of.family}", 32 if of.family == 4 else 128
     return [
         ["ip", "link", "set", "lo", "up"],
         ["ip", family, "address", "add", f"{of.node}/{whole}", "dev", "lo"],
-        # What this namespace sends to a Service has to be sent before it can be translated.
+        # Traffic to a Service must leave this namespace before it can be translated.
         ["ip", family, "route", "add", of.services, "dev", "lo", "src", of.node],
         ["sysctl", "-q", "-w", "net.ipv4.ip_forward=1" if of.family == 4 else "net.ipv6.conf.all.forwarding=1"],
     ]

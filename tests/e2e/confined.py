@@ -1,4 +1,4 @@
-"""Running a command on a node's machine: prepared for, confined, its logs kept where it failed."""
+"""Runs a command on a node's machine: prepares, confines it, and keeps the logs if it fails."""
 
 import asyncio
 import shutil
@@ -13,16 +13,16 @@ from . import confinement
 from .machine import UnsuitableMachineError
 from .prepare import prepare
 
-#: Where the logs of a run that failed are kept, below the working directory; the next one replaces them.
+#: The logs of a failed run, below the working directory; the next failure replaces them.
 KEPT_LOGS = Path(".dynamo/e2e-logs")
 UNSUITABLE = 2
 INTERRUPTED = 130
 
 
 def confined(command: Sequence[str], before: Callable[[Progress], Awaitable[None]] = prepare) -> int:
-    """Run a command once `before` has obtained what it takes, since there is no network within.
+    """Run a command once `before` has downloaded what it needs, since there is no network inside.
 
-    Exit code of the command, 2 where this machine cannot have a node, 130 after Ctrl-C."""
+    Returns the command's exit code, 2 if this machine cannot run a node, 130 after Ctrl-C."""
     try:
         asyncio.run(_obtained(before))
         return confinement.run(command, failed=_keep_logs)
@@ -38,7 +38,7 @@ async def _obtained(before: Callable[[Progress], Awaitable[None]]) -> None:
 
 
 def _keep_logs(folder: Path) -> None:
-    """The logs of the node's programs, of its control plane, of the platform and of all pods."""
+    """Keep the logs of the node's programs, its control plane, the platform and all pods."""
     shutil.rmtree(KEPT_LOGS, ignore_errors=True)
     for name in ("logs", "kubernetes/logs"):
         if (folder / name).is_dir():

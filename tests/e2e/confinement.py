@@ -1,8 +1,8 @@
-"""Namespaces of network, mounts, processes for a command: what it starts and mounts ends with it, however it ends.
+"""Network, mount and process namespaces for a command: all its processes and mounts end with it, however it ends.
 
-The kernel does the cleaning up: all processes of a process namespace end with its first one, and mounts, addresses and
-packet filters with their last process. Control groups and the folder of the node's files stay: the process that stays
-outside removes them, or the next run if that process was killed.
+The kernel cleans up: all processes of a process namespace end with its first one, and mounts, addresses and packet
+filters with their last process. Cgroups and the folder of the node's files stay: the process outside removes them, or
+if that process was killed, the next run.
 """
 
 import contextlib
@@ -20,19 +20,19 @@ from dynamo_devcluster.process import LAUNCHER
 
 FOLDER_PREFIX = "dynamo-node-"
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
-#: containerd's, for the containers of a kubelet that makes no groups of its own; one in each hierarchy.
+#: containerd's cgroup for containers, if the kubelet creates no cgroups; one in each hierarchy.
 CONTAINERS_GROUP = "k8s.io"
-#: Where containerd records its containers, below the node's folder; those that run at the end stay recorded.
+#: containerd's records of containers, below the node's folder; records of containers that run at the end stay.
 TASKS = f"run/io.containerd.runtime.v2.task/{CONTAINERS_GROUP}/*"
 ENDS_WITHIN = 60.0
-"""Seconds from Ctrl-C to the end of the tests' own cleaning up; then everything is killed."""
+"""Seconds from Ctrl-C until everything is killed; meanwhile the tests may clean up."""
 
 
 def run(command: Sequence[str], failed: Callable[[Path], None]) -> int:
-    """Run a command on a machine of its own, with `DYNAMO_NODE_FOLDER` set; returns its exit code.
+    """Run a command in separate namespaces, with `DYNAMO_NODE_FOLDER` set; returns its exit code.
 
-    Ctrl-C reaches the command, which may still clean up for a while. `failed` gets the folder of one that failed, before
-    it is removed.
+    Ctrl-C reaches the command, which may still clean up for a while. `failed` gets the folder of a failed command
+    before the folder is removed.
     """
     folders = Path(tempfile.gettempdir())
     clear_leftovers(folders)
@@ -40,7 +40,7 @@ def run(command: Sequence[str], failed: Callable[[Path], None]) -> int:
         inside = [sys.executable, "-m", "tests.e2e.inside", str(folder), *command]
         namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         process = subprocess.Popen(
-            # Should this process be killed, so is `unshare`, and with it everything inside.
+            # If this process is killed, the kernel also kills `unshare` and with it everything inside.
             [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), _unshare(), *namespaces, "--", *inside],
             env={**os.environ, "DYNAMO_NODE_FOLDER": str(folder)},
         )
@@ -76,18 +76,18 @@ def _folder(folders: Path) -> Iterator[Path]:
 def _remove(folder: Path) -> None:
     for container in folder.glob(TASKS):
         for group in (CONTROL_GROUPS / CONTAINERS_GROUP, *CONTROL_GROUPS.glob(f"*/{CONTAINERS_GROUP}")):
-            # From the leaves up: what the container made for itself comes first.
+            # From the leaves up: nested cgroups of the container come first.
             for place, _, _ in os.walk(group / container.name, topdown=False):
                 with contextlib.suppress(OSError):
                     Path(place).rmdir()
-            # Empty, unless another node's containers are in it.
+            # Empty, unless another node's containers use it.
             with contextlib.suppress(OSError):
                 group.rmdir()
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Its exit code; Ctrl-C and TERM are for the command, and only when it does not end is it ended."""
+    """The command's exit code; it receives Ctrl-C and TERM, and is killed only if it does not end."""
     deadline = float("inf")
 
     def reported(number: int, _: object) -> None:
@@ -112,7 +112,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 
 def _report_inside(unshare: int) -> None:
-    """TERM to the first process inside, which `unshare` would keep to itself."""
+    """Send TERM to the first process inside, because `unshare` does not forward it."""
     children = Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()
     for child in children:
         with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""One node, the platform on it and one graph for the whole session; nothing is collected outside of a node's namespaces."""
+"""One node, the platform on it and one graph for the whole session; collected only inside a node's namespaces."""
 
 import os
 from collections.abc import AsyncIterator
@@ -18,10 +18,10 @@ from .heard import Heard, listening
 from .node import FOLDER_VARIABLE, Node
 from .serving import Served
 
-# `make e2e-runtime` runs these; elsewhere a node would be a change of the machine.
+# `make e2e-runtime` runs these; elsewhere a node would change the machine.
 collect_ignore_glob = [] if FOLDER_VARIABLE in os.environ else ["test_*.py"]
 
-#: Seconds. The images are there, so a pod takes as long as its Python does.
+#: Seconds. Images are loaded already, so a pod starts as fast as its Python.
 READY_WITHIN = 120.0
 #: A node may be kept over several sessions.
 NAMESPACE = f"e2e-{os.getpid()}"
@@ -30,7 +30,7 @@ GRAPH = ObjectKey(NAMESPACE, "mocked")
 
 @pytest.fixture(scope="session")
 def programs() -> Programs:
-    """Where programs come from; `python -m tests.e2e` has obtained them before there was no network any more."""
+    """The source of programs; `python -m tests.e2e` has downloaded them before it disconnected the network."""
     return Programs(LineProgress())
 
 
@@ -42,7 +42,7 @@ async def runtime_image(programs: Programs) -> images.Images:
 
 @pytest.fixture(scope="session")
 async def node(programs: Programs, runtime_image: images.Images) -> AsyncIterator[Node]:
-    """A cluster with one node that runs pods: one that `python -m tests.e2e.node` keeps, or a new one."""
+    """A one-node cluster that runs pods: the one of `python -m tests.e2e.node`, or a new one."""
     one = Node(runtime_image.archives, programs)
     if one.lent:
         yield one
@@ -81,19 +81,19 @@ async def deployed(
 
 @pytest.fixture(scope="session")
 async def heard(platform: Settings) -> AsyncIterator[Heard]:
-    """What is published about the graph's namespace, from before the graph was created."""
+    """Events about the graph's namespace, from before the graph's creation."""
     async with listening(platform, NAMESPACE) as events:
         yield events
 
 
 @pytest.fixture(scope="session")
 async def served(kube: KubeClient, node: Node) -> Served:
-    """The graph, for those who use it."""
+    """The graph as users see it."""
     return Served(kube, GRAPH, node)
 
 
 @pytest.fixture
 async def successful(kube: KubeClient, deployed: ObjectKey) -> ObjectKey:
-    """The graph, ready, whatever the last test did to it."""
+    """The graph, ready again after the previous test."""
     await until_state(kube, deployed, "successful", READY_WITHIN)
     return deployed

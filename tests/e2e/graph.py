@@ -1,4 +1,4 @@
-"""Graphs of real frontends and mocker workers, as a user would write them."""
+"""Graphs of real frontends and mocker workers, as users write them."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from .images import MODEL_FOLDER
 
 MODEL_NAME = "tiny"
-#: Requests between pods over TCP, events over ZeroMQ: a graph that needs no NATS and no etcd.
+#: Requests between pods use TCP and events use ZeroMQ, so the graph needs neither NATS nor etcd.
 PLANES = ("--discovery-backend", "kubernetes", "--request-plane", "tcp", "--event-plane", "zmq")
 FRONTEND, PREFILL, DECODE, WORKER = "Frontend", "Prefill", "Decode", "Worker"
-#: A frontend tries a request again whose worker left discovery before it answered; it does so only with a limit above 0.
+#: A frontend retries a request if its worker left discovery before it answered, but only with a limit above 0.
 MIGRATION = [{"name": "DYN_MIGRATION_LIMIT", "value": "3"}]
 
 
@@ -34,12 +34,12 @@ def disaggregated(namespace: str, image: str, name: str = "mocked") -> KubeObjec
 
 
 def without_a_model(namespace: str, image: str, name: str = "broken") -> KubeObject:
-    """A worker whose model is not where it looks for it, so that its process ends."""
+    """A worker whose model is missing, so that its process exits."""
     return _graph(namespace, name, [_component(DECODE, "worker", image, _mocker("agg", "/nowhere"))])
 
 
 def next_to_an_engine(namespace: str, image: str, files: str, name: str = "sidecar") -> KubeObject:
-    """A worker whose engine is played by what ConfigMap `files` holds, with the Dynamo runtime as its sidecar."""
+    """A worker with a stand-in engine from ConfigMap `files`, and the Dynamo runtime as its sidecar."""
     worker = _component(WORKER, "worker", image, ["/engine/engine.py", MODEL_FOLDER, MODEL_NAME])
     pod = worker["podTemplate"]["spec"]
     (main,) = pod["containers"]
@@ -52,7 +52,7 @@ def next_to_an_engine(namespace: str, image: str, files: str, name: str = "sidec
 
 
 def with_roles(namespace: str, image: str, name: str = "roles") -> KubeObject:
-    """A worker over two nodes, whose leader serves once the other node is there; each role has a pod template of its own."""
+    """A worker on two nodes, whose leader serves once the other node has joined; each role has its own pod template."""
     meet = ["--distributed-executor-backend", "mp", "--node-rank", "$(DYNAMO_RANK)"]
     meet += ["--master-addr", "$(DYNAMO_LEADER_ADDRESS)"]
     roles = [
@@ -66,7 +66,7 @@ def with_roles(namespace: str, image: str, name: str = "roles") -> KubeObject:
     return _graph(namespace, name, [_frontend(image), worker])
 
 
-#: Command lines end with rank, address of the leader, port. Those that only try whether it is open say nothing.
+#: Command lines end with rank, leader address, port. Port probes send no data.
 _LEADER = """
 import os, socket, sys
 server = socket.create_server(("", int(sys.argv[-1])))

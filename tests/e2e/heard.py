@@ -1,4 +1,4 @@
-"""What the platform publishes, as a NATS client hears it that knows nothing of us."""
+"""The platform's events, as an independent NATS client receives them."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from dynamo_shared.wire import subjects
 
 @dataclass(frozen=True)
 class Event:
-    """One CloudEvent: the last two parts of its type, when it happened, and what it says."""
+    """One CloudEvent: the last two parts of its type, its time, and its data."""
 
     name: str
     time: datetime
@@ -29,13 +29,13 @@ class Heard:
     events: list[Event] = field(default_factory=list)
 
     def of(self, name: str, after: int = 0, **data: Any) -> list[Event]:
-        """Events such as `worker.joined` with this data, those at the positions before `after` left out."""
+        """Events such as `worker.joined` with this data, from position `after` on."""
         return [event for event in self.events[after:] if event.name == name and data.items() <= event.data.items()]
 
 
 @asynccontextmanager
 async def listening(platform: Settings, namespace: str) -> AsyncIterator[Heard]:
-    """Hears while the block runs, as an integration would: with the login of a platform that has made its own."""
+    """Collect events while the block runs, like an integration, with the login that the platform created."""
     server, user = platform.platform.nats, permissions.INTEGRATOR
     login = {}
     if server.password_file is not None:
@@ -50,7 +50,7 @@ async def listening(platform: Settings, namespace: str) -> AsyncIterator[Heard]:
         heard.events.append(Event(f"{family}.{name}", datetime.fromisoformat(event["time"]), event["data"]))
 
     try:
-        # The login reads events of its own cluster alone.
+        # The login may only read events of its own cluster.
         filter_ = subjects.event_filter(platform.platform.cluster_name, namespace=namespace)
         await connection.subscribe(filter_, cb=take)
         await connection.flush()

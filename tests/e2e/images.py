@@ -1,7 +1,7 @@
 """The images of the node: the pause program, and Debian's Python with the real Dynamo runtime and a tiny model.
 
-Built once into the cache. What decides about the content is hashed into the name: the locked requirements, the model's
-generator, and this recipe. Packages of Debian are those of the day; which ones is kept next to the image.
+Built once into the cache. The name contains a hash of what decides the content: the locked requirements, the model's
+generator, and this recipe. Packages of Debian are the latest; their list is kept next to the image.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from .configuration import PAUSE_IMAGE
 
 SUITE = "bookworm"
 PYTHON_VERSION = "3.11"
-"""Python of the suite."""
+"""The suite's Python."""
 
 PACKAGES_FOLDER = "/opt/dynamo"
-#: What plays an engine next to the runtime takes: `make lock-dynamo-runtime` writes it.
+#: The requirements of the stand-in engine next to the runtime: `make lock-dynamo-runtime` writes it.
 ENGINE_REQUIREMENTS = REQUIREMENTS.with_name("played-engine.txt")
 MODEL_FOLDER = "/opt/model"
-#: Of no use in a pod, a fifth of the tree.
+#: Files that pods do not need, a fifth of the tree.
 NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/i18n")
 BOOTSTRAPS_WITHIN = 900.0
 INSTALLS_WITHIN = 600.0
@@ -50,7 +50,7 @@ class Images:
 
 
 def runtime_image() -> Image:
-    """The runtime's image; another content has another name."""
+    """The runtime's image; other content gets another name."""
     parts = [Path(__file__), Path(archive.__file__), Path(make_tiny_model.__file__), REQUIREMENTS, ENGINE_REQUIREMENTS]
     digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:12]
     return Image(
@@ -67,9 +67,9 @@ def runtime_image() -> Image:
 
 
 async def obtain(programs: Programs, progress: Progress, root: Path | None = None) -> Images:
-    """Archives of both images, built where they are not in the cache; several processes may ask at once.
+    """Archives of both images, built if they are not in the cache; several processes may call this at once.
 
-    Raises LocalClusterError where a step fails.
+    Raises LocalClusterError if a step fails.
     """
     folder = (root if root is not None else default_cache_root()) / "images"
     image = runtime_image()
@@ -93,7 +93,7 @@ def _pause(program: Path, staging: Path, target: Path) -> None:
     root = staging / "pause"
     root.mkdir()
     shutil.copy(program, root / "pause")
-    # No one: it does nothing that takes rights.
+    # User 65535 has no rights: the program needs none.
     archive.write(Image(PAUSE_IMAGE, ("/pause",), user="65535:65535"), root, staging / "pause.tar")
     (staging / "pause.tar").replace(target)
 
@@ -118,8 +118,8 @@ def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> N
             INSTALLS_WITHIN,
         )
         inside = ["chroot", str(root), "/usr/bin/env", f"PYTHONPATH={PACKAGES_FOLDER}", "python3"]
-        # Pods then need not compile. By hash, because files in the image have no times. Templates of some packages are
-        # not Python: that is not a failure.
+        # Pods then need not compile. Checked by hash, because files in the image have no times. Some packages contain
+        # templates that are not Python: their errors are ignored.
         compiling = ["-m", "compileall", "-f", "-q", "-j0", "--invalidation-mode", "unchecked-hash"]
         _run([*inside, *compiling, PACKAGES_FOLDER, f"/usr/lib/python{PYTHON_VERSION}"], INSTALLS_WITHIN, check=False)
         script = Path(make_tiny_model.__file__)
@@ -132,7 +132,7 @@ def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> N
 
 
 def _mirror() -> list[str]:
-    """Where apt gets this suite from. Empty if apt is configured for another suite: then debootstrap's default holds."""
+    """apt's mirror of this suite. Empty if apt is configured for another suite: then debootstrap uses its default."""
     shown = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)"], 20)
     results = [line.split() for line in shown.splitlines()]
     return [uri for uri, *rest in results if rest == [SUITE, "main"]][:1]
@@ -147,7 +147,7 @@ def _step(progress: Progress, name: str) -> Iterator[None]:
 
 
 def _run(command: Sequence[str], within: float, *, check: bool = True) -> str:
-    """Its output. Raises LocalClusterError, with the end of what it said, where it fails or takes longer."""
+    """The command's output. Raises LocalClusterError, with the end of its output, if it fails or takes longer."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=within, check=False

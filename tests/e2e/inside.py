@@ -1,7 +1,7 @@
 """`python -m tests.e2e.inside FOLDER COMMAND...`: the first process of a node's namespaces.
 
-Gives the node its addresses and its own places in the file system, runs the command, and collects the processes that
-others leave behind, as the first process of a namespace has to.
+Gives the node its addresses and mounts, runs the command, and reaps orphaned processes, as the first process of a
+namespace must.
 """
 
 import os
@@ -12,23 +12,23 @@ from pathlib import Path
 
 from .configuration import Layout, addresses
 
-#: Places that containerd, runc, the network plugins and the kubelet name themselves.
+#: Fixed paths of containerd, runc, the network plugins and the kubelet.
 OWN_PLACES = ("/run", "/var/log", "/var/lib/cni")
-#: What a kubelet sets for the whole machine; here it sets files of the same form.
+#: Kernel settings that a kubelet changes for the whole machine; here it changes files of the same form.
 KERNEL_SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 
 
-#: Where so much is available, images are unpacked in memory: a disk takes half a minute to write them, and to remove them.
+#: With this much free memory, images are unpacked in memory: a disk takes half a minute to write and to remove them.
 PLENTY_OF_MEMORY = 10 << 30
 MEMORY_FOR_IMAGES = 6 << 30
 
 
 def main(folder: Path, command: list[str]) -> int:
-    """Returns the command's exit code; 128 and the signal's number where one ended it."""
+    """Returns the command's exit code, or 128 plus the signal's number if a signal ended it."""
     _prepare(folder)
     child = subprocess.Popen(command)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # Not `child.send_signal`, which may collect the child that the loop below waits for.
+        # Not `child.send_signal`, which may reap the child that the loop below waits for.
         signal.signal(number, lambda which, _: os.kill(child.pid, which))
     # The terminal signals the command itself.
     signal.signal(signal.SIGINT, lambda *_: None)

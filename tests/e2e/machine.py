@@ -1,4 +1,4 @@
-"""What this machine has to be and to have: Linux, root, Debian's packages. Installs the missing ones."""
+"""Requirements for this machine: Linux, root, Debian's packages. Installs missing ones."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ class UnsuitableMachineError(Exception):
 
 @dataclass(frozen=True)
 class Package:
-    """A Debian package: versions from `at_least` on, `below` excluded where there is one."""
+    """A Debian package: versions from `at_least` on, and `below` excluded if set."""
 
     name: str
     at_least: str
@@ -23,17 +23,17 @@ class Package:
 
 #: Debian 12 has containerd 1.6, runc 1.1, plugins 1.1 and iptables 1.8.9.
 PACKAGES = (
-    # 2.0 reads other keys for the same things, and the kubelet 1.35 is the last that takes 1.x.
+    # 2.0 has other configuration keys, and kubelet 1.35 is the last that supports 1.x.
     Package("containerd", "1.6", "2.0"),
     Package("runc", "1.1"),
-    # `ptp` and `host-local` of the interface's version 0.4.0 stand in /usr/lib/cni.
+    # `ptp` and `host-local`, CNI version 0.4.0, are in /usr/lib/cni.
     Package("containernetworking-plugins", "1.1"),
     Package("debootstrap", "1.0.100"),
-    # Ubuntu has it as a package of its own.
+    # A separate package on Ubuntu.
     Package("debian-archive-keyring", "2021"),
     Package("iptables", "1.8"),
     Package("conntrack", "1.4"),
-    # Network policies: kube-router has its addresses in them.
+    # kube-router stores the addresses of network policies in sets.
     Package("ipset", "7.0"),
     Package("iproute2", "5.10"),
     Package("procps", "3.3"),
@@ -47,7 +47,7 @@ OTHERWISE = (
 
 
 def check() -> None:
-    """Raises UnsuitableMachineError where no node can run at all."""
+    """Raises UnsuitableMachineError if no node can run here."""
     if os.uname().sysname != "Linux":
         raise UnsuitableMachineError(
             f"a kubelet runs on Linux, and this is {os.uname().sysname}: use a Linux machine or VM"
@@ -59,9 +59,9 @@ def check() -> None:
 
 
 def install_packages() -> list[str]:
-    """Install what is missing with apt-get; returns the names of what was installed.
+    """Install missing packages with apt-get; returns their names.
 
-    Raises UnsuitableMachineError where there is no apt-get, or where what there is is too old or too new.
+    Raises UnsuitableMachineError without apt-get, or if the available versions are too old or too new.
     """
     if shutil.which("apt-get") is None:
         raise UnsuitableMachineError(f"there is no apt-get to install packages with: {OTHERWISE}")
@@ -91,7 +91,7 @@ def installed_version(package: str) -> str:
 
 
 def suitable(package: Package, version: str) -> bool:
-    """Whether this version of a package will do."""
+    """Whether this version of a package is accepted."""
     return (
         bool(version)
         and _is(version, "ge", package.at_least)
@@ -100,7 +100,7 @@ def suitable(package: Package, version: str) -> bool:
 
 
 def _is(version: str, relation: str, other: str) -> bool:
-    # The epoch is Debian's own ("1:1.4.7"), and no part of the program's version.
+    # The epoch ("1:1.4.7") is Debian's and not part of the program's version.
     plain = version.partition(":")[2] or version
     return (
         subprocess.run(["dpkg", "--compare-versions", plain, relation, other], timeout=20, check=False).returncode == 0

@@ -1,6 +1,6 @@
-"""A control plane and one real node of it, in the namespaces of `tests.e2e.confinement`.
+"""A control plane and its real node, in the namespaces of `tests.e2e.confinement`.
 
-`python -m tests.e2e.node` brings one up, says how to reach it, and waits; `Node` is what tests take.
+`python -m tests.e2e.node` starts one, prints how to reach it, and waits; tests use `Node`.
 """
 
 import asyncio
@@ -31,17 +31,16 @@ from .confined import confined
 READY_WITHIN = 120.0
 IMPORT_WITHIN = 300.0
 COMMAND_WITHIN = 20.0
-#: Set by confinement.run for what it runs.
+#: confinement.run sets it for its command.
 FOLDER_VARIABLE = "DYNAMO_NODE_FOLDER"
 
 
 class Node:
-    """A cluster of one node that runs pods. `images` are archives, with the names that they get or "" for the names that
-    they bring; the pause image has to be among them.
+    """A one-node cluster that runs pods. `images` are archives, with names to assign or "" to keep their own; they
+    include the pause image.
 
-    `volumes` is how many there are to claim, `prepare` what is done before anything but the API server runs, `audit` whether
-    the API server writes an audit log.
-    To be used within the namespaces alone: elsewhere its packet filters would be those of the machine.
+    `volumes` is the number of volumes to claim, `prepare` runs when only the API server runs, `audit` turns on the API
+    server's audit log. Use it only inside the namespaces: elsewhere its packet filters would apply to the machine.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Node:
 
     @property
     def lent(self) -> bool:
-        """Whether it is ready without having been started here: another run keeps it, and needs it back unchanged."""
+        """Whether a node of another run is used, which must get it back unchanged."""
         return not self._started and self._mark.exists()
 
     @property
@@ -97,7 +96,7 @@ class Node:
         return self.plane.kubeconfig
 
     async def start(self) -> None:
-        """Bring everything up and wait until the node is ready. If a part fails, the others are stopped again."""
+        """Start everything and wait until the node is ready. If a part fails, the others are stopped again."""
         self._started = True
         try:
             async with asyncio.TaskGroup() as group:
@@ -121,12 +120,12 @@ class Node:
         await self._ctr("tasks", "kill", "--signal", "SIGKILL", container)
 
     async def execute(self, pod: dict[str, Any], *command: str) -> str:
-        """What a command in a pod's only container prints; LocalClusterError where it fails."""
+        """The output of a command in a pod's only container; LocalClusterError if it fails."""
         meta = pod["metadata"]
         return await self.kubectl("--namespace", meta["namespace"], "exec", meta["name"], "--", *command)
 
     async def kubectl(self, *arguments: str) -> str:
-        """What kubectl prints, as the administrator; LocalClusterError where it fails."""
+        """kubectl's output, as the administrator; LocalClusterError if it fails."""
         program = await self._programs.obtain("kubectl")
         return await _output([str(program), "--kubeconfig", str(self.kubeconfig), *arguments], COMMAND_WITHIN)
 
@@ -248,7 +247,7 @@ async def _ready(client: KubeClient) -> bool:
 
 
 async def _serve() -> None:
-    """Bring a node up, with the runtime's image, and wait for the signal to end."""
+    """Start a node with the runtime's image, and wait for the signal to end."""
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)

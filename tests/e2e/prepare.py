@@ -1,4 +1,4 @@
-"""Everything that takes the network, while there is one: packages of Debian, programs, images. All of it is kept."""
+"""Downloads everything while there is a network: packages of Debian, programs, images. All of it is cached."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from . import images, machine
 
 
 async def prepare(progress: Progress) -> None:
-    """Make a node possible on this machine. Raises UnsuitableMachineError or LocalClusterError."""
+    """Prepare this machine for a node. Raises UnsuitableMachineError or LocalClusterError."""
     machine.check()
     step = "looking for Debian packages"
     progress.started(step)

@@ -1,4 +1,4 @@
-"""What users and operators do with a graph: ask its frontend, list its workers, kill one."""
+"""What users and operators do with a graph: send chats to its frontend, list its workers, kill one."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ from .node import Node
 
 ANSWERS_WITHIN = 20.0
 SYSTEM_PORT = 9090
-#: Counts what a worker answered; calls of the workers' other endpoints (recovery of events) do not come from users.
+#: Counts answers of a worker; calls of its other endpoints (recovery of events) do not come from users.
 ANSWERED = ("dynamo_component_requests_total", {"dynamo_endpoint": "generate"})
 
 
@@ -36,22 +36,22 @@ class Served:
         self._node = node
 
     async def pods(self, component: str) -> list[KubeObject]:
-        """Pods of a component that are not on their way out, ready or not."""
+        """Pods of a component that are not terminating, ready or not."""
         selector = f"{labels.GRAPH_DEPLOYMENT_NAME}={self._key.name},{labels.COMPONENT}={component}"
         items = await self._kube.list(PODS, self._key.namespace, label_selector=selector)
         return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
 
     async def ready_pods(self, component: str) -> list[KubeObject]:
-        """Those that pass their readiness probe."""
+        """Pods that pass their readiness probe."""
         return [pod for pod in await self.pods(component) if is_ready(pod)]
 
     async def frontend_url(self) -> str:
-        """The ClusterIP of the frontend's Service, which only kube-proxy makes an address of a pod."""
+        """The ClusterIP of the frontend's Service; only kube-proxy translates it to a pod's address."""
         service = await self._kube.get(SERVICES, ObjectKey(self._key.namespace, f"{self._key.name}-frontend"))
         return _url(service["spec"]["clusterIP"], service["spec"]["ports"][0]["port"])
 
     async def chat(self, text: str, tokens: int = 8) -> tuple[int, KubeObject]:
-        """Status and body of one chat completion; an answer that is not JSON is an AssertionError."""
+        """Status and body of one chat completion; AssertionError if the body is not JSON."""
         body = {"model": graph.MODEL_NAME, "max_tokens": tokens, "messages": [{"role": "user", "content": text}]}
         url = f"{await self.frontend_url()}/v1/chat/completions"
         async with _session() as session, session.post(url, json=body) as answer:
@@ -59,7 +59,7 @@ class Served:
             return answer.status, await answer.json()
 
     async def first_answer(self, within: float = 30.0) -> KubeObject:
-        """The body of the first chat completion that succeeds: a frontend is ready before it has read the workers' cards."""
+        """The body of the first successful chat: a frontend is ready before it has read the workers' cards."""
 
         async def answer() -> KubeObject | None:
             status, body = await self.chat("Hello", 8)
@@ -69,7 +69,7 @@ class Served:
         return body
 
     async def answered(self, component: str) -> dict[str, float]:
-        """How many requests each ready worker of a component has answered, by pod."""
+        """Requests answered by each ready worker of a component, by pod."""
         counts = {}
         async with _session() as session:
             for pod in await self.ready_pods(component):
@@ -79,7 +79,7 @@ class Served:
         return counts
 
     async def answering(self, component: str, requests: int) -> set[str]:
-        """Pods of a component that had a part in answering as many different chats at once."""
+        """Pods of a component that helped to answer this many different chats at once."""
         before = await self.answered(component)
         answers = await asyncio.gather(*(self.chat(f"Question {number}: why? " * 8, 32) for number in range(requests)))
         assert {status for status, _ in answers} == {200}, answers
@@ -87,14 +87,14 @@ class Served:
         return {pod for pod, count in after.items() if count > before.get(pod, 0)}
 
     async def kill(self, pod: KubeObject) -> None:
-        """SIGKILL to the first process of a pod's container, from outside, as a kernel without memory would."""
+        """SIGKILL to the first process of a pod's container, from outside, like the OOM killer."""
         (container,) = pod["status"]["containerStatuses"]
         await self._node.kill(container["containerID"].rpartition("/")[2])
 
 
 @dataclass
 class Traffic:
-    """What became of steady requests: how many were answered, and of each that was not, when and why."""
+    """The results of steady requests: the number answered, and time and reason of each failure."""
 
     answered: int = 0
     failed: list[str] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Traffic:
 
 @asynccontextmanager
 async def traffic(served: Served, every: float = 0.1, tokens: int = 8) -> AsyncIterator[Traffic]:
-    """Chats, one every so many seconds, each on a connection of its own, for as long as the block runs. None is sent twice."""
+    """Chats at this interval, each on its own connection, while the block runs. None is retried."""
     result, started = Traffic(), time.monotonic()
 
     async def one(number: int) -> None:
@@ -138,13 +138,13 @@ def is_ready(pod: KubeObject) -> bool:
 
 
 def ready_since(pod: KubeObject) -> datetime:
-    """When it last became ready, or not ready."""
+    """The time at which it last became ready or not ready."""
     (ready,) = (each for each in pod["status"]["conditions"] if each["type"] == "Ready")
     return datetime.fromisoformat(ready["lastTransitionTime"])
 
 
 def _url(host: str, port: int) -> str:
-    """With brackets around an address of IPv6."""
+    """A URL with brackets around an IPv6 address."""
     return str(URL.build(scheme="http", host=host, port=port))
 
 

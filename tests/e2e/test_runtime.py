@@ -1,6 +1,6 @@
-"""The real Dynamo runtime in pods that the platform made, from the graph's creation to the last worker's leaving.
+"""The real Dynamo runtime in pods of the platform, from the graph's creation until the last worker leaves.
 
-One graph for all of them: each leaves it as it was.
+All tests share one graph, and each leaves it unchanged.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from .images import Images
 from .node import Node
 from .serving import Served, is_ready, ready_since, traffic
 
-#: Images are there, so a pod takes as long as its Python: seconds on an idle machine.
+#: Images are loaded, so a pod starts as fast as its Python: seconds on an idle machine.
 READY_WITHIN = 120.0
-#: After the last change, until what it caused is over. Seconds.
+#: Seconds after the last change until its effects are over.
 SETTLE = 5.0
 
 
@@ -49,7 +49,7 @@ async def test_the_graph_becomes_successful_by_real_probes(
     assert len(workers) == 3
 
 
-async def test_workers_write_their_records_as_their_own_service_account_may(
+async def test_workers_may_write_their_records_with_their_service_account(
     kube: KubeClient, successful: ObjectKey, served: Served
 ) -> None:
     records = await kube.list(DYNAMO_WORKER_METADATAS, successful.namespace)
@@ -69,7 +69,7 @@ async def test_a_chat_completion_is_answered_through_the_frontends_service(
         assert all(count >= 1 for count in (await served.answered(component)).values()), component
 
 
-async def test_pods_find_the_frontend_by_name_and_nothing_outside(
+async def test_pods_reach_the_frontend_by_name_and_nothing_outside(
     served: Served, successful: ObjectKey, node: Node
 ) -> None:
     (pod,) = await served.pods(PREFILL)
@@ -98,7 +98,7 @@ async def test_model_discovery_publishes_workers_and_their_model(
     assert available.data["workers"] == {"prefill": 1, "decode": 1}
 
 
-async def test_a_worker_that_kill_9_ends_leaves_within_the_leases_time_and_joins_again(
+async def test_a_worker_ended_by_kill_9_leaves_within_the_lease_duration_and_joins_again(
     heard: Heard, kube: KubeClient, successful: ObjectKey, served: Served, platform: Settings
 ) -> None:
     (pod,) = await served.ready_pods(DECODE)
@@ -156,7 +156,7 @@ async def test_no_request_fails_while_workers_are_replaced(
         await _set_variable(kube, successful, "GENERATION", "2")
         await eventually(lambda: _replaced(kube, successful), "the rolling update is complete", 2 * READY_WITHIN)
         await until_state(kube, successful, "successful", READY_WITHIN)
-        # What the last worker that left was still doing.
+        # Remaining requests of the last worker that left.
         await asyncio.sleep(SETTLE)
     after = {pod["metadata"]["name"] for name in (PREFILL, DECODE) for pod in await served.pods(name)}
     assert not before & after
@@ -178,7 +178,7 @@ async def test_no_request_fails_while_workers_come_and_go(
     print(f"scaled under traffic: {sent.answered} answered, {len(sent.failed)} failed")
 
 
-async def test_a_worker_that_cannot_start_keeps_its_graph_from_success_and_says_why(
+async def test_a_worker_that_cannot_start_keeps_its_graph_from_success_and_the_condition_says_why(
     kube: KubeClient, successful: ObjectKey, runtime_image: Images
 ) -> None:
     broken = without_a_model(successful.namespace, runtime_image.runtime)
@@ -197,7 +197,7 @@ async def test_a_worker_that_cannot_start_keeps_its_graph_from_success_and_says_
 
 
 async def _set_variable(kube: KubeClient, graph: ObjectKey, name: str, value: str) -> None:
-    """A variable of the workers' container: its value makes pods of another template."""
+    """Set a variable of the workers' container; another value changes the pod template."""
     stored = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, graph)
     for component in stored["spec"]["components"]:
         if component["name"] != FRONTEND:
@@ -212,7 +212,7 @@ async def _replaced(kube: KubeClient, graph: ObjectKey) -> bool:
 
 
 async def _events(heard: Heard, name: str, after: int, count: int, within: float = 30.0, **data: object) -> list[Event]:
-    """So many events of a kind, and no more than these."""
+    """Exactly this number of events of a kind."""
 
     async def enough() -> list[Event] | None:
         result = heard.of(name, after, **data)
@@ -226,7 +226,7 @@ async def _events(heard: Heard, name: str, after: int, count: int, within: float
 
 
 async def _scale(kube: KubeClient, node: Node, graph: ObjectKey, replicas: int) -> None:
-    """As a user does: `kubectl scale` on the adapter."""
+    """Scale the adapter as a user does, by `kubectl scale`."""
     (adapter,) = await kube.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, graph.namespace)
     target = f"dynamographdeploymentscalingadapter/{adapter['metadata']['name']}"
     await node.kubectl("--namespace", graph.namespace, "scale", target, f"--replicas={replicas}")
@@ -237,7 +237,7 @@ async def _ready_are(served: Served, count: int) -> bool:
 
 
 async def _all_answer(served: Served) -> set[str]:
-    """The decode workers, once every one of them has had a part in answering."""
+    """The decode workers, once each of them has helped to answer."""
 
     async def check() -> set[str] | None:
         there = {pod["metadata"]["name"] for pod in await served.pods(DECODE)}

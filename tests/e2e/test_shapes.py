@@ -1,4 +1,4 @@
-"""Workers of the shapes that Dynamo 1.6 added, in pods of a real kubelet, that answer through a real frontend."""
+"""Worker types new in Dynamo 1.6, in pods of a real kubelet, answer through a real frontend."""
 
 import tempfile
 from pathlib import Path
@@ -57,7 +57,7 @@ async def test_an_engine_without_dynamo_serves_with_the_runtime_as_its_sidecar(
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
 
 
-async def test_a_leader_and_a_worker_of_templates_of_their_own_meet_and_serve(
+async def test_a_leader_and_a_worker_with_separate_templates_connect_and_serve(
     kube: KubeClient, successful: ObjectKey, runtime_image: Images, node: Node
 ) -> None:
     await install_crds(kube, [DEFINITION])
@@ -91,7 +91,7 @@ async def test_a_leader_and_a_worker_of_templates_of_their_own_meet_and_serve(
 
 
 def _engine() -> dict[str, str]:
-    """Files of the engine that is played, by name, with what gRPC generates for it."""
+    """Files of the stand-in engine, by name, with the code that gRPC generates for it."""
     with tempfile.TemporaryDirectory() as folder:
         made = [f"--python_out={folder}", f"--grpc_python_out={folder}"]
         assert protoc.main(["protoc", f"--proto_path={ENGINE}", *made, "vllm.proto"]) == 0
@@ -99,7 +99,7 @@ def _engine() -> dict[str, str]:
 
 
 async def _pods_of(kube: KubeClient, group: KubeObject) -> list[KubeObject]:
-    """Leader and worker of a replica, with its Service, as LeaderWorkerSet makes them, of which nothing runs here."""
+    """Create leader and worker of a replica with its Service, as LeaderWorkerSet would, which does not run here."""
     template, namespace = group["spec"]["leaderWorkerTemplate"], group["metadata"]["namespace"]
     first, pods = f"{group['metadata']['name']}-0", []
     selector = {label: template["leaderTemplate"]["metadata"]["labels"][label] for label in (COMPONENT, GRAPH)}
@@ -110,7 +110,7 @@ async def _pods_of(kube: KubeClient, group: KubeObject) -> list[KubeObject]:
         spec = {**template[role]["spec"], "hostname": name, "subdomain": first}
         values = {"LWS_LEADER_ADDRESS": f"{first}.{first}.{namespace}", "LWS_WORKER_INDEX": str(index)}
         for container in (*spec.get("initContainers", ()), *spec["containers"]):
-            # Others may be made of these, so they come first.
+            # First, because other fields may be created from these.
             given = [{"name": variable, "value": value} for variable, value in values.items()]
             container["env"] = [*given, *container.get("env", ())]
         meta = {**template[role]["metadata"], "name": name, "namespace": namespace}

@@ -1,1 +1,1 @@
-"""compose.yaml as it stands, under podman-compose, on a machine of its own."""
+"""Runs the unchanged compose.yaml under podman-compose, in separate namespaces."""

@@ -1,4 +1,4 @@
-"""What takes the network, while there is one: podman, the platform's images, and stand-ins for those of its servers."""
+"""Downloads everything while there is a network: podman, the platform's images, stand-ins for the servers'."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ async def prepare(progress: Progress) -> None:
 
 
 async def prepare_programs(progress: Progress) -> None:
-    """All but the platform's own images. Raises UnsuitableMachineError or LocalClusterError."""
+    """Obtain everything except the platform's images. Raises UnsuitableMachineError or LocalClusterError."""
     if os.geteuid() != 0:
         raise UnsuitableMachineError("namespaces and podman's networks take root: run `sudo make e2e-compose`")
     missing = [name for name in PACKAGES if not _installed(name)]
@@ -46,7 +46,7 @@ async def prepare_programs(progress: Progress) -> None:
 
 
 async def archives(programs: Programs) -> list[Path]:
-    """What `prepare` left, to be loaded."""
+    """Archives that `prepare` created, to load."""
     platform = native_platform().partition("/")[2]
     built = [BUILT / f"{name}-{platform}.oci.tar" for name in PLATFORM_IMAGES.values()]
     return [*built, *[await stand_ins.obtain(each, programs) for each in STAND_INS]]

@@ -1,4 +1,7 @@
-"""The checks. Runs in namespaces of its own, so that bridges and packet filters are not the machine's; see __main__.py."""
+"""The checks.
+
+They run in separate namespaces, so that bridges and packet filters do not change the machine; see __main__.py.
+"""
 
 import argparse
 import asyncio
@@ -29,7 +32,7 @@ STEPS = ("credentials", "nodes", "definitions")
 EXAMPLE = ROOT / "examples" / "vllm-agg.yaml"
 UP_WITHIN = 600.0
 HEALTHY_WITHIN = 300.0
-#: runc takes every layout of control groups, and no limit is raised where root may not.
+#: runc supports every cgroup layout; limits are not raised, because root may lack that right.
 SETTINGS = """\
 [containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
@@ -43,7 +46,7 @@ network_backend = "netavark"
 
 
 class Project:
-    """The commands of a user of compose.yaml."""
+    """Commands of a user of compose.yaml."""
 
     def __init__(self, kubectl: Path, folder: Path) -> None:
         self._kubectl = kubectl
@@ -52,19 +55,19 @@ class Project:
         self._environment = {**os.environ, "CONTAINERS_CONF": str(settings), "PYTHONPATH": str(TOOLS)}
 
     async def compose(self, *arguments: str, within: float = UP_WITHIN) -> str:
-        """What podman-compose prints."""
+        """The output of podman-compose."""
         return await self._run([sys.executable, "-m", "podman_compose", *arguments], within)
 
     async def podman(self, *arguments: str, within: float = 120.0) -> str:
-        """What podman prints."""
+        """The output of podman."""
         return await self._run(["podman", *arguments], within)
 
     async def kubectl(self, *arguments: str) -> str:
-        """As the comment in compose.yaml says it."""
+        """The command in the comment of compose.yaml."""
         return await self._run([str(self._kubectl), "--server=http://127.0.0.1:8001", *arguments], 30.0)
 
     async def container(self, service: str) -> dict[str, Any]:
-        """What podman knows of the only container of a service."""
+        """podman's description of a service's only container."""
         result = await self.podman("ps", "--all", "--quiet", f"--filter=label=com.docker.compose.service={service}")
         (identifier,) = result.split()
         return dict(json.loads(await self.podman("inspect", identifier))[0])
@@ -86,7 +89,7 @@ class Project:
 
 
 async def checks(project: Project, held: Held) -> None:
-    """Every check, from nothing to nothing."""
+    """Run every check, from an empty machine to an empty machine."""
     with held.check("podman-compose up --detach, images as `make image` builds them"):
         await project.compose("up", "--detach")
     with held.check(f"the steps {', '.join(STEPS)} are done"):
@@ -146,7 +149,7 @@ def _restarted(project: Project, service: str, before: int) -> Callable[[], Awai
 
 def _healthy(project: Project, service: str) -> Callable[[], Awaitable[bool]]:
     async def check() -> bool:
-        # podman leaves repeating it to systemd, which is not everywhere.
+        # podman schedules health checks by systemd, which not every machine has.
         await project.podman("healthcheck", "run", (await project.container(service))["Id"])
         return True
 
@@ -166,7 +169,7 @@ def _successful(project: Project) -> Callable[[], Awaitable[bool]]:
 def options() -> argparse.Namespace:
     """Of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.e2e_compose", description=__doc__)
-    parser.add_argument("--built", action="store_true", help="take the images that the last run built")
+    parser.add_argument("--built", action="store_true", help="use the images that the last run built")
     return parser.parse_args()
 
 
@@ -177,7 +180,7 @@ async def main() -> int:
         project = Project(await programs.obtain("kubectl"), Path(folder))
         for archive in await archives(programs):
             await project.podman("load", "--quiet", "--input", str(archive))
-        # Of a run that was killed: its containers would be started again with what they had.
+        # Containers of a killed run would start again with their old data.
         with contextlib.suppress(CommandError):
             await project.compose("down", "--volumes")
         try:

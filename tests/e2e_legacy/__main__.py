@@ -1,4 +1,4 @@
-"""`python -m tests.e2e_legacy`: the printed examples of the kinds before graphs on a node of their own."""
+"""`python -m tests.e2e_legacy`: the printed examples of the kinds before graphs, on a separate node."""
 
 import sys
 

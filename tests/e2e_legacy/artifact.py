@@ -1,11 +1,11 @@
-"""The archive that the examples name, and what its image does: it serves what it was started with."""
+"""The archive that the examples name; its image serves the command line and environment with which it was started."""
 
 import io
 import tarfile
 
 TAG = "frontend:jh2o6dqzpsgfued4"
 ENTRY = "graphs.disagg:Frontend"
-#: Nothing is pulled: the archive brings the shell that its own steps run in.
+#: No image is pulled: the archive contains the shell for its own steps.
 DOCKERFILE = """FROM scratch
 COPY busybox /bin/busybox
 RUN ["/bin/busybox", "--install", "-s", "/bin"]
@@ -15,7 +15,7 @@ COPY src /bento/src
 WORKDIR /bento
 ENV PATH=/bin
 """
-#: In place of uv: it answers the frontend's probes, and shows how it was started.
+#: A stand-in for uv: it answers the frontend's probes, and serves how it was started.
 UV = """#!/bin/sh
 mkdir -p /tmp/www
 echo "$PWD: uv $*" > /tmp/www/started
@@ -28,7 +28,7 @@ BENTO = f"service: {ENTRY}\nname: frontend\nversion: jh2o6dqzpsgfued4\n"
 
 
 def packed(busybox: bytes) -> bytes:
-    """The archive, as BentoML lays one out."""
+    """The archive in BentoML's layout."""
     files = {
         "env/docker/Dockerfile": DOCKERFILE.encode(),
         "bento.yaml": BENTO.encode(),

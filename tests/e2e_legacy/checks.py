@@ -1,4 +1,4 @@
-"""What is checked, in the order in which a user would do it."""
+"""The checks, in the order in which a user would do the steps."""
 
 import asyncio
 import urllib.request
@@ -37,13 +37,13 @@ NAMESPACE = "legacy"
 EXAMPLES = Path(__file__).parents[1] / "integration" / "seed_examples"
 DEPLOYMENT, REQUEST, SERVICE = "disagg", "frontend--jh2o6dqzpsgfued4", "test-41fa991-vllmworker"
 REPOSITORY = "team/yatai-bentos"
-#: Seconds. A store without the archive is asked again after half a minute.
+#: Seconds. A store that lacks the archive is retried after half a minute.
 BUILT_WITHIN, READY_WITHIN = 180.0, 120.0
 
 
 @dataclass(frozen=True)
 class World:
-    """All that runs."""
+    """Everything that runs."""
 
     node: Node
     kube: KubeClient
@@ -54,7 +54,7 @@ class World:
     builds: str
 
     async def apply(self, example: str) -> str:
-        """What kubectl says when it applies a printed example as it stands."""
+        """kubectl's output when it applies a printed example unchanged."""
         return await self.node.kubectl(
             "apply", "--namespace", NAMESPACE, "--filename", str(EXAMPLES / f"{example}.yaml")
         )
@@ -77,7 +77,7 @@ class World:
         return await self.items(PODS, selector=f"{labels.GRAPH_DEPLOYMENT_NAME}={deployment}")
 
     async def page(self, deployment: str, path: str) -> str:
-        """What the frontend of a deployment answers through its Service."""
+        """The answer of a deployment's frontend through its Service."""
         service = await self.get(SERVICES, f"{deployment}-frontend")
         url = f"http://{service['spec']['clusterIP']}:8000/{path}"
         return await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=5).read().decode())
@@ -91,7 +91,7 @@ def service(name: str, *without: str) -> KubeObject:
 
 
 async def run(held: Held, world: World) -> None:
-    """All checks. Those after a build that failed say little more."""
+    """Run all checks. Those after a failed build add little."""
     await _without_its_archive(held, world)
     await _built(held, world)
     if held.failed:

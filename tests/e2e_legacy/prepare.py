@@ -1,4 +1,4 @@
-"""What takes the network, while there is one: that of a node, BuildKit, a registry, and the images of builds' pods."""
+"""Downloads everything while there is a network: a node's needs, BuildKit, a registry, images of builds' pods."""
 
 import shutil
 import tempfile
@@ -41,7 +41,7 @@ async def prepare(progress: Progress) -> None:
 
 
 async def prepared(programs: Programs, folder: Path) -> Prepared:
-    """What there is, obtained where it is not there yet; the image of buildctl is written to `folder`."""
+    """Everything that is needed, obtained if missing; the image of buildctl is written to `folder`."""
     result = await builds.obtain(programs.progress)
     busybox = await programs.obtain("busybox")
     pause = (await images.obtain(programs, programs.progress)).archives[0]

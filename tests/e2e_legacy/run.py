@@ -1,7 +1,7 @@
 """The checks of `make e2e-legacy`, on the node's machine; see __main__.py.
 
-Next to the cluster run a store of archives, a registry that asks for a login, and a buildkitd. The platform is all services, as
-`dynamoctl run all` runs them, and knows these from the variables that seed 003 lists.
+Next to the cluster run an archive store, a registry that requires a login, and a buildkitd. The platform runs all
+services, as `dynamoctl run all` does, and knows these servers from the variables that seed 003 lists.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ BUILDS = "builds"
 
 
 def variables(store: str, registry: str, buildkitd: str) -> dict[str, str]:
-    """The settings of the platform: variables of earlier operators where there are any."""
+    """The platform's settings: variables of earlier operators where they exist."""
     return {
         "YATAI_ENDPOINT": store,
         "YATAI_IMAGE_BUILDER_NAMESPACE": BUILDS,
@@ -49,7 +49,7 @@ def variables(store: str, registry: str, buildkitd: str) -> dict[str, str]:
 
 
 async def furnish(kube: KubeClient, registry: str) -> None:
-    """Namespaces, what builds push with, and what nodes pull with."""
+    """Create namespaces, and the credentials for builds to push and for nodes to pull."""
     for name, labels in ((NAMESPACE, {}), (BUILDS, {"pod-security.kubernetes.io/enforce": "restricted"})):
         await kube.create(
             NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
@@ -63,7 +63,7 @@ async def furnish(kube: KubeClient, registry: str) -> None:
 
 
 async def main() -> int:
-    """Bring everything up and run the checks; returns the exit code."""
+    """Start everything and run the checks; returns the exit code."""
     programs = Programs(LineProgress())
     held = Held("legacy")
     async with AsyncExitStack() as stack:
@@ -72,7 +72,7 @@ async def main() -> int:
         node = await stack.enter_async_context(Node(result.archives, programs))
         kube = await stack.enter_async_context(await KubeClient.open(kubeconfig=node.kubeconfig, field_manager="tests"))
         store = stack.enter_context(archive_store(NETWORK.node))
-        # The node's runtime takes plain HTTP from the loopback alone.
+        # The node's runtime allows plain HTTP only on loopback.
         registry = await stack.enter_async_context(parts.registry(result.programs["registry"], folder / "registry"))
         buildkitd = await stack.enter_async_context(
             parts.buildkitd(result.programs["buildkitd"], folder / "buildkitd", NETWORK.node)

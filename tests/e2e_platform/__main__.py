@@ -1,4 +1,4 @@
-"""`python -m tests.e2e_platform`: both charts on a node of their own. `make e2e-platform` calls it."""
+"""`python -m tests.e2e_platform`: both charts on a separate node, as `make e2e-platform` runs it."""
 
 import os
 import sys

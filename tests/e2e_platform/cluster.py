@@ -1,4 +1,4 @@
-"""What a platform team types: `helm` and `kubectl` on the node's cluster."""
+"""The commands of a platform team: `helm` and `kubectl` on the node's cluster."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ POLL_SECONDS = 0.5
 
 
 class CommandError(Exception):
-    """A command failed; the message has what it said."""
+    """A command failed; the message has its output."""
 
 
 class Cluster:
@@ -29,11 +29,11 @@ class Cluster:
         self._folder = folder
 
     async def kubectl(self, *arguments: str, within: float = COMMAND_WITHIN, stdin: str = "") -> str:
-        """What kubectl prints. Raises CommandError."""
+        """kubectl's output. Raises CommandError."""
         return await _output([str(self._kubectl), "--kubeconfig", str(self._kubeconfig), *arguments], within, stdin)
 
     async def refusal(self, *arguments: str) -> str:
-        """Why kubectl fails; empty where it does not."""
+        """kubectl's error; empty if it succeeds."""
         try:
             await self.kubectl(*arguments)
         except CommandError as error:
@@ -41,7 +41,7 @@ class Cluster:
         return ""
 
     async def helm(self, *arguments: str, within: float = COMMAND_WITHIN) -> str:
-        """What helm prints. Raises CommandError."""
+        """Helm's output. Raises CommandError."""
         return await _output([str(self._helm), "--kubeconfig", str(self._kubeconfig), *arguments], within)
 
     async def get(self, *arguments: str) -> KubeObject:
@@ -53,12 +53,12 @@ class Cluster:
         return list((await self.get(*arguments))["items"])
 
     async def apply(self, *objects: KubeObject) -> None:
-        """As a user does, through the webhooks."""
+        """Apply objects as a user does, through the webhooks."""
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
         await self.kubectl("apply", "--filename=-", stdin=listed)
 
     def values(self, name: str, values: Mapping[str, Any]) -> str:
-        """A file of values for helm."""
+        """A values file for Helm."""
         path = self._folder / f"{name}.json"
         path.write_text(json.dumps(values))
         return str(path)

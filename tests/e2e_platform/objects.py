@@ -14,23 +14,23 @@ from .prepare import TAG
 RELEASE, NAMESPACE = "dynamo-platform", "dynamo-system"
 CRDS = "dynamo-crds"
 SERVICES = ("watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "admission", "dynadmin")
-#: What the released version does not have.
+#: Values that the released version does not have.
 ADDED = frozenset({"profiler", "dynadmin"})
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
-#: The node has two cores, and a second platform is to find room on it: limits and memory are the chart's.
+#: The node has two cores and must have room for a second platform; limits and memory are the chart's.
 SMALL = {"requests": {"cpu": "10m"}}
-#: The runtime listens on IPv4 unless it is asked (docs/install.md).
+#: The runtime listens on IPv4 by default (docs/install.md).
 LISTENING = {"DYN_HTTP_HOST": "::", "DYN_SYSTEM_HOST": "::"}
 
 
 def namespace(name: str, *, restricted: bool = False) -> KubeObject:
-    """A namespace; `restricted` lets Pod Security refuse whatever the profile of that name does not allow."""
+    """A namespace; `restricted` makes Pod Security enforce the profile of that name."""
     labels = RESTRICTED if restricted else {}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
 def platform_values(runtime_image: str, *, released: bool = False, **more: Any) -> dict[str, Any]:
-    """The chart's defaults, but for images that no registry has; `released`: for the version that was released before."""
+    """The chart's defaults, except images, which no registry has; `released`: for the previously released version."""
     built = {"tag": TAG, "pullPolicy": "Never"}
     servers = {"image": {"pullPolicy": "Never"}, "resources": SMALL}
     return {
@@ -42,7 +42,7 @@ def platform_values(runtime_image: str, *, released: bool = False, **more: Any) 
             for name in ("profiler", "planner", "admission")
             if not (released and name in ADDED)
         },
-        # The released chart names the tag of another NATS, for which no image stands in.
+        # The released chart has the tag of another NATS, for which there is no stand-in image.
         "nats": {**servers, "image": {"pullPolicy": "Never", "tag": NATS.rpartition(":")[2]}},
         "etcd": servers,
         **({"config": {"platform": {"graphEnv": LISTENING}}} if NETWORK.family == 6 else {}),
@@ -52,15 +52,15 @@ def platform_values(runtime_image: str, *, released: bool = False, **more: Any) 
 
 
 def served_graph(namespace: str, image: str, name: str) -> KubeObject:
-    """A frontend with a prefill and a decode worker, that answer chat completions.
+    """A frontend with a prefill and a decode worker that answer chat completions.
 
-    With IPv6 one worker does both: prefill workers of the mocker wait for decode workers on IPv4 alone.
+    With IPv6 one worker does both: prefill workers of the mocker wait for decode workers only on IPv4.
     """
     return (graph.disaggregated if NETWORK.family == 4 else graph.aggregated)(namespace, image, name)
 
 
 def paused_graph(namespace: str, name: str, replicas: int) -> KubeObject:
-    """A graph that is cheap: pods that wait and never serve, as many as is said."""
+    """A cheap graph: this many pods that wait and never serve."""
     container = {"name": "main", "image": PAUSE_IMAGE, "imagePullPolicy": "Never", "command": ["/pause"]}
     component = {
         "name": "Frontend", "type": "frontend", "replicas": replicas, "podTemplate": {"spec": {"containers": [container]}},

@@ -1,4 +1,4 @@
-"""The installed platform, as the stages use it: Helm on its release, its graphs, and what shows that it works."""
+"""The installed platform for the stages: Helm on its release, its graphs, and checks that it works."""
 
 import time
 from dataclasses import dataclass, field
@@ -20,15 +20,15 @@ from .prepare import Prepared
 GRAPHS = "prod"
 #: The graph that answers chat completions.
 MOCKED = "mocked"
-#: The graph that shows that changes are carried out.
+#: The graph that proves that changes are reconciled.
 CHANGED = "changed"
 NODE = "dynamo-node"
 EXPECTED = {**dict.fromkeys(SERVICES, 2), "nats": 3, "etcd": 3}
-#: What the chart's defaults leave out.
+#: What the chart's defaults omit.
 SWITCHED_ON = ("--set", "dynadmin.enabled=true")
 INSTALLS_WITHIN = 300.0
 SERVES_WITHIN = 240.0
-#: A change of a graph is carried out within this time, also while a replica is replaced. Seconds.
+#: Limit for a change of a graph to be reconciled, even while a replica is replaced. Seconds.
 CHANGES_WITHIN = 60.0
 
 
@@ -46,11 +46,11 @@ class Platform:
     began: float = field(default_factory=time.monotonic)
 
     async def install_definitions(self) -> None:
-        """The first chart."""
+        """Install the first chart."""
         await self.cluster.helm("install", CRDS, str(self.charts / "dynamo-crds"), "--namespace", NAMESPACE)
 
     async def helm(self, verb: str, released: Path | None = None) -> None:
-        """Install or upgrade the release, to a version that was released before or to this one, and wait for it."""
+        """Install or upgrade the release, to the previously released version or to this one, and wait for it."""
         chart, more = (released, ()) if released else (self.charts / "dynamo-platform", SWITCHED_ON)
         values = self.cluster.values(
             "values", objects.platform_values(self.prepared.runtime, released=released is not None)
@@ -68,7 +68,7 @@ class Platform:
         return [pod for pod in result if "deletionTimestamp" not in pod["metadata"]]
 
     async def successful(self, namespace: str, name: str) -> None:
-        """Wait until a graph is, in its present generation."""
+        """Wait until a graph is successful in its current generation."""
 
         async def check() -> bool:
             graph = await self.cluster.get("dgd", name, "--namespace", namespace)
@@ -79,7 +79,7 @@ class Platform:
         await eventually(check, f"{namespace}/{name} is successful", SERVES_WITHIN)
 
     async def chat(self) -> None:
-        """Through the frontend's Service; it is ready before it has read the workers' model cards."""
+        """Chat through the frontend's Service, which is ready before it has read the workers' model cards."""
         served = Served(self.kube, ObjectKey(GRAPHS, MOCKED), self.node)
 
         async def check() -> bool:
@@ -90,7 +90,7 @@ class Platform:
         await eventually(check, "a chat completion", 60)
 
     async def carries_out_changes(self) -> None:
-        """A graph is created, changed and deleted, and each time its Deployment follows."""
+        """Create, change and delete a graph; each time its Deployment must follow."""
         await self._has_replicas(1)
         await self._has_replicas(2)
         await self.cluster.kubectl("delete", "dgd", CHANGED, "--namespace", GRAPHS, "--timeout=60s", within=70)
@@ -106,6 +106,6 @@ class Platform:
             await self.cluster.apply(objects.paused_graph(GRAPHS, CHANGED, replicas))
             return True
 
-        # A webhook whose replica was just killed may refuse a connection once.
+        # Right after a replica was killed, a webhook call may fail once.
         await eventually(applied, f"{CHANGED} is applied", CHANGES_WITHIN)
         await eventually(check, f"{CHANGED} has {replicas} replicas", CHANGES_WITHIN)

@@ -11,17 +11,17 @@ from .objects import RELEASE
 
 COMPONENT = "app.kubernetes.io/component"
 READY_WITHIN = 300.0
-#: Kinds that own pods which serve; those of Jobs and of `helm test` end.
+#: Kinds that own serving pods; pods of Jobs and of `helm test` end.
 SERVING = {"ReplicaSet", "StatefulSet"}
 
 
 def selector(release: str) -> str:
-    """Of everything of a release."""
+    """The selector for everything of a release."""
     return f"--selector=app.kubernetes.io/instance={release}"
 
 
 async def of_release(cluster: Cluster, namespace: str, release: str = RELEASE) -> list[KubeObject]:
-    """Its pods that serve: those of Jobs, and those on their way out, are left out."""
+    """The release's serving pods, without those of Jobs and terminating ones."""
     pods = await cluster.items("pods", "--namespace", namespace, selector(release))
     return [
         pod
@@ -35,7 +35,7 @@ async def of_release(cluster: Cluster, namespace: str, release: str = RELEASE) -
 async def all_ready(
     cluster: Cluster, namespace: str, expected: dict[str, int], release: str = RELEASE, within: float = READY_WITHIN
 ) -> list[KubeObject]:
-    """Its pods, once there are so many of each component and each is ready."""
+    """The release's pods, once each component has this many and all are ready."""
 
     async def check() -> list[KubeObject]:
         pods = await of_release(cluster, namespace, release)
@@ -49,10 +49,10 @@ async def all_ready(
 
 
 def uids(pods: list[KubeObject]) -> set[str]:
-    """Which pods these are."""
+    """The identities of these pods."""
     return {pod["metadata"]["uid"] for pod in pods}
 
 
 def restarts(pods: list[KubeObject]) -> int:
-    """How often their containers ended and were started again."""
+    """Container restarts of these pods."""
     return sum(each["restartCount"] for pod in pods for each in pod["status"].get("containerStatuses", ()))

@@ -1,4 +1,4 @@
-"""What takes the network, while there is one: that of a node, Helm, the platform's own images and those of its servers."""
+"""Downloads everything while there is a network: a node's needs, Helm, images of the platform and its servers."""
 
 import asyncio
 import subprocess
@@ -15,20 +15,20 @@ from tools.images.engine import native_platform
 BUILT = Path(".dynamo/images")
 BUILDS_WITHIN = 1800.0
 TAG = "development"
-#: Names in the cluster -> what `make image` calls the archive.
+#: Names in the cluster -> archive names of `make image`.
 PLATFORM_IMAGES = {f"docker.io/library/{name}:{TAG}": name for name in ("dynamo-platform", "dynamo-platform-planner")}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Archives with the names that the cluster knows them by (empty: their own), and the name of the runtime's image."""
+    """Archives with their names in the cluster (empty: their own), and the name of the runtime's image."""
 
     archives: dict[Path, str]
     runtime: str
 
 
 async def prepare(progress: Progress) -> None:
-    """Obtain everything, and build the platform's images from the source as it is now."""
+    """Obtain everything, and build the platform's images from the current source."""
     await node.prepare(progress)
     programs = Programs(progress)
     await programs.obtain("helm")
@@ -39,7 +39,7 @@ async def prepare(progress: Progress) -> None:
 
 
 async def prepared(programs: Programs) -> Prepared:
-    """What `prepare` left."""
+    """The results of `prepare`."""
     result = await images.obtain(programs, programs.progress)
     archives = dict.fromkeys(result.archives, "")
     for each in (stand_ins.NATS_STAND_IN, stand_ins.ETCD_STAND_IN):
@@ -50,7 +50,7 @@ async def prepared(programs: Programs) -> Prepared:
 
 
 def make_image(parts: str) -> None:
-    """Build one of the platform's images from the source as it is now. Raises LocalClusterError."""
+    """Build one of the platform's images from the current source. Raises LocalClusterError."""
     done = subprocess.run(
         ["make", "--no-print-directory", "image", f"PARTS={parts}", f"ARGS=--tag {TAG}"],
         timeout=BUILDS_WITHIN, check=False,

@@ -22,12 +22,12 @@ VOLUMES = 12
 
 
 async def main(options: argparse.Namespace) -> int:
-    """Bring the node up and run the stages; returns the exit code."""
+    """Start the node and run the stages; returns the exit code."""
     programs = Programs(LineProgress())
     result = await prepared(programs)
     async with AsyncExitStack() as stack:
         node = Node(result.archives, programs, volumes=VOLUMES, prepare=None, audit=True)
-        # A node that a run with --keep left has the platform, too.
+        # A node of a run with --keep also has the platform.
         installed = node.lent
         if not installed:
             await stack.enter_async_context(node)
@@ -44,13 +44,13 @@ async def main(options: argparse.Namespace) -> int:
 
 
 async def run(platform: Platform, only: list[str], *, installed: bool) -> None:
-    """The stages of those names, all if no name is given; and those that each of them needs, unless they ran before."""
+    """Run the named stages, all without names, and the stages that each of them needs, unless they ran before."""
     names = {*(only or STAGES), *(() if installed else FIRST)}
     for name, stage in STAGES.items():
         if name in names:
             await stage(platform)
         if name == FIRST[0] and platform.held.failed:
-            # Nothing else says more.
+            # The only sign of a failure here.
             return
 
 
@@ -68,7 +68,7 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--family", choices=[*NETWORKS], default="ipv4", help="all addresses of the cluster, the only ones that it has"
     )
-    parser.add_argument("--built", action="store_true", help="take the images that the last run built")
+    parser.add_argument("--built", action="store_true", help="use the images that the last run built")
     return parser.parse_args()
 
 

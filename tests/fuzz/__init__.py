@@ -1,1 +1,1 @@
-"""The whole REST API against requests that schemathesis makes up from its OpenAPI document."""
+"""Sends requests that schemathesis generates from the OpenAPI document to the whole REST API."""

@@ -1,7 +1,7 @@
 """`make fuzz-dynadmin`: schemathesis against a running dynadmin on a local cluster; streams and logs are left out.
 
-Fails on an answer of 5xx, and on a status, media type or body that the document does not describe. What it fails on is
-printed with a curl command. `--examples` sets how many requests each operation gets, `--seed` which.
+Fails on a 5xx answer, and on a status, media type or body that the document does not describe. Each failure is printed
+with a curl command. `--examples` sets the number of requests for each operation, `--seed` selects them.
 """
 
 import argparse
@@ -28,16 +28,16 @@ from tests.integration.dynadmin import EVERYTHING, Api, account, cluster_wide, d
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".dynamo" / "fuzz-tools"
 NAMESPACE = "fuzz"
-#: Streams have no end, logs need pods, a login leads elsewhere, and `callback` is its other half.
+#: Streams never end, logs need pods, a login redirects elsewhere, and `callback` is its second half.
 LEFT_OUT = ("chat", "logIn", "finishLogIn", "estimate")
-#: `positive_data_acceptance` and `negative_data_rejection` would ask the document to say what only the cluster knows.
+#: `positive_data_acceptance` and `negative_data_rejection` would need facts in the document that only the cluster has.
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 READS = {"verbs": ["get", "list", "watch"], "apiGroups": ["", "events.k8s.io"], "resources": ["*"]}
 
 
 async def run(examples: int, seed: int) -> int:
     """Start the servers, send the requests; the exit code."""
-    # One line a request would hide what schemathesis says.
+    # Log lines of requests would hide the output of schemathesis.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     programs = Programs()
     options = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=1, prepare=install_definitions)
@@ -48,7 +48,7 @@ async def run(examples: int, seed: int) -> int:
             ControlPlane(options, programs) as plane,
             nats,
             await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-fuzz") as kube,
-            # It converts: bodies are of every version that is served.
+            # It converts, because bodies are of every served version.
             admission_platform(plane),
             dynadmin(plane.kubeconfig, nats.url, Estimation, **limits) as api,
         ):
@@ -57,7 +57,7 @@ async def run(examples: int, seed: int) -> int:
 
 
 async def _prepared(kube: KubeClient, api: Api) -> None:
-    """A namespace with a graph in it, and a user who may do everything there."""
+    """Create a namespace with a graph, and a user who may do everything there."""
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     api.token = await account(kube, NAMESPACE, "fuzzer", EVERYTHING)
     await cluster_wide(kube, NAMESPACE, "fuzzer", READS)
@@ -83,7 +83,7 @@ async def _schemathesis(api: Api, examples: int, seed: int) -> int:
     return await process.wait()
 
 
-#: Half of all paths lead to what is there; a stream is never asked for.
+#: Half of all paths lead to existing objects; no stream is requested.
 _CONFIGURATION = f"""
 [parameters]
 "path.namespace" = "{NAMESPACE}"

@@ -1,4 +1,4 @@
-"""The bus in memory, held to the behaviour of the NATS bus."""
+"""The bus in memory; the contract tests hold it to the behaviour of the NATS bus."""
 
 from tests.building.memory_bus.bus import MemoryBus
 

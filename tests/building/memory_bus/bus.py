@@ -1,4 +1,4 @@
-"""`MemoryBus`: the streams of the platform in one process, with the failures of a real server to be had on request."""
+"""`MemoryBus`: the platform's streams in one process, with failures of a real server on request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ADVISORY = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES"
 class MemoryBus(Bus):
     """See `Bus` of the protocol. `clock` gives seconds that only grow; the event loop's by default.
 
-    `disconnect`, `reconnect` and `lose_data` do what a server does that goes away, comes back, or comes back empty.
+    `disconnect`, `reconnect` and `lose_data` simulate a server that goes away, comes back, or comes back empty.
     """
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
@@ -60,7 +60,7 @@ class MemoryBus(Bus):
 
     @property
     def trouble(self) -> str:
-        """Why it cannot be reached."""
+        """Why the server cannot be reached."""
         return "" if self._connected.is_set() else "disconnected"
 
     def on_health(self, listener: Callable[[BusHealth], None]) -> Callable[[], None]:
@@ -69,30 +69,30 @@ class MemoryBus(Bus):
         return partial(self._listeners.remove, listener)
 
     async def wait_connected(self) -> None:
-        """Returns as soon as it can be reached."""
+        """Returns as soon as the server can be reached."""
         await self._connected.wait()
         if self._closed:
             raise BusClosedError("the bus is closed")
 
     def disconnect(self) -> None:
-        """From now on nothing gets through."""
+        """From now on the server cannot be reached."""
         self._connected.clear()
         self._notify(BusHealth.DEGRADED)
 
     def reconnect(self) -> None:
-        """Things get through again; subscriptions are recreated, as after a real reconnection."""
+        """The server can be reached again; subscriptions are recreated, as after a real reconnection."""
         self.epoch += 1
         self._connected.set()
         self.notify()
         self._notify(BusHealth.CONNECTED)
 
     def lose_data(self) -> None:
-        """Forgets all streams and consumers, as a server does that was restarted without its disk."""
+        """Drops all streams and consumers, like a server that restarts without its disk."""
         self._streams.clear()
         self._consumers.clear()
 
     async def declare(self, *streams: StreamSpec) -> None:
-        """Makes streams that are missing."""
+        """Creates streams that are missing."""
         self.check()
         for spec in streams:
             if spec.name not in self._streams:
@@ -150,7 +150,7 @@ class MemoryBus(Bus):
         return MemoryConsumption(self, spec)
 
     async def consumer(self, spec: ConsumerSpec) -> MemoryConsumer:
-        """State of a durable consumer, made if it is missing."""
+        """State of a durable consumer, created if it is missing."""
         await self.declare(spec.stream)
         key = (spec.stream.name, spec.name)
         if key not in self._consumers:
@@ -168,7 +168,7 @@ class MemoryBus(Bus):
         self.notify()
 
     def check(self) -> None:
-        """Raises where nothing gets through."""
+        """Raises if the server cannot be reached."""
         if self._closed:
             raise BusClosedError("the bus is closed")
         if not self._connected.is_set():
@@ -182,7 +182,7 @@ class MemoryBus(Bus):
         return self._streams[spec.name]
 
     def notify(self) -> None:
-        """Wakes everyone who waits for a change."""
+        """Wakes all tasks that wait for a change."""
         event, self._changed = self._changed, asyncio.Event()
         event.set()
         for consumer in self._consumers.values():
@@ -204,7 +204,7 @@ class MemoryBus(Bus):
         raise StreamNotFoundError("no stream takes this subject")
 
     def _advise(self, spec: ConsumerSpec, sequence: int, deliveries: int) -> None:
-        """Says that a message was delivered for the last time, where a stream listens, as the server does."""
+        """Publishes an advisory about the last delivery if a stream has its subject, as the server does."""
         advisory = {
             "type": "io.nats.jetstream.advisory.v1.max_deliver",
             "stream": spec.stream.name,
@@ -226,7 +226,7 @@ class MemoryBus(Bus):
 
 
 class _MemoryReader(ABC, Generic[T]):
-    """Waits while the bus is away, until it is closed: what subscriptions and consumers share."""
+    """What subscriptions and consumers share: they wait while the server is away, until the bus is closed."""
 
     def __init__(self, bus: MemoryBus) -> None:
         self._bus = bus
@@ -236,7 +236,7 @@ class _MemoryReader(ABC, Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        # Like a real connection, it gives others a turn.
+        # Like a real connection, it lets other tasks run.
         await asyncio.sleep(0)
         while not (self._closed or self._bus.closed):
             if self._bus.health is BusHealth.DEGRADED:
@@ -247,7 +247,7 @@ class _MemoryReader(ABC, Generic[T]):
 
     @abstractmethod
     async def _next(self) -> T | None:
-        """What comes next; None after a wait: then it is called again."""
+        """The next item; None after a wait: then it is called again."""
 
     async def close(self) -> None:
         """Stops it."""
@@ -289,7 +289,7 @@ class MemorySubscription(_MemoryReader[Item]):
         return None
 
     async def establish(self) -> None:
-        """Begins or goes on with the reading."""
+        """Starts or continues reading."""
         await self._bus.declare(self._stream)
         state = self._bus.stream(self._stream).state()
         again = bool(self._incarnation)

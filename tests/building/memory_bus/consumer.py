@@ -1,4 +1,4 @@
-"""A durable consumer in memory: who has which message, until when, and how often it was delivered."""
+"""A durable consumer in memory: pending messages with their ack deadlines and numbers of deliveries."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from tests.building.memory_bus.store import MemoryStream, matches_any
 class _Pending:
     deliveries: int
     due: float
-    """when it is delivered again"""
+    """when it is redelivered"""
 
 
 class MemoryConsumer:
-    """State of a durable consumer, shared by all who have opened it."""
+    """State of a durable consumer, shared by all that opened it."""
 
     def __init__(
         self, spec: ConsumerSpec, stream: MemoryStream, clock: Callable[[], float], give_up: Callable[[int, int], None]
@@ -32,7 +32,7 @@ class MemoryConsumer:
         self.changed = asyncio.Event()
 
     def take(self) -> tuple[Message, int] | None:
-        """The next message and the number of its deliveries including this one; None where no message waits."""
+        """The next message and the number of its deliveries including this one; None if no message is due."""
         now = self._clock()
         for sequence, pending in list(self._pending.items()):
             if pending.due > now:
@@ -56,27 +56,27 @@ class MemoryConsumer:
         return None
 
     def next_due(self) -> float | None:
-        """Seconds until something may be due again; None where nothing is on its way."""
+        """Seconds until a message may be due again; None if none is pending."""
         if not self._pending:
             return None
         return max(0.0, min(pending.due for pending in self._pending.values()) - self._clock())
 
     def done(self, sequence: int) -> None:
-        """Acknowledged, or never to be delivered again."""
+        """Acknowledged, or never redelivered."""
         self._pending.pop(sequence, None)
         if self.spec.stream.retention is Retention.WORK_QUEUE:
             self._stream.remove(sequence)
         self.changed.set()
 
     def again(self, sequence: int, delay: float) -> None:
-        """To be delivered again, after a while."""
+        """Redelivered after a delay."""
         pending = self._pending.get(sequence)
         if pending is not None:
             pending.due = self._clock() + delay
         self.changed.set()
 
     def extend(self, sequence: int) -> None:
-        """Still worked on."""
+        """Still in progress."""
         pending = self._pending.get(sequence)
         if pending is not None:
             pending.due = self._clock() + self.spec.ack_wait
@@ -97,7 +97,7 @@ class MemoryDelivery:
         self._consumer.done(self.message.sequence)
 
     async def nak(self, delay: float = 0.0) -> None:
-        """Again, after so many seconds."""
+        """Redelivered after this many seconds."""
         self._check()
         self._consumer.again(self.message.sequence, delay)
 
@@ -107,6 +107,6 @@ class MemoryDelivery:
         self._consumer.done(self.message.sequence)
 
     async def in_progress(self) -> None:
-        """The ack wait begins again."""
+        """The ack wait starts again."""
         self._check()
         self._consumer.extend(self.message.sequence)

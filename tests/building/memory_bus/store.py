@@ -32,7 +32,7 @@ def matches_any(patterns: Iterable[str], subject: str) -> bool:
 class _Stored:
     message: Message
     expires: float
-    """time at which it goes; 0: never"""
+    """time at which it expires; 0: never"""
 
 
 class MemoryStream:
@@ -48,7 +48,7 @@ class MemoryStream:
         self.last_sequence = 0
 
     def publish(self, message: OutgoingMessage) -> Ack:
-        """Stores a message, or says why not. The order of the checks is the server's: duplicates first."""
+        """Stores a message, or raises with the reason. Checks have the server's order: duplicates first."""
         self.expire()
         now = self._clock()
         subject, msg_id, expected = message.subject, message.msg_id, message.expected_last_subject_sequence
@@ -88,7 +88,7 @@ class MemoryStream:
         return sequences[-1] if sequences else 0
 
     def remove(self, sequence: int) -> None:
-        """Takes a message out."""
+        """Removes a message."""
         stored = self._messages.pop(sequence, None)
         if stored is None:
             return
@@ -106,7 +106,7 @@ class MemoryStream:
 
     @property
     def first_sequence(self) -> int:
-        """Sequence of the oldest message, or one above the last one where the stream is empty."""
+        """Sequence of the oldest message; one above the last if the stream is empty."""
         return next(iter(self._messages), self.last_sequence + 1)
 
     def state(self) -> StreamState:
@@ -115,7 +115,7 @@ class MemoryStream:
         return StreamState(self._incarnation, len(self._messages), self.first_sequence, self.last_sequence)
 
     def expire(self) -> None:
-        """Drops what is too old."""
+        """Removes expired messages."""
         now = self._clock()
         for sequence in [number for number, stored in self._messages.items() if 0 < stored.expires <= now]:
             self.remove(sequence)

@@ -1,4 +1,4 @@
-"""Plays an engine without Dynamo: a gRPC server as vLLM's is to Dynamo's sidecar. Every answer is one word, repeated.
+"""A stand-in for an engine without Dynamo: a gRPC server like vLLM's for Dynamo's sidecar. Answers repeat one word.
 
 Arguments: the folder of the model, and the model's name.
 """
@@ -13,9 +13,9 @@ import vllm_pb2 as vllm  # type: ignore[import-not-found] # generated where the 
 import vllm_pb2_grpc as services  # type: ignore[import-not-found]
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
-#: For the kubelet, too, which asks from outside of the pod.
+#: Also for the kubelet, which connects from outside the pod.
 ADDRESS = "0.0.0.0:50051"
-#: The finish reason of an answer that is as long as was asked for.
+#: The finish reason of an answer with the requested length.
 LENGTH = 1
 
 

@@ -1,4 +1,4 @@
-"""What a platform team does with an installation, in the order in which it does it."""
+"""What a platform team does with an installation, in order."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +13,7 @@ from .rights import rights
 from .second import second
 from .upgrades import upgrade
 
-#: By the names that `--only` takes. Each stage leaves the platform as it was; `remove` installs it again.
+#: By the names that `--only` takes. Each stage leaves the platform unchanged; `remove` installs it again.
 STAGES: dict[str, Callable[[Platform], Awaitable[None]]] = {
     "install": install,
     "serve": serve,
@@ -26,5 +26,5 @@ STAGES: dict[str, Callable[[Platform], Awaitable[None]]] = {
     "remove": remove,
     "upgrade": upgrade,
 }
-#: What every other stage needs.
+#: The stages that every other stage needs.
 FIRST = ("install", "serve")

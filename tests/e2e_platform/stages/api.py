@@ -1,4 +1,4 @@
-"""Dynadmin's REST API, as programs call it: with the token of a service account and that account's rights.
+"""Dynadmin's REST API as programs call it: with a service account's token and that account's rights.
 
 One of them chats with the graph of the real frontend and mocker, as the page does.
 """
@@ -20,7 +20,7 @@ ASKED = {"messages": [{"role": "user", "content": "Which day is it?"}], "maxToke
 
 
 async def api(platform: Platform) -> None:
-    """It answers a caller with the caller's rights, and no one without a token."""
+    """Dynadmin answers callers with their own rights, and rejects calls without a token."""
     with platform.held.check("dynadmin answers callers with their own rights: 200, 403, and 401 without a token"):
         await platform.cluster.apply(*_accounts())
         url = await _url(platform)
@@ -34,7 +34,7 @@ async def api(platform: Platform) -> None:
         status, body = await _call("GET", chat, token)
         assert (status, body.get("models")) == (200, [MODEL_NAME]), body
         status, body = await _call("POST", chat, token, ASKED)
-        # The mocker's tokens have no text, and so no time of a first word.
+        # The mocker's tokens have no text, so there is no time of a first word.
         assert (status, body.get("completionTokens"), body.get("finishReason")) == (200, 8, "length"), body
         assert body["promptTokens"] > 0, body
     with platform.held.check("who may only read does not chat: 403"):
@@ -43,7 +43,7 @@ async def api(platform: Platform) -> None:
 
 
 async def _url(platform: Platform) -> str:
-    """The graphs of the namespace, on the Service's address."""
+    """The URL of the namespace's graphs, at the Service's address."""
     service = await platform.cluster.get("service", f"{RELEASE}-dynadmin", "--namespace", NAMESPACE)
     return f"{URL.build(scheme='http', host=service['spec']['clusterIP'])}/api/v1/namespaces/{GRAPHS}/deployments"
 
@@ -63,7 +63,7 @@ async def _call(method: str, url: str, token: str, body: KubeObject | None = Non
 
 
 def _accounts() -> list[KubeObject]:
-    # Aggregated: the chart adds the platform's kinds to it.
+    # An aggregated role: the chart adds the platform's kinds to it.
     view = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"}
     proxy = {"apiGroup": RBAC, "kind": "Role", "name": CHATTER}
     chats = {"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get", "create"]}

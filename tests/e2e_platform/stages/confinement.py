@@ -12,7 +12,7 @@ STRANGER = "stranger"
 
 
 async def confinement(platform: Platform) -> None:
-    """Nothing else gets in, and nothing that is needed is kept out."""
+    """Unwanted connections are blocked, and needed ones work."""
     cluster, held = platform.cluster, platform.held
     with held.check("helm test: a graph answers a chat completion, in the namespace that enforces `restricted`"):
         output = await cluster.helm("test", RELEASE, "--namespace", NAMESPACE, "--timeout=300s", within=330)

@@ -9,7 +9,7 @@ from tests.e2e_platform.platform import EXPECTED, NODE, Platform
 
 
 async def kill(platform: Platform) -> None:
-    """Every pod of the platform, one of each kind at a time."""
+    """Kill every pod of the platform, one of each kind at a time."""
     cluster, held = platform.cluster, platform.held
     present = await pods.of_release(cluster, NAMESPACE)
     workers = pods.uids(await platform.graph_pods())
@@ -28,7 +28,7 @@ async def kill(platform: Platform) -> None:
 
 
 async def drain(platform: Platform) -> None:
-    """There is one node, so a drain cannot end: what it leaves has to do the work."""
+    """There is one node, so a drain cannot complete: the remaining pods must do the work."""
     cluster, held = platform.cluster, platform.held
     try:
         with held.check("a drain of the node leaves one replica of each service, and changes are carried out"):

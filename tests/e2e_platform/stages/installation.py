@@ -1,4 +1,4 @@
-"""From nothing to the first chat completion."""
+"""From an empty cluster to the first chat completion."""
 
 import time
 
@@ -8,7 +8,7 @@ from tests.e2e_platform.platform import EXPECTED, GRAPHS, MOCKED, Platform
 
 
 async def install(platform: Platform) -> None:
-    """Both charts, into a namespace that enforces `restricted`."""
+    """Install both charts, into a namespace that enforces `restricted`."""
     cluster, held = platform.cluster, platform.held
     await cluster.apply(objects.namespace(NAMESPACE, restricted=True), objects.namespace(GRAPHS))
     with held.check("helm install of both charts, into a namespace that enforces `restricted`") as details:

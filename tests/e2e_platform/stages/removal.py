@@ -1,4 +1,4 @@
-"""`helm uninstall` of both charts, and installing them again."""
+"""`helm uninstall` of both charts, and a second installation."""
 
 from tests.e2e_platform import pods
 from tests.e2e_platform.cluster import eventually
@@ -11,7 +11,7 @@ DEFINITIONS = 10
 
 
 async def remove(platform: Platform) -> None:
-    """Graphs go on without a platform, and one that is installed again takes them over."""
+    """Graphs keep running without a platform, and a new installation adopts them."""
     cluster, held = platform.cluster, platform.held
     workers = pods.uids(await platform.graph_pods())
     with held.check("helm uninstall of both charts keeps definitions, graphs and their pods, which answer"):

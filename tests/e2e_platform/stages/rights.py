@@ -1,4 +1,4 @@
-"""The API server's audit log of this installation, held against the rights of each service."""
+"""Compares the API server's audit log of this installation with the rights of each service."""
 
 from collections import Counter
 
@@ -8,12 +8,12 @@ from tests.rights.audit import Request, counted
 from tests.rights.compare import compare
 from tools.generate.charts.rights import of_service
 
-#: What the others need of Kubernetes comes from NATS, unless there are models, requests or scale commands.
+#: Other services get objects from NATS; they need Kubernetes only for models, requests or scale commands.
 ASK = {"watcher", "pod-builder", "admission", "dynadmin"}
 
 
 async def rights(platform: Platform) -> None:
-    """Each service under its own ServiceAccount: nothing it asked for was denied, or is granted to it by no rule."""
+    """Each service uses its own ServiceAccount: no request was denied, and every request is covered by a rule."""
     with platform.held.check(
         "audit log: no request of a service was denied, each came from its own account"
     ) as details:

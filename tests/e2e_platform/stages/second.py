@@ -7,12 +7,12 @@ from tests.e2e_platform.objects import NAMESPACE, RELEASE
 from tests.e2e_platform.platform import EXPECTED, INSTALLS_WITHIN, MOCKED, Platform
 
 TEAM, TEAM_RELEASE = "team-a", "team-platform"
-#: Of the cluster-wide platform; without them it carries nothing out.
+#: Services of the cluster-wide platform; without them it reconciles nothing.
 STOPPED = (f"{RELEASE}-pod-builder", f"{RELEASE}-watcher")
 
 
 async def second(platform: Platform) -> None:
-    """Installed, used, not touched by the first platform, and removed."""
+    """Install a second platform, use it, check that the first does not touch its graphs, and remove it."""
     cluster, held = platform.cluster, platform.held
     with held.check("a second platform, for one namespace, has Roles and no ClusterRole"):
         await _install(platform)
@@ -20,7 +20,7 @@ async def second(platform: Platform) -> None:
         assert not wide, [each["metadata"]["name"] for each in wide]
         assert await cluster.items("roles", "--namespace", TEAM, pods.selector(TEAM_RELEASE))
     with held.check("a graph of that namespace is served by it, with the cluster-wide platform scaled to nothing"):
-        # No other platform could have done it.
+        # No other platform could have reconciled it.
         await cluster.kubectl("scale", "deployment", *STOPPED, "--replicas=0", "--namespace", NAMESPACE)
         try:
             await cluster.apply(objects.served_graph(TEAM, platform.prepared.runtime, MOCKED))
@@ -31,7 +31,7 @@ async def second(platform: Platform) -> None:
         await pods.all_ready(cluster, NAMESPACE, EXPECTED)
         before = await cluster.get("dgd", MOCKED, "--namespace", TEAM)
         await platform.carries_out_changes()
-        # A platform that writes its status or its children would have done so by now.
+        # By now a platform would have written the graph's status or children.
         await asyncio.sleep(5)
         after = await cluster.get("dgd", MOCKED, "--namespace", TEAM)
         assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]

@@ -18,7 +18,7 @@ BEFORE = {part: count for part, count in EXPECTED.items() if part not in objects
 
 
 class Changing:
-    """Graphs that are created and changed, one after the other, until it is cancelled."""
+    """Creates and changes graphs, one after another, until cancelled."""
 
     def __init__(self, platform: Platform, name: str) -> None:
         self._platform = platform
@@ -27,7 +27,7 @@ class Changing:
         self.refused: list[str] = []
 
     async def forever(self) -> None:
-        """A graph a second, each with one replica and then with two; what is refused is written again."""
+        """A graph a second, each with one replica and then with two; a refused write is retried."""
         while True:
             for number in range(GRAPHS_THAT_CHANGE):
                 for replicas in (1, 2):
@@ -79,7 +79,7 @@ async def upgrade(platform: Platform) -> None:
 
 
 async def _upgrade(platform: Platform) -> None:
-    """As docs/upgrade.md says: the definitions first."""
+    """Upgrade as docs/upgrade.md says: the definitions first."""
     await platform.cluster.helm(
         "upgrade", CRDS, str(platform.charts / CRDS), "--namespace", NAMESPACE, "--reuse-values"
     )
@@ -92,7 +92,7 @@ async def _roll_back(platform: Platform) -> None:
 
 
 async def _settled(platform: Platform, prefix: str) -> None:
-    """Every graph is as it was last written; then they are deleted."""
+    """Wait until every graph matches its last write; then delete them."""
     cluster = platform.cluster
 
     async def graphs() -> list[KubeObject]:
