@@ -29,7 +29,7 @@ async def users_see_and_do_what_their_rights_allow(stage: Stage) -> None:
     await expect(reader.page.get_by_role("button", name="Delete")).to_be_disabled(timeout=PATIENT)
     await expect(reader.page.get_by_role("button", name="Restart")).to_be_disabled()
     await expect(reader.page.get_by_label("Replicas of Frontend")).to_be_disabled()
-    await expect(reader.page.get_by_text("You may read this, and not change it.")).to_be_visible()
+    await expect(reader.page.get_by_text("You may read this object, but not change it.")).to_be_visible()
     await reader.go(f"#/{OTHER}/deploy")
     await reader.page.get_by_role("button", name="A graph by hand").click()
     await expect(reader.page.get_by_text("You may not create graphs")).to_be_visible(timeout=PATIENT)

@@ -61,7 +61,7 @@ async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
     assert (await stage.graph("shared"))["spec"]["components"][0]["replicas"] == 1
     # The graph's status may change it again meanwhile: the person says it twice then.
     for _ in range(5):
-        await person.page.get_by_role("button", name="Save mine over it").click()
+        await person.page.get_by_role("button", name="Overwrite with mine").click()
         await asyncio.sleep(1)
         if (await stage.graph("shared"))["spec"]["components"][0]["replicas"] == 2:
             return
@@ -161,7 +161,7 @@ async def a_view_is_of_the_object_of_its_address(stage: Stage) -> None:
         stored = await stage.graph("owned")
         if stored["spec"]["components"][0]["replicas"] == 2:
             break
-        await person.page.get_by_role("button", name="Take what is stored").click()
+        await person.page.get_by_role("button", name="Use the stored manifest").click()
     assert stored["spec"]["components"][0]["replicas"] == 2
     assert [each["name"] for each in stored["metadata"]["ownerReferences"]] == ["owner"]
 

@@ -131,7 +131,7 @@ async def test_why_a_namespace_refuses_the_jobs_pod_is_said(control_plane, nats_
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": namespace}}
     await kube.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
     async with planning(control_plane, nats_server, namespace, Played(), read):
-        await waits(kube, namespace, "the profiling pod is refused: exceeded quota: few")
+        await waits(kube, namespace, "the API server refuses the profiling pod: exceeded quota: few")
 
 
 async def waits(kube: KubeClient, namespace: str, words: str) -> None:

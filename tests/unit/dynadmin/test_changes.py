@@ -175,7 +175,7 @@ async def test_pages_of_a_list_have_the_position_of_the_first_one(
     assert position is not None
     assert [each.key.name for each in hub.resume(DYNAMO_MODELS, "n", position)] == ["a"]
     for invalid in ("rubbish", base64.b64encode(b"after:a").decode(), base64.b64encode(b"2-i a").decode()):
-        with pytest.raises(ProblemError, match="must be what the page before it said"):
+        with pytest.raises(ProblemError, match="must be the token of the previous page"):
             await page(invalid)
 
 

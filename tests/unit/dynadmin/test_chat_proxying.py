@@ -54,7 +54,9 @@ class NoFrontend:
         raise Unavailable(503, "ServiceUnavailable", "no route to host")
 
 
-@pytest.mark.parametrize(("node", "says"), [("kwok-0", "run nothing"), ("real", "no route to host"), ("", "no route")])
+@pytest.mark.parametrize(
+    ("node", "says"), [("kwok-0", "run no containers"), ("real", "no route to host"), ("", "no route")]
+)
 async def test_a_chat_with_simulated_pods_says_that_they_run_nothing(node: str, says: str) -> None:
     async def allowed(*_: object) -> bool:
         return True

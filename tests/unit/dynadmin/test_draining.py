@@ -84,14 +84,14 @@ async def test_a_replica_that_ends_serves_until_others_have_taken_over() -> None
         async with session.get(f"{url}/namespaces/team/deployments?watch=true") as answer:
             assert (answer.status, (await answer.json())["detail"]) == (
                 503,
-                "this replica ends; retry with another one",
+                "this replica is shutting down; retry with another one",
             )
         assert not running.done()
 
         pause.over.set()
         assert [line for line in (await watched.text()).splitlines() if line][-2:] == [
             "event: error",
-            'data: {"detail":"this replica ends; open the stream again"}',
+            'data: {"detail":"this replica is shutting down; open the stream again"}',
         ]
         kube.may_answer.set()
         assert await under_way == 200

@@ -102,7 +102,7 @@ def test_all_of_a_node_needs_a_node_that_is_free(by: dict[str, str], claims: Kno
     result = fitted(graph(("w", 1, by)), claims, room("a", 7), room("b", 4, 4))
     assert (result["fits"], result["needed"], placed(result)) == (True, 4, [("w", "b", 1, 4)])
     result = fitted(graph(("w", 1, by)), claims, room("a", 7))
-    assert result["missing"][0]["why"] == "all GPUs of a node are asked for, and no node has all of its GPUs free"
+    assert result["missing"][0]["why"] == "a replica needs all GPUs of a node, and no node has all its GPUs free"
 
 
 def test_claims_that_cannot_be_counted_are_named() -> None:

@@ -369,7 +369,7 @@ async def test_a_stream_reads_so_many_logs_at_a_time() -> None:
     logs.readings = {each["metadata"]["name"]: [[asyncio.Event()]] for each in pods}
     async with Stream(logs, *pods) as stream:
         (line,) = await stream.read(1)
-        assert line.startswith(f"p{CONTAINERS:03} not read: {CONTAINERS} other logs are")
+        assert line.startswith(f"p{CONTAINERS:03} not read: the limit of {CONTAINERS} logs is reached")
 
 
 async def test_all_streams_of_a_caller_read_so_many_logs_at_a_time() -> None:
@@ -377,7 +377,7 @@ async def test_all_streams_of_a_caller_read_so_many_logs_at_a_time() -> None:
     logs = Logs(a=[[at(1, "first")]], b=[[at(1, "second"), asyncio.Event()]])
     async with Stream(logs, pod("a", RUNNING), pod("b", RUNNING), of_callers=of_callers) as stream:
         assert await stream.read(2) == [
-            f"b not read: {OF_A_CALLER} other logs are, in all streams of yours; close one",
+            f"b not read: your streams already read {OF_A_CALLER} logs; close a stream",
             "a first",
         ]
         stream.pods.change(pod("a", ENDS))
@@ -418,6 +418,6 @@ def test_of_all_callers_so_many_logs_are_read_at_a_time() -> None:
     of_callers = Counter({f"user-{number}": OF_A_CALLER for number in range(OF_ALL // OF_A_CALLER)})
     last = CallerLogs(of_callers, "last")
     taken = [last.take() for _ in range(OF_ALL - of_callers.total() + 1)]
-    assert taken[-2:] == ["", f"not read: {OF_ALL} other logs are, in streams of all users; open it again later"]
+    assert taken[-2:] == ["", f"not read: streams of all users already read {OF_ALL} logs; open the stream again later"]
     last.leave()
     assert last.take() == ""

@@ -101,4 +101,4 @@ async def test_lines_that_are_left_out_of_an_answer_are_counted(
     await logs.Logs(ABSENT, ABSENT, ABSENT, ABSENT)._lines(cast("Any", call), selected, LogPart())
     (answer,) = answered
     assert len(answer["items"]) == 2
-    assert answer["problems"] == ["3 more lines are left out: choose with component, pod, container or tail"]
+    assert answer["problems"] == ["3 more lines are omitted: select fewer with component, pod, container or tail"]

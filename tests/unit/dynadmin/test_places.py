@@ -171,7 +171,9 @@ async def test_a_stream_that_begins_while_the_replica_ends_is_ended_too(monkeypa
 
     async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
         answer = await client.get("/x", headers={"Authorization": "Bearer mine"})
-        assert (await answer.text()).endswith('data: {"detail":"this replica ends; open the stream again"}\n\n')
+        assert (await answer.text()).endswith(
+            'data: {"detail":"this replica is shutting down; open the stream again"}\n\n'
+        )
 
 
 @pytest.mark.parametrize("may", [True, False])

@@ -82,7 +82,7 @@ async def test_one_caller_does_not_fill_the_queue() -> None:
     many = [Work(slots, "ann") for _ in range(100)]
     await turns()
     refused = {str(each.task.exception()) for each in many if each.task.done()}
-    assert refused == {f"{OF_ONE} simulations of yours wait; retry later"}
+    assert refused == {f"{OF_ONE} simulations of yours are waiting; retry later"}
     assert sum(not each.task.done() for each in many) == OF_ONE
     other = Work(slots, "bob")
     await turns()
@@ -205,11 +205,11 @@ def test_so_many_at_once_of_a_user_and_of_all() -> None:
     with chats.taken("ann"), chats.taken("ann"):
         refused = refusal_of(chats, "ann")
         assert (refused.status, refused.headers["Retry-After"]) == (429, "5")
-        assert refused.detail == "2 chats of yours are in progress, the most that a user has at once; wait for one"
+        assert refused.detail == "2 chats of yours are in progress, the limit of a user; wait for one to end"
         with chats.taken("bob"):
             refused = refusal_of(chats, "cat")
             assert (refused.status, refused.headers["Retry-After"]) == (429, "5")
-            assert refused.detail == "3 chats are in progress, the most of all users at once; retry later"
+            assert refused.detail == "3 chats are in progress, the limit of all users; retry later"
         with chats.taken("cat"):
             pass
     with pytest.raises(ZeroDivisionError), chats.taken("ann"):

@@ -1,4 +1,4 @@
-// The shell: who uses the page, the sidebar, and the view of the address.
+// The shell: the user, the sidebar, and the view that the address names.
 import { html, nothing, type TemplateResult } from "lit";
 import { keyed } from "lit/directives/keyed.js";
 import { ApiProblem, hooks, words } from "./api/client.ts";
@@ -18,7 +18,7 @@ import "./views/detail.ts";
 import "./deploy/view.ts";
 
 const LAST = "dynadmin.namespace";
-/** Namespaces come and go: how often they are asked for, and how often at most where the person wants to choose one. Milliseconds. */
+/** Namespaces change: interval of reading them, and the shortest interval while the user chooses one. Milliseconds. */
 const [AGAIN, SOON] = [60_000, 2_000];
 
 class App extends Part {
@@ -31,17 +31,17 @@ class App extends Part {
   private isOpen = false;
   private started = false;
   private asked = 0;
-  /** Address of the list that was shown last, with what was chosen there. */
+  /** Address of the last list, with its filter and order. */
   private list = "";
 
   override connectedCallback(): void {
     super.connectedCallback();
     hooks.signedOut = (why) => {
-      // Of several requests that are refused, the first one says it; and none after the person has signed out.
+      // If several requests are refused, only the first reports it; none does after the user has signed out.
       if (!this.session) return;
       [this.session, this.spaces, this.problem] = [null, null, why];
       forget();
-      // A dialog would lie over the sign-in.
+      // A dialog would cover the sign-in.
       document.querySelectorAll("dialog").forEach((each) => each.close());
       this.toHeading(true);
     };
@@ -66,7 +66,7 @@ class App extends Part {
         await this.load();
       }
     } catch (error) {
-      // Where the session has ended meanwhile, the page says so already.
+      // If the session has ended meanwhile, the page already shows it.
       if (!(error instanceof ApiProblem && error.status === 401)) {
         this.problem = words(error);
         window.setTimeout(() => void this.begin(), 3000);
@@ -77,7 +77,7 @@ class App extends Part {
 
   private async signedIn(): Promise<void> {
     await this.begin();
-    if (!this.session && !this.problem) this.problem = "The browser did not keep the session. It keeps one of a page over https, or of localhost, where cookies are allowed.";
+    if (!this.session && !this.problem) this.problem = "The browser did not store the session. Browsers store sessions of pages over https or on localhost, if cookies are allowed.";
     this.toHeading(true);
   }
 
@@ -87,14 +87,14 @@ class App extends Part {
     const spaces = await namespaces();
     if (session !== this.session) return;
     this.spaces = spaces;
-    // The address itself: the person may have gone somewhere while namespaces were asked for.
+    // Read the current address: the user may have navigated while the namespaces were read.
     if (parse(location.hash).namespace) return;
     const last = localStorage.getItem(LAST) ?? "";
     const first = this.spaces.includes(last) ? last : this.spaces[0];
     if (first) location.hash = format({ namespace: first });
   }
 
-  /** Namespaces as they are now; what is known stays where they cannot be listed. */
+  /** Read the current namespaces; if they cannot be listed, the known ones stay. */
   private loadAgain(): Promise<void> | void {
     if (this.session && this.spaces && Date.now() - this.asked > SOON) return this.load().catch(() => undefined);
   }
@@ -106,11 +106,11 @@ class App extends Part {
     this.isOpen = false;
     if (this.route.namespace) localStorage.setItem(LAST, this.route.namespace);
     const isOther = ["view", "namespace", "kind", "name"].some((key) => before[key as "view"] !== this.route[key as "view"]);
-    // A reader hears the new view, and the keyboard goes on there; not out of the list of namespaces, in which each step is one.
+    // Focus the new view for screen readers and the keyboard; but not while the user steps through the list of namespaces.
     if (isOther && document.activeElement?.tagName !== "SELECT") this.toHeading();
   }
 
-  /** Go on at the heading of what is shown now; `isLost`: where what had the focus is gone, and the person is not elsewhere by now. */
+  /** Focus the heading of the current view; with `isLost` only if the focused element is gone and nothing else has the focus. */
   private toHeading(isLost = false): void {
     void this.updateComplete.then(() =>
       window.setTimeout(() => {
@@ -175,12 +175,12 @@ class App extends Part {
       if (this.problem) return html`<h1 tabindex="-1">Namespaces cannot be listed</h1><p class="notice bad" role="alert">${this.problem}</p>`;
       const none = this.spaces?.length === 0;
       return html`<h1 tabindex="-1">${none ? "Nothing to see yet" : "Choose a namespace"}</h1>
-        ${none ? html`<p class="lead">You may not list graphs in any namespace. Ask for a role there; <code>kubectl auth can-i list dynamographdeployments</code> shows what you have.</p>` : nothing}`;
+        ${none ? html`<p class="lead">You may not list graphs in any namespace. Request a role; <code>kubectl auth can-i list dynamographdeployments</code> shows your rights.</p>` : nothing}`;
     }
     if (view === "deploy") return html`<dyn-deploy .namespace=${namespace} .user=${this.session?.user ?? ""}></dyn-deploy>`;
     const all = format({ namespace, kind });
     const back = this.list.split("?")[0] === all ? this.list : all;
-    // An element for each object: what comes late of one is not shown for another.
+    // One element per object: late data of one object must not appear for another.
     const key = format({ namespace, kind, name });
     if (view === "detail") return html`${keyed(key, html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab} .back=${back}></dyn-detail>`)}`;
     return html`<dyn-list .namespace=${namespace} .kind=${kind} .query=${query}></dyn-list>`;

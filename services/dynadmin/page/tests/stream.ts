@@ -38,7 +38,7 @@ test("the end of a session says why", async () => {
 });
 
 test("a person whose session is gone reads what to do, not the words for programs", async () => {
-  const observed = world(refused(401, "unidentified", "send a bearer token, or begin a session"));
+  const observed = world(refused(401, "unidentified", "send a bearer token, or start a session"));
   equal(words(await send("POST", "/a").catch((each) => each)), ENDED);
   deepEqual(observed.ends, [ENDED]);
 });
@@ -54,7 +54,7 @@ test("a session that another tab has replaced is read again", async () => {
   let replaced = 0;
   hooks.replaced = () => (replaced += 1);
   const error = await send("POST", "/a").catch((each) => each);
-  equal(words(error), "Another tab of this browser began a session; this tab is in it now. Try again.");
+  equal(words(error), "Another tab of this browser started a new session, which this tab now uses. Try again.");
   deepEqual([replaced, observed.ends], [1, []]);
 });
 

@@ -152,7 +152,7 @@ test("a request that waits for a person says so", () => {
 });
 
 test("where figures come from, in words", () => {
-  equal(sourceWords("naive"), "By memory alone.");
+  equal(sourceWords("naive"), "Based on GPU memory only.");
   equal(sourceWords("other"), "Figures of other.");
   equal(sourceWords(""), "Figures of profiling.");
 });

@@ -117,7 +117,8 @@ class DynadminService:
         key = await asyncio.to_thread(key_of, settings.session_key_file)
         for name in unprotected(settings.oidc):
             log.warning(
-                "keys of the OIDC issuer come without TLS: who is on the way can be any user; name an https URL",
+                "the keys of the OIDC issuer are read without TLS: an attacker on the network can act as any "
+                "user; set an https URL",
                 setting=f"platform.dynadmin.oidc.{name}",
             )
         provider = Provider(settings.oidc)

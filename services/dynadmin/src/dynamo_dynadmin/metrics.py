@@ -13,20 +13,20 @@ class DynadminMetrics(ServiceMetrics):
         super().__init__(registry)
         self._requests = self._counter(
             "dynamo_dynadmin_requests",
-            "Requests that were answered, by operation and status.",
+            "Answered requests, by operation and status.",
             ["operation", "status"],
         )
         self._seconds = self._histogram(
             "dynamo_dynadmin_request_duration_seconds",
-            "Seconds from a request to its answer; streams do not count.",
+            "Seconds from a request to its answer, without streams.",
             ["operation"],
             buckets=SECONDS,
         )
-        self.streams = self._gauge("dynamo_dynadmin_streams", "Streams that are open.")
-        self.in_flight = self._gauge("dynamo_dynadmin_requests_in_flight", "Requests that are being answered.")
+        self.streams = self._gauge("dynamo_dynadmin_streams", "Open streams.")
+        self.in_flight = self._gauge("dynamo_dynadmin_requests_in_flight", "Requests in progress.")
         self.refused = self._counter(
             "dynamo_dynadmin_requests_refused",
-            "Requests that were refused before they were handled: unidentified, disallowed, csrf, impersonation, rate, busy.",
+            "Requests that were refused before handling: unidentified, disallowed, csrf, impersonation, rate, busy.",
             ["reason"],
         )
 

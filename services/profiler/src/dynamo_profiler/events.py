@@ -6,31 +6,29 @@ from dynamo_shared.runtime.facts import NOTHING, EventReason, Fact
 from dynamo_shared.wire.specifications.planning import RequestData
 from msgspec.structs import replace
 
-INITIALIZED = EventReason("Initialized", "The hardware to plan for is known.")
-VALIDATION_FAILED = EventReason("ValidationFailed", "A request cannot be profiled as it is.", "Warning")
+INITIALIZED = EventReason("Initialized", "The hardware for planning is known.")
+VALIDATION_FAILED = EventReason("ValidationFailed", "The spec of a request cannot be profiled.", "Warning")
 SPEC_CHANGE_REJECTED = EventReason(
-    "SpecChangeRejected", "The spec of a request was changed after profiling had begun.", "Warning"
+    "SpecChangeRejected", "The spec of a request changed after profiling began.", "Warning"
 )
-PROFILING_JOB_CREATED = EventReason("ProfilingJobCreated", "A Job profiles on the cluster.")
-PROFILING_JOB_FAILED = EventReason("ProfilingJobFailed", "The Job that profiles could not be created.", "Warning")
+PROFILING_JOB_CREATED = EventReason("ProfilingJobCreated", "A profiling Job runs on the cluster.")
+PROFILING_JOB_FAILED = EventReason("ProfilingJobFailed", "The profiling Job could not be created.", "Warning")
 PROFILING_FAILED = EventReason("ProfilingCheckFailed", "Profiling failed.", "Warning")
 SPEC_GENERATED = EventReason("SpecGenerated", "The graph of a request is selected.")
-REMARK = EventReason(
-    "", "What a user has to know of the selected graph.", "Warning", condition="a condition of the same name"
-)
+REMARK = EventReason("", "A remark on the selected graph.", "Warning", condition="a condition of the same name")
 CONFIG_MAPS_FAILED = EventReason(
-    "ConfigMapCreationFailed", "What the graph of a request reads could not be created.", "Warning"
+    "ConfigMapCreationFailed", "The ConfigMaps of a request's graph could not be created.", "Warning"
 )
 DEPLOYMENT_CREATED = EventReason("DeploymentCreated", "The graph of a request was created.")
 DEPLOYMENT_CREATION_FAILED = EventReason(
-    "DeploymentCreationFailed", "The graph of a request could not be created; it is tried again.", "Warning"
+    "DeploymentCreationFailed", "The graph of a request could not be created; the platform retries.", "Warning"
 )
 DEPLOYMENT_REJECTED = EventReason("DeploymentRejected", "The graph of a request cannot be created.", "Warning")
-DEPLOYMENT_READY = EventReason("DeploymentReady", "The graph of a request serves.")
-DEPLOYMENT_DEGRADED = EventReason("DeploymentDegraded", "The graph of a request no longer serves.", "Warning")
+DEPLOYMENT_READY = EventReason("DeploymentReady", "The graph of a request is serving.")
+DEPLOYMENT_DEGRADED = EventReason("DeploymentDegraded", "The graph of a request is no longer serving.", "Warning")
 DEPLOYMENT_DELETED = EventReason("DeploymentDeleted", "The graph of a request was deleted.", "Warning")
 RECONCILE_FAILED = EventReason(
-    "ReconcileFailed", "A reconcile of a request failed, which no one foresaw; it is tried again.", "Warning"
+    "ReconcileFailed", "The reconcile of a request failed unexpectedly; the platform retries.", "Warning"
 )
 IMAGE_PULL_FAILED = EventReason("ImagePullFailed", "Images of a request's graph cannot be pulled.", "Warning")
 

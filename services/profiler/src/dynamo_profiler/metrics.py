@@ -9,7 +9,7 @@ class ProfilingMetrics(ServiceMetrics):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
-        self.workers = self._gauge("dynamo_planner_profiling_workers", "Worker processes of profiling that run.")
+        self.workers = self._gauge("dynamo_planner_profiling_workers", "Running worker processes of profiling.")
         self.memory = self._gauge("dynamo_planner_profiling_memory_bytes", "Resident memory of these processes.")
         self.sweeps = self._counter(
             "dynamo_planner_profiling_sweeps",
@@ -18,6 +18,6 @@ class ProfilingMetrics(ServiceMetrics):
         )
         self.seconds = self._histogram(
             "dynamo_planner_profiling_sweep_seconds",
-            "How long a sweep took in its process.",
+            "Seconds that a sweep took in its process.",
             buckets=(0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320),
         )

@@ -16,21 +16,21 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.rights import READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
 
 GIVEN = "given to profiling Jobs"
-CORRECTED = "corrects an object of its own that is not as desired"
+CORRECTED = "corrects an object of its own that differs from the desired one"
 
 RIGHTS = (
     *STANDBY,
     *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("get",), unused=UNCONFIRMED),
-    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), unused="takes out the finalizer of the reference operator"),
+    Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), unused="removes the finalizer of the reference operator"),
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), "status"),
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create", "get")),
     Right(CONFIG_MAPS, ("create", "get", "patch")),
-    Right(CONFIG_MAPS, ("delete",), unused="results of a Job that was started again are taken away first"),
+    Right(CONFIG_MAPS, ("delete",), unused="removes the results of a Job before the Job starts again"),
     Right(JOBS, ("create", "get")),
     *(Right(each, ("create", "get")) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
     *(Right(each, ("patch",), unused=CORRECTED) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
-    Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused="reads whether a request's claim of models is there"),
+    Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused="checks whether a request's claim with models exists"),
     Right(PODS, ("list",)),
     Right(EVENTS, ("create", "list")),
     Right(EVENTS, ("patch",), unused=SERIES),

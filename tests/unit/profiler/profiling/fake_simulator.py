@@ -63,7 +63,7 @@ def answer(job: dict[str, Any]) -> dict[str, object]:
     if not job["relaxed"]:
         result = [each for each in result if each["ttft_ms"] <= job["ttft_ms"] and each["itl_ms"] <= job["itl_ms"]]
     if not result:
-        return {"outcome": "infeasible", "message": "no configuration keeps the times"}
+        return {"outcome": "infeasible", "message": "no configuration meets the latencies"}
     return {"outcome": "found", "points": result}
 
 

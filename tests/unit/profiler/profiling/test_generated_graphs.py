@@ -363,7 +363,7 @@ def test_a_planner_keeps_no_more_engines_of_a_role_than_there_are():
     config = json.loads(graph.config_maps[0]["data"]["planner_config.json"])
     assert {key: config[key] for key in asked} == {**asked, "prefill_min_endpoint": 1, "decode_min_endpoint": 1}
     assert remark.reason == "EndpointsLowered"
-    assert "prefill_min_endpoint 3 and decode_min_endpoint 2; the planner keeps 1 and 1" in remark.message
+    assert "(prefill_min_endpoint 3 and decode_min_endpoint 2); the planner keeps 1 and 1" in remark.message
 
 
 def test_without_planner_nothing_is_named():
@@ -412,5 +412,5 @@ def test_a_remark_names_few_of_thousands_of_unknown_components():
     components = [{"name": f"c{number}" * 100} for number in range(5000)]
     override = {"apiVersion": "nvidia.com/v1beta1", "spec": {"components": components}}
     (remark,) = overridden(graph, override)[1]
-    assert remark.message.endswith(", 4990 more, it has Frontend; left out")
+    assert remark.message.endswith(", 4990 more, only Frontend")
     assert len(remark.message) < 1000

@@ -38,7 +38,7 @@ def test_the_smallest_engine_that_holds_the_weights(gib: float, tp: int, pp: int
 
 
 def test_a_model_that_does_not_fit_is_a_clear_failure():
-    with pytest.raises(ProfilingFailed, match="needs 25 GPUs of 81559 MiB at least") as failed:
+    with pytest.raises(ProfilingFailed, match="needs 25 GPUs of 81559 MiB or more") as failed:
         naive(model(1300), objective(**hardware()), "why")
     assert failed.value.reason == "ModelDoesNotFit"
 
@@ -51,7 +51,7 @@ def test_stated_memory_wins():
 def test_an_unknown_size_takes_a_node_and_says_so():
     made = naive(model(None), objective(**hardware(total=12, node=6)), "why")
     assert made.layout.engines["agg"].tp == 4
-    assert "name states no number of parameters" in made.remarks[0].message
+    assert "name has no number of parameters" in made.remarks[0].message
 
 
 def test_a_guess_says_so():

@@ -159,7 +159,7 @@ def test_what_is_not_a_part_of_a_graph_is_refused(override: dict[str, Any]):
 
 def test_an_override_that_makes_a_wrong_graph_is_the_requests_fault():
     override = {"spec": {"components": [{"name": "decode", "replicas": -1}]}}
-    with refused(r"spec\.overrides\.dgd makes a graph that would be refused: .*replicas"):
+    with refused(r"admission would refuse the graph with spec\.overrides\.dgd: .*replicas"):
         unmeasured(layout("sglang", **ENGINES), parts(backend="sglang", overrides={"dgd": override}))
 
 
@@ -173,7 +173,7 @@ def beta(*components: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("components", [[None], [{"replicas": 2}], {"decode": {"replicas": 2}}, "decode"])
 def test_components_without_names_are_reported(components: Any):
-    with refused(r"spec\.components: a list of objects is needed"):
+    with refused(r"spec\.components: must be a list of objects"):
         offered({"apiVersion": "nvidia.com/v1beta1", "spec": {"components": components}})
 
 
@@ -187,7 +187,7 @@ def test_components_without_names_are_reported(components: Any):
     ],
 )
 def test_what_runs_in_a_component_cannot_be_taken_away(override: dict[str, Any]):
-    with refused("takes away container main of decode"):
+    with refused("removes container main of decode"):
         offered(override)
 
 
@@ -278,7 +278,7 @@ def test_a_directive_of_a_component_that_the_graph_does_not_have_is_left_out_wit
 
 def test_new_containers_have_no_directive():
     path = 'spec.overrides.dgd.spec.components[0].podTemplate.spec.containers[1]["$patch"]'
-    no_side = "the generated decode has no container 'side' with arguments to append to, it has 'main'; "
+    no_side = "the generated decode has no container 'side' with arguments to append to, only 'main'; "
     with refused("^" + re.escape(f"{path}: {no_side}")):
         overridden(graph(), beta(change(container(), container("side"))))
 

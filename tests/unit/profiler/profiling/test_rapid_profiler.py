@@ -197,15 +197,15 @@ async def test_a_model_of_the_same_architecture_stands_in():
     ("spec", "why"),
     [
         ({"model": "Qwen/Qwen2.5-0.5B"}, "does not know the model"),
-        ({"hardware": {"gpuSku": "t4", "totalGpus": 8, "numGpusPerNode": 8}}, "no figures of GPUs t4"),
-        ({"hardware": {"gpuSku": "l40s", "totalGpus": 4, "numGpusPerNode": 4}}, "no engine that AI Configurator knows"),
+        ({"hardware": {"gpuSku": "t4", "totalGpus": 8, "numGpusPerNode": 8}}, "no figures of GPU t4"),
+        ({"hardware": {"gpuSku": "l40s", "totalGpus": 4, "numGpusPerNode": 4}}, "fits no engine of AI Configurator"),
         (
             {"hardware": {"gpuSku": "rtx_pro_6000_server", "totalGpus": 8, "numGpusPerNode": 8}},
             "no figures of vllm on rtx_pro_6000_server",
         ),
         (
             {"hardware": {"gpuSku": "h100_pcie", "totalGpus": 8, "numGpusPerNode": 8}},
-            "no figures of GPUs h100_pcie, but of gb300, gb200,",
+            "no figures of GPU h100_pcie, only of gb300, gb200,",
         ),
     ],
 )

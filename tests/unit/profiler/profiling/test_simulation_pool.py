@@ -121,7 +121,7 @@ async def test_a_job_that_waits_is_cancelled_alone():
     ("limit", "system", "error"),
     [
         pytest.param({"time_limit": 0.2}, "b200_sxm", pytest.raises(TimeoutError), id="too long"),
-        pytest.param({"memory_mib": 128}, "a30", pytest.raises(Overgrown, match="may take 128"), id="too large"),
+        pytest.param({"memory_mib": 128}, "a30", pytest.raises(Overgrown, match="the limit is 128"), id="too large"),
     ],
 )
 async def test_a_worker_beyond_its_limits_ends(limit, system, error):

@@ -161,7 +161,7 @@ def test_gpus_of_any_maker_count():
 def test_a_graph_that_would_be_refused_is_not_offered():
     wrong = graph()
     wrong["spec"]["services"]["decode"]["replicas"] = -1
-    with pytest.raises(ProfilingFailed, match="would be refused"):
+    with pytest.raises(ProfilingFailed, match="would refuse"):
         read_output(request(), output(wrong))
 
 
@@ -205,6 +205,6 @@ def test_objects_whose_metadata_are_not_valid_are_reported(added: dict[str, Any]
 def test_a_profiler_that_does_not_know_directives_is_named():
     given = graph()
     given["spec"]["services"]["decode"]["extraPodSpec"]["mainContainer"]["$patch"] = {"args": "append"}
-    with pytest.raises(ProfilingFailed, match=r"name an image of Dynamo 1\.5 or newer") as failed:
+    with pytest.raises(ProfilingFailed, match=r"use an image of Dynamo 1\.5 or newer") as failed:
         read_output(request(backend="sglang"), output(given))
     assert failed.value.reason == "InvalidOverride"

@@ -118,12 +118,12 @@ def test_a_spec_that_says_all_needs_no_cluster() -> None:
         (
             None,
             (),
-            "spec.hardware.gpuSku, spec.hardware.numGpusPerNode, spec.hardware.totalGpus not given, and no node",
+            "spec.hardware.gpuSku, spec.hardware.numGpusPerNode, spec.hardware.totalGpus not set, and no node",
         ),
         (
             HardwareSpec(gpu_sku="h200_sxm", total_gpus=8),
             (),
-            "spec.hardware.numGpusPerNode not given, and no node reports",
+            "spec.hardware.numGpusPerNode not set, and no node reports",
         ),
         (
             HardwareSpec(gpu_sku="h200_sxm"),
@@ -212,7 +212,7 @@ class Pods:
         return pods
 
 
-@pytest.mark.parametrize(("nodes", "reported"), [(("a", "b"), "2 DCGM exporters gave no answer"), ((), None)])
+@pytest.mark.parametrize(("nodes", "reported"), [(("a", "b"), "2 DCGM exporters did not report GPUs"), ((), None)])
 async def test_exporters_that_do_not_answer_are_reported(
     nodes: tuple[str, ...], reported: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +222,7 @@ async def test_exporters_that_do_not_answer_are_reported(
     finder = HardwareFinder(ObjectCache(), asked, cap=32, enabled=True)
     with pytest.raises(HardwareUnknown) as unknown:
         await finder.find(None)
-    assert ("gave no answer" in str(unknown.value)) is bool(reported)
+    assert ("did not report GPUs" in str(unknown.value)) is bool(reported)
     assert (reported or "no node reports") in str(unknown.value)
 
 
@@ -281,5 +281,5 @@ def test_a_request_that_switches_discovery_off_names_its_hardware() -> None:
     assert (result.planned.total_gpus, result.planned.vram_mb, result.status.source) == (8, 143_771, "spec")
     assert stated(HardwareSpec(gpu_sku="l4", num_gpus_per_node=2, total_gpus=16)).planned.total_gpus == 16
     for incomplete in (None, HardwareSpec(gpu_sku="h200_sxm"), HardwareSpec(num_gpus_per_node=8)):
-        with pytest.raises(HardwareUnknown, match="enableGpuDiscovery is false, so the request names its hardware"):
+        with pytest.raises(HardwareUnknown, match="enableGpuDiscovery is false, so the request must name its hardware"):
             stated(incomplete)

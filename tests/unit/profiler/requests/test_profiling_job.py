@@ -215,7 +215,7 @@ def test_a_job_that_waits_for_a_pod_on_a_lost_node_has_failed_after_a_while(sinc
     job = job_status("FailureTarget", "BackoffLimitExceeded", "limit reached")
     job["status"]["conditions"][0]["lastTransitionTime"] = since and f"2026-01-01T{since}Z"
     ended = end_of_job(job)
-    words = "limit reached; its pod has not ended since then: is its node lost?"
+    words = "limit reached; the Job's pod is still running: check whether the pod's node is lost"
     assert ended == (JobOutcome(False, "BackoffLimitExceeded", words) if fails else None)
     job["spec"] = {"template": {"spec": {"terminationGracePeriodSeconds": 600}}}
     assert end_of_job(job) is None, "its pod may take longer"
@@ -234,8 +234,8 @@ def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
     )
     assert failed is not None
     assert str(failed) == (
-        "the profiling Job failed: limit reached; its last lines: CUDA error; "
-        "`kubectl logs` of the profiling pod has the whole"
+        "the profiling Job failed: limit reached; last lines of its log: CUDA error; "
+        "see `kubectl logs` of the profiling pod"
     )
     late = failure(None, end_of_job(job_status("Failed", "DeadlineExceeded", "too long")), [pod()])
     assert late is not None
@@ -248,7 +248,7 @@ def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
     [
         (
             {"reason": "Evicted", "message": "The node was low on resource: memory."},
-            "its pod was ended: Evicted: The node was low on resource: memory.",
+            "its pod was terminated: Evicted: The node was low on resource: memory.",
         ),
         (
             {
@@ -257,7 +257,7 @@ def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
                 ],
                 **pod("", 143)["status"],
             },
-            "its pod was ended: PreemptionByScheduler: m",
+            "its pod was terminated: PreemptionByScheduler: m",
         ),
         (
             {
@@ -265,7 +265,7 @@ def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
                     {"name": "profiler", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
                 ]
             },
-            "container profiler ran out of memory: give it more with spec.overrides.profilingJob (OOMKilled)",
+            "container profiler ran out of memory (OOMKilled): raise its limit with spec.overrides.profilingJob",
         ),
         (
             {
@@ -276,7 +276,7 @@ def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
                     }
                 ]
             },
-            "(OOMKilled); its last lines: loading weights",
+            "spec.overrides.profilingJob; last lines of its log: loading weights",
         ),
     ],
     ids=["evicted", "preempted", "no words", "out of memory"],
@@ -300,13 +300,13 @@ def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
     pulling = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
     waiting = {"status": {"initContainerStatuses": [{"name": "output-copier", **pulling}]}}
     assert step_of(None, [waiting])[1] == "container output-copier waits: ImagePullBackOff: no such image"
-    assert step_of(None, [])[1] == "the profiling pod is on its way"
+    assert step_of(None, [])[1] == "the profiling pod is starting"
     refused = {
         "reason": "FailedCreate",
         "note": 'Error creating: pods "profile-qwen-x7" is forbidden: exceeded quota: q',
     }
-    assert step_of(None, [], [refused])[1] == "the profiling pod is refused: exceeded quota: q"
-    assert step_of(None, [], [{"reason": "FailedCreate", "note": "no"}, {"reason": "Other"}])[1].endswith("refused: no")
+    assert step_of(None, [], [refused])[1] == "the API server refuses the profiling pod: exceeded quota: q"
+    assert step_of(None, [], [{"reason": "FailedCreate", "note": "no"}, {"reason": "Other"}])[1].endswith(" pod: no")
 
 
 @pytest.mark.parametrize(

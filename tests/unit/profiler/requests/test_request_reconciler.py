@@ -61,7 +61,7 @@ NODE = {**NODES.type_meta, "metadata": {"name": "a", "labels": NODE_LABELS}}
 @pytest.mark.parametrize(
     ("spec", "others", "becomes", "event", "says"),
     [
-        ({}, (), f"Pending {VALID}", "Initialized", "the hardware to plan for is known"),
+        ({}, (), f"Pending {VALID}", "Initialized", "the hardware for planning is known"),
         (CLAIM, (stored(PERSISTENT_VOLUME_CLAIMS, "models"),), f"Pending {VALID}", "Initialized", ""),
         (CLAIM, (), REFUSAL, "ValidationFailed", "there is no PersistentVolumeClaim models in namespace ns"),
         (
@@ -83,7 +83,7 @@ NODE = {**NODES.type_meta, "metadata": {"name": "a", "labels": NODE_LABELS}}
             (),
             REFUSAL,
             "ValidationFailed",
-            "does not know gb300: choose nodes with one of vr_nvl72, gb200,",
+            "does not support gb300: choose nodes with one of vr_nvl72, gb200,",
         ),
         ({"hardware": {**HARDWARE, "gpuSku": "gb300"}}, (), f"Pending {VALID}", "Initialized", ""),
     ],
@@ -132,7 +132,7 @@ async def test_a_request_is_profiled_for_the_hardware_that_its_status_has(hardwa
     world.profilings.stop("u-1")
 
 
-@pytest.mark.parametrize(("others", "says"), [(0, "no GPU"), (8, "on its way")])
+@pytest.mark.parametrize(("others", "says"), [(0, "no GPU"), (8, "starting")])
 async def test_of_pods_that_users_may_label_a_few_are_read(others, says):
     """Each may have a megabyte, and all were read every ten seconds."""
     no_node = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no GPU"}]}

@@ -4,7 +4,7 @@ import type { components } from "#schema";
 export type Schemas = components["schemas"];
 export type Problem = Schemas["Problem"];
 export type Entry = Schemas["ProblemEntry"];
-// Objects of Kubernetes have schemas of their own, which the OpenAPI document does not repeat.
+// Kubernetes objects have their own schemas, which the OpenAPI document does not repeat.
 export type Any = any;
 export interface KubeObject {
   apiVersion: string;
@@ -14,7 +14,7 @@ export interface KubeObject {
   status?: Any;
 }
 
-/** A refusal, with all of its reasons. */
+/** A refusal with all its reasons. */
 export class ApiProblem extends Error {
   readonly status: number;
   readonly kind: string;
@@ -44,20 +44,20 @@ export interface Options {
   signal?: AbortSignal;
 }
 
-/** What a person reads who has no session any more. The service's own words for it are for programs. */
+/** The text for a user whose session has ended. The service's own text is for programs. */
 export const ENDED = "Your session has ended: log in again. What you typed is kept.";
-/** The service's reasons that a person can use, too. */
+/** Reasons of the service that are useful for users, too. */
 const LOG_IN = "log in again";
 
 let csrf = "";
 export const hooks = {
-  /** Called when the service does not know the caller any more, with the reason; without one the person ended the session. */
+  /** Called when the service no longer knows the caller, with the reason; without a reason, the user ended the session. */
   signedOut: (_why: string): void => {},
-  /** Called when the browser has another session than this page began, perhaps of another user. */
+  /** Called when the browser has a session that this page did not start, perhaps of another user. */
   replaced: (): void => {},
 };
 
-/** The CSRF token that changes are sent with. It is kept in memory alone. */
+/** The CSRF token for changes. Kept only in memory. */
 export function useToken(token: string): void {
   csrf = token;
 }
@@ -68,10 +68,10 @@ export function url(path: string, query: Options["query"] = {}): string {
   return `/api/v1${path}${text ? `?${text}` : ""}`;
 }
 
-/** Until a request counts as unanswered, milliseconds. The service has limits of its own: what it reads comes in seconds, a simulation in minutes. */
+/** Timeout of a request, milliseconds. The service has its own limits: seconds for reads, minutes for a simulation. */
 const [READ, DONE] = [30_000, 300_000];
 
-/** Do something that ends with `stop`, or after some time with an error that says so. */
+/** Do something that ends with `stop`, or with an error after a timeout. */
 export async function within<T>(milliseconds: number, stop: AbortSignal | undefined, act: (stop: AbortSignal) => Promise<T>): Promise<T> {
   const limit = new AbortController();
   const abort = (): void => limit.abort(stop?.reason);
@@ -86,7 +86,7 @@ export async function within<T>(milliseconds: number, stop: AbortSignal | undefi
   }
 }
 
-/** Send a request; ApiProblem where it is refused, TypeError where the service cannot be reached. */
+/** Send a request. Throws ApiProblem if the service refuses the request, TypeError if the service cannot be reached. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
   if (method !== "GET" && csrf) headers["X-CSRF-Token"] = csrf;
@@ -116,7 +116,7 @@ export async function send(method: string, path: string, options: Options = {}):
   const refusal = new ApiProblem(response.status, problem);
   if (refusal.kind === "csrf") {
     hooks.replaced();
-    throw new Error("Another tab of this browser began a session; this tab is in it now. Try again.");
+    throw new Error("Another tab of this browser started a new session, which this tab now uses. Try again.");
   }
   if (isOut) hooks.signedOut(refusal.message);
   throw refusal;
@@ -140,18 +140,18 @@ export async function get<T>(path: string, options: Options = {}): Promise<T> {
   return (await call<T>("GET", path, options)).body;
 }
 
-/** Whether it may pass by itself: nothing is wrong with what was asked for. */
+/** Whether the problem may be temporary: the request itself is valid. */
 export function passes(error: unknown): boolean {
   return !(error instanceof ApiProblem) || error.status === 429 || error.status >= 500;
 }
 
-/** What went wrong, in words for a person. */
+/** What went wrong, as text for users. */
 export function words(error: unknown): string {
   if (error instanceof ApiProblem) {
     const all = error.errors.map((each) => (each.pointer ? `${each.pointer}: ${each.detail}` : each.detail));
     return all.length > 1 ? `${error.message} — ${all.join("; ")}` : error.message;
   }
   if (error instanceof TypeError) return "The service cannot be reached.";
-  // Of what cannot be parsed, the lines after the first show the text again.
+  // In a parse error, the lines after the first repeat the text.
   return error instanceof Error ? error.message.split("\n")[0]! : String(error);
 }

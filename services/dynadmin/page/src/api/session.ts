@@ -1,4 +1,4 @@
-// Who uses the page, and what of the cluster this user may see and do.
+// The user of the page, and the user's rights in the cluster.
 import { ApiProblem, call, get, hooks, useToken, type Schemas } from "./client.ts";
 
 export type Rights = Schemas["Rights"];
@@ -20,13 +20,13 @@ export async function current(): Promise<Session | null> {
   }
 }
 
-/** Begin a session with a token, which leaves this page's memory at once. */
+/** Start a session with a token. The page does not keep the token. */
 export async function signIn(token: string): Promise<void> {
   const { body } = await call<Schemas["SessionAnswer"]>("POST", "/session", { body: { token } });
   useToken(body.csrfToken);
 }
 
-/** End the session, also one that has ended by itself. */
+/** End the session, even if it has already expired. */
 export async function signOut(): Promise<void> {
   await call("DELETE", "/session").catch((error: unknown) => {
     if (!(error instanceof ApiProblem) || error.status !== 401) throw error;
@@ -39,11 +39,11 @@ export async function namespaces(): Promise<string[]> {
   return (await get<Schemas["Namespaces"]>("/namespaces")).items.map((each) => each.name);
 }
 
-/** How long an answer about rights counts, milliseconds: as long as the service remembers it. */
+/** How long an answer about rights is valid, milliseconds: as long as the service caches it. */
 const COUNTS = 60_000;
 const known = new Map<string, { asked: number; answer: Promise<Rights> }>();
 
-/** What the user may do in a namespace; asked again after a minute, since rights change. */
+/** The user's rights in a namespace; read again after a minute, because rights change. */
 export function rights(namespace: string): Promise<Rights> {
   const before = known.get(namespace);
   if (before && Math.abs(Date.now() - before.asked) < COUNTS) return before.answer;

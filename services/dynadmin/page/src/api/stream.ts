@@ -1,4 +1,4 @@
-// Streams of the API that go on where they broke off. EventSource cannot send Last-Event-ID of a list, or a body.
+// Streams of the API that resume after an interruption. EventSource cannot send the Last-Event-ID of a list, or a body.
 import { ApiProblem, hooks, send, words, type Options } from "./client.ts";
 import { Parser, backoff, type Event } from "../logic/sse.ts";
 
@@ -6,22 +6,22 @@ export type Line = "connecting" | "live" | "broken" | "ended";
 
 export interface Follow extends Options {
   method?: string;
-  /** Whether to connect again after a break; answers that end by themselves do not. */
+  /** Whether to reconnect after an interruption; not for answers that end. */
   again: boolean;
   onEvent: (event: Event) => void;
-  /** A new connection, with whether it goes on after an event that was received. */
+  /** A new connection, and whether it resumes after a received event. */
   onOpen?: (resumed: boolean) => void;
   onLine?: (line: Line, detail: string) => void;
 }
 
-/** Silence after which a connection counts as broken: three heartbeats of the service. Milliseconds. */
+/** Silence after which a connection is considered dead: three heartbeats of the service. Milliseconds. */
 const SILENCE = 45_000;
-/** How the service says that the session has ended; other rights that are lost do not end it. */
+/** How the service reports the end of the session; the loss of other rights does not end the session. */
 const EXPIRED = "the token has expired";
-/** Refusals that another attempt does not change. */
+/** Refusals that a retry does not change. */
 const FINAL = new Set([400, 401, 403, 404, 405, 422]);
 
-/** Follow a stream until `stop` aborts it, or it ends for good. */
+/** Follow a stream until `stop` aborts it, or until it ends permanently. */
 export async function follow(path: string, options: Follow, stop: AbortSignal): Promise<void> {
   const { "Last-Event-ID": first = "", ...given } = options.headers ?? {};
   let last = first;
@@ -30,7 +30,7 @@ export async function follow(path: string, options: Follow, stop: AbortSignal): 
     const attemptStop = new AbortController();
     const abort = (): void => attemptStop.abort();
     stop.addEventListener("abort", abort);
-    // An answer that is made on demand, as a model's, may take longer to begin.
+    // An answer that is generated on demand, such as a model's, may take longer to start.
     const silent = options.again ? silence(attemptStop) : 0;
     try {
       const headers: Record<string, string> = { ...given, Accept: "text/event-stream" };
@@ -41,9 +41,9 @@ export async function follow(path: string, options: Follow, stop: AbortSignal): 
       options.onOpen?.(last !== "");
       options.onLine?.("live", "");
       for await (const event of events(response, attemptStop)) {
-        // What had come already is of no use to a reader that has gone on to something else.
+        // The reader has moved to something else: drop the remaining data.
         if (stop.aborted) return;
-        // What ends a stream does not show that the next one lasts.
+        // A final event does not prove that the next connection will last.
         if (event.event !== "error" && event.event !== "resync") attempt = 0;
         if (event.event === "resync") {
           last = "";
@@ -80,7 +80,7 @@ export async function follow(path: string, options: Follow, stop: AbortSignal): 
   }
 }
 
-/** The timer that ends a connection on which nothing comes. */
+/** The timer that ends a silent connection. */
 function silence(stop: AbortController): number {
   return window.setTimeout(() => stop.abort(new Error("The service was silent for 45 seconds.")), SILENCE);
 }

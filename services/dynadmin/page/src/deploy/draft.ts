@@ -1,4 +1,4 @@
-// The state of the view that deploys: the intent, what the API says of it, and changes that the form does not show.
+// The state of the deploy view: the intent, the API's answers about it, and changes that the form does not show.
 import { stringify } from "../logic/yaml.ts";
 import { ApiProblem, call, passes, words, type Any, type Entry, type KubeObject, type Schemas } from "../api/client.ts";
 import { applied, changes, offered, type Change } from "../logic/inverse.ts";
@@ -7,13 +7,13 @@ import { typeOf } from "./fields.ts";
 
 export type Deployed = Schemas["Deployed"];
 
-/** Pauses in typing, milliseconds: translating is cheap, asking the cluster is not. */
+/** Debounce of typing, milliseconds: translating is cheap, checking in the cluster is not. */
 const TRANSLATE = 250;
 const ASK = 700;
-/** Until a service that could not answer is asked again, milliseconds. */
+/** Time until a retry if the service could not answer, milliseconds. */
 const AGAIN = 3000;
 
-/** What a person said, in the form and in the manifest. */
+/** The user's input, in the form and in the manifest. */
 export interface Said {
   intent: Any;
   kept: Change[];
@@ -23,25 +23,25 @@ export class Draft {
   intent: Any = { mode: "objective" };
   /** Refusals of the API. */
   private refusals: Entry[] = [];
-  /** By pointer: what is wrong with a text that has no meaning as its field's value. */
+  /** By pointer: why a text is not a valid value of its field. */
   private mistyped: Record<string, string> = {};
   problem = "";
   answer: Deployed | null = null;
   kept: Change[] = [];
-  /** Whether the API server and admission were asked about the intent as it is now. */
+  /** Whether the API server and admission have checked the current intent. */
   checked = false;
   private readonly changed: () => void;
   private namespace = "";
   private timers: number[] = [];
   private round = 0;
-  /** Edits of the manifest, and what makes one that is under way void. */
+  /** Number of the last edit of the manifest: a newer edit cancels one in progress. */
   private edits = 0;
 
   constructor(changed: () => void) {
     this.changed = changed;
   }
 
-  /** Check it in a namespace; what was said before the view went goes on. */
+  /** Check the draft in a namespace; input from before the view was closed is kept. */
   open(namespace: string, said: Said = this.said): void {
     [this.namespace, this.intent, this.kept] = [namespace, said.intent, said.kept];
     this.refresh();
@@ -56,7 +56,7 @@ export class Draft {
     return { intent: this.intent, kept: this.kept };
   }
 
-  /** What has to be corrected before it can be deployed. */
+  /** What must be corrected before the deployment. */
   get errors(): Entry[] {
     const mistyped = Object.entries(this.mistyped).map(([pointer, detail]) => ({ pointer, detail, source: null }));
     return [...mistyped, ...this.refusals];
@@ -74,7 +74,7 @@ export class Draft {
     this.refresh();
   }
 
-  /** A field, or the manifest, holds a text that means nothing there; without a detail it does so no longer. */
+  /** A field or the manifest has an invalid text; without a detail, it is valid again. */
   mistype(pointer: string, detail: string): void {
     const { [pointer]: _, ...others } = this.mistyped;
     this.mistyped = detail ? { ...others, [pointer]: detail } : others;
@@ -87,7 +87,7 @@ export class Draft {
     this.refresh();
   }
 
-  /** Take an edited manifest: fields first, the rest is kept. */
+  /** Apply an edited manifest: first to the fields; the rest is kept as changes. */
   async edited(manifest: Any): Promise<void> {
     const before = this.answer;
     if (!before) return;
@@ -97,17 +97,17 @@ export class Draft {
     if (same(shown, manifest)) return;
     const edit = ++this.edits;
     const filled = (): Any => offered(this.intent, shown, manifest, before.origins, typeOf);
-    // Where the fields do not take it, all of it is kept, and the API server judges.
+    // If the fields cannot express the edit, all of it is kept as changes, and the API server checks them.
     const translated = await this.translated(filled()).catch(() => null);
-    // A later edit, or another intent, stands in place of this one.
+    // A later edit or another intent has replaced this one.
     if (edit !== this.edits) return;
-    // Into the form as it is now: the person may have typed there meanwhile.
+    // Into the current form: the user may have typed there meanwhile.
     if (translated) this.intent = filled();
     this.kept = changes((translated?.body ?? before).manifest, manifest);
     this.refresh();
   }
 
-  /** The manifest with what is kept. */
+  /** The manifest with the kept changes. */
   get manifest(): KubeObject | null {
     return this.answer ? applied(this.answer.manifest, this.kept) : null;
   }
@@ -125,7 +125,7 @@ export class Draft {
     return call<Deployed>("POST", `/namespaces/${this.namespace}/deploy`, { body: intent, query: { dryRun: "client" } });
   }
 
-  /** Check the intent after a pause: translate it, then have the cluster check it. */
+  /** Check the intent after a pause: translate it, then let the cluster check it. */
   private refresh(): void {
     this.close();
     const round = this.round;
@@ -164,9 +164,9 @@ export class Draft {
     this.changed();
   }
 
-  /** Deploy it; where the object is. ApiProblem. */
+  /** Deploy the draft. Returns the object's path; throws ApiProblem. */
   async deploy(): Promise<{ namespace: string; collection: string; name: string }> {
-    // As it is now: the person may go on, in another namespace or with another kind, before there is an answer.
+    // Copy the current state: the user may change the namespace or the kind before the answer arrives.
     const { round, namespace, collection } = this;
     try {
       const { name } = await this.send("");
@@ -178,7 +178,7 @@ export class Draft {
     }
   }
 
-  /** With kept changes the object itself is sent; else the intent, which also says whether GPUs fit. */
+  /** Sends the object itself if there are kept changes; otherwise the intent, whose answer also reports whether GPUs fit. */
   private async send(dryRun: "" | "server"): Promise<{ body: Deployed | null; name: string }> {
     const { kept } = this;
     const path = `/namespaces/${this.namespace}`;
@@ -187,7 +187,7 @@ export class Draft {
       const { body } = await call<Deployed>("POST", `${path}/deploy`, { body: this.intent, query: { dryRun } });
       return { body, name: body.manifest.metadata.name };
     }
-    // Of the intent as it is now: the answer that is shown may be of one before the last letter.
+    // For the current intent: the shown answer may be older than the last keystroke.
     const { body } = await this.translated(this.intent);
     const manifest = applied(body.manifest, kept);
     await call("POST", objects, { body: manifest, query: { dryRun: dryRun ? true : undefined } });
@@ -197,7 +197,7 @@ export class Draft {
   private refused(error: unknown, round: number): void {
     if (passes(error) || !(error instanceof ApiProblem)) {
       this.problem = words(error);
-      // Nothing is wrong with the form: the person need not change it to have it checked.
+      // The form is valid: the check repeats without a change by the user.
       if (round === this.round) this.timers.push(window.setTimeout(() => this.refresh(), AGAIN));
       return;
     }
@@ -205,7 +205,7 @@ export class Draft {
       [this.refusals, this.problem] = [[{ pointer: "/name", detail: `${error.message}; choose another name`, source: null }], ""];
       return;
     }
-    // A refusal of the object is shown at the field that its place came from.
+    // Show a refusal of the object at the form field from which its path came.
     const origins = this.answer?.origins ?? {};
     this.refusals = error.errors.map((each) => ({ ...each, pointer: originOf(each.pointer, origins) }));
     this.problem = this.refusals.length && this.refusals.every((each) => each.pointer) ? "" : error.message;

@@ -1,4 +1,4 @@
-// What an intent is expected to do: streamed while the form is filled in, and started again when it changes.
+// The estimate of an intent: streamed while the user fills in the form, and restarted when the form changes.
 import { html, nothing, type TemplateResult } from "lit";
 import { words, type Any } from "../api/client.ts";
 import { follow } from "../api/stream.ts";
@@ -9,9 +9,9 @@ import { Part, properties, state } from "../parts/part.ts";
 import type { Point } from "./pareto.ts";
 import "./pareto.ts";
 
-/** A pause in typing, milliseconds: the simulation takes seconds of a processor. */
+/** Debounce of typing, milliseconds: the simulation takes seconds of processor time. */
 const PAUSE = 1200;
-/** Fields that do not change what is simulated. */
+/** Fields that do not affect the simulation. */
 const FREE = ["name", "labels", "annotations", "images", "placement", "compilationCache"];
 
 class Estimate extends Part {
@@ -29,7 +29,7 @@ class Estimate extends Part {
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
-    // What has not begun would go on without the element.
+    // A pending start would continue without the element.
     window.clearTimeout(this.timer);
   }
 
@@ -69,7 +69,7 @@ class Estimate extends Part {
     }
     if (stop.aborted) return;
     this.busy = false;
-    if (!ended && !this.problem) this.problem = "The estimate broke off. Change the form to have it made again.";
+    if (!ended && !this.problem) this.problem = "The estimate was interrupted. Change the form to start a new estimate.";
   }
 
   override render(): TemplateResult {
@@ -86,12 +86,12 @@ class Estimate extends Part {
                 ["requests/s", figure(figures.requestsPerSecond)],
               ].map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
             </dl>
-            ${figures.meetsSLA === false ? html`<p class="notice bad">It does not keep the times. Allow more time or more GPUs.</p>` : nothing}
-            ${this.outcome.source === "naive" ? html`<p class="muted">By memory alone${this.busy ? ", until it is simulated" : ""}.</p>` : nothing}
+            ${figures.meetsSLA === false ? html`<p class="notice bad">The deployment does not meet the target times. Allow more time or more GPUs.</p>` : nothing}
+            ${this.outcome.source === "naive" ? html`<p class="muted">Based on GPU memory only${this.busy ? "; the simulation is running" : ""}.</p>` : nothing}
             ${this.outcome.pareto?.length ? this.front() : nothing}
             ${(this.outcome.notes ?? []).map((each: string) => html`<p class="help">${each}</p>`)}`
         : nothing}
-      <p class="muted" role="status">${this.busy ? `Simulating: ${this.progress}` : this.problem || (this.outcome ? "" : "Name a model, and what it may cost or take.")}</p>
+      <p class="muted" role="status">${this.busy ? `Simulating: ${this.progress}` : this.problem || (this.outcome ? "" : "Set a model, and the target times or GPUs.")}</p>
     </section>`;
   }
 

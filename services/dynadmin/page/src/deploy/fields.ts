@@ -1,4 +1,4 @@
-// The fields of the form: one row for each field of the intent, with the modes that have a place for it.
+// The fields of the form: one row for each field of the intent, with the modes that have the field.
 import type { Any } from "../api/client.ts";
 
 export type FieldType = "text" | "number" | "select" | "check" | "boolean" | "list" | "map" | "json";
@@ -10,7 +10,7 @@ export interface Field {
   help?: string;
   modes?: "graph" | "objective";
   options?: string[];
-  /** Values that the cluster offers; others are taken, too. */
+  /** Values that the cluster suggests; others are allowed, too. */
   suggest?: "skus" | "products";
   placeholder?: string;
   required?: boolean;
@@ -20,7 +20,7 @@ export interface Field {
 
 export interface Group {
   title: string;
-  /** Open at first; the others open with a click. */
+  /** Initially open; the others open with a click. */
   open: boolean;
   modes?: "graph" | "objective";
   fields: Field[];
@@ -41,8 +41,8 @@ export const GROUPS: Group[] = [
     open: true,
     fields: [
       text("/model/name", "Model", { required: true, placeholder: "Qwen/Qwen3-0.6B", help: "Name on Hugging Face, or a path in the containers." }),
-      text("/name", "Name", { required: true, placeholder: "qwen", help: "Of the graph or the request. Lower case letters, digits and hyphens." }),
-      select("/backend", "Engine", ["vllm", "sglang", "trtllm"], { help: "For an objective it may be left open." }),
+      text("/name", "Name", { required: true, placeholder: "qwen", help: "Name of the graph or the request: lower-case letters, digits and hyphens." }),
+      select("/backend", "Engine", ["vllm", "sglang", "trtllm"], { help: "Optional for an objective." }),
     ],
   },
   {
@@ -52,11 +52,11 @@ export const GROUPS: Group[] = [
     fields: [
       number("/objective/ttftMs", "Time to first token", { ...objective, unit: "ms", placeholder: "600" }),
       number("/objective/itlMs", "Time between tokens", { ...objective, unit: "ms", placeholder: "30" }),
-      number("/objective/e2eMs", "Time to the whole answer", { ...objective, unit: "ms", help: "In place of the other two." }),
+      number("/objective/e2eMs", "Time to the complete answer", { ...objective, unit: "ms", help: "Instead of the other two." }),
       select("/objective/optimizeFor", "Otherwise favour", ["latency", "throughput"], objective),
       number("/workload/isl", "Tokens of a prompt", { ...objective, placeholder: "4000" }),
       number("/workload/osl", "Tokens of an answer", { ...objective, placeholder: "1000" }),
-      number("/workload/concurrency", "Requests at once", objective),
+      number("/workload/concurrency", "Concurrent requests", objective),
       number("/workload/requestRate", "Requests a second", objective),
     ],
   },
@@ -79,8 +79,8 @@ export const GROUPS: Group[] = [
     ...objective,
     fields: [
       select("/objective/search", "Search", ["rapid", "thorough"], { ...objective, help: "Rapid simulates in seconds, thorough measures on the cluster." }),
-      boolean("/objective/autoApply", "Deploy the result", { ...objective, help: "At once, without your choice among the points." }),
-      { pointer: "/planner", label: "Planner", type: "json", ...objective, help: "PlannerConfig as YAML: follows traffic afterwards.", placeholder: "optimization_target: sla" },
+      boolean("/objective/autoApply", "Deploy the result", { ...objective, help: "Deploy immediately, without asking you to choose a point." }),
+      { pointer: "/planner", label: "Planner", type: "json", ...objective, help: "PlannerConfig as YAML: the planner scales with the traffic.", placeholder: "optimization_target: sla" },
     ],
   },
   {
@@ -88,7 +88,7 @@ export const GROUPS: Group[] = [
     open: true,
     ...graph,
     fields: [
-      select("/serving/mode", "Serving", ["aggregated", "disaggregated"], { ...graph, help: "Disaggregated: prompts and answers on GPUs of their own." }),
+      select("/serving/mode", "Serving", ["aggregated", "disaggregated"], { ...graph, help: "Disaggregated: separate GPUs for prompts and answers." }),
       number("/hardware/gpusPerReplica", "GPUs of a replica", { ...graph, placeholder: "1" }),
       number("/serving/replicas/worker", "Workers", { ...graph, placeholder: "1", when: (intent) => !disaggregated(intent) }),
       number("/serving/replicas/prefill", "Prefill workers", { ...graph, placeholder: "1", when: disaggregated }),
@@ -120,13 +120,13 @@ export const GROUPS: Group[] = [
     ...graph,
     fields: [
       number("/engine/contextLength", "Context length", graph),
-      number("/engine/maxBatchSize", "Sequences at once", graph),
+      number("/engine/maxBatchSize", "Concurrent sequences", graph),
       text("/engine/dtype", "Format of weights", { ...graph, placeholder: "bfloat16" }),
       text("/engine/quantization", "Quantization", { ...graph, placeholder: "fp8" }),
       boolean("/engine/prefixCache", "Prefix cache", graph),
       check("/engine/trustRemoteCode", "Run code that comes with the model", graph),
-      { pointer: "/engine/args", label: "Further arguments", type: "list", ...graph, help: "One a line, appended as they are." },
-      { pointer: "/engine/envSecrets", label: "Secrets as variables", type: "list", ...graph, help: "By name, one a line. Their values never come here." },
+      { pointer: "/engine/args", label: "Further arguments", type: "list", ...graph, help: "One per line, appended unchanged." },
+      { pointer: "/engine/envSecrets", label: "Secrets as variables", type: "list", ...graph, help: "Names, one per line. The page never reads their values." },
     ],
   },
   {
@@ -139,8 +139,8 @@ export const GROUPS: Group[] = [
       text("/model/cache/mountPath", "Mounted at", { placeholder: "/opt/model-cache", when: (intent) => Boolean(intent.model?.cache?.claim) }),
       text("/model/revision", "Revision", graph),
       text("/model/servedName", "Served as", graph),
-      text("/images/runtime", "Image", { help: "For an objective: of the profiling job." }),
-      { pointer: "/images/pullSecrets", label: "Pull secrets", type: "list", help: "By name, one a line." },
+      text("/images/runtime", "Image", { help: "For an objective: image of the profiling Job." }),
+      { pointer: "/images/pullSecrets", label: "Pull secrets", type: "list", help: "Names, one per line." },
       text("/compilationCache/claim", "Volume claim for compiled kernels", graph),
       text("/compilationCache/mountPath", "Kernels mounted at", { ...graph, when: (intent) => Boolean(intent.compilationCache?.claim) }),
     ],
@@ -166,17 +166,17 @@ export const GROUPS: Group[] = [
 export const FIELDS: Field[] = GROUPS.flatMap((group) => group.fields);
 const BY_POINTER = new Map(FIELDS.map((field) => [field.pointer, field]));
 
-/** What a field of the intent holds; `text` for one that the form does not know. */
+/** The type of an intent field; `text` for a field that the form does not have. */
 export function typeOf(pointer: string): FieldType {
   return BY_POINTER.get(pointer)?.type ?? "text";
 }
 
-/** Fields that are shown for an intent. */
+/** Fields that the form shows for an intent. */
 export function isShown(field: Field, intent: Any): boolean {
   return (!field.modes || field.modes === intent.mode) && (field.when?.(intent) ?? true);
 }
 
-/** The field at which a refusal is shown: the one that it names, or the nearest around it. */
+/** The field at which a refusal is shown: the named field, or its nearest parent. */
 export function fieldAt(pointer: string, intent: Any): Field | undefined {
   for (let place = pointer; place; place = place.slice(0, place.lastIndexOf("/"))) {
     const match = FIELDS.find((field) => field.pointer === place && isShown(field, intent));

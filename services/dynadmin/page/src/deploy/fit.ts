@@ -1,4 +1,4 @@
-// Whether the GPUs are there now, by node, and what would have to be freed.
+// Whether the GPUs are free now, by node, and which must be freed.
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any } from "../api/client.ts";
 import { verdictOf } from "../logic/fit.ts";
@@ -13,7 +13,7 @@ export function fitting(gpus: Any): TemplateResult | typeof nothing {
       <span class="badge ${!gpus.fits ? "bad" : gpus.uncounted.length ? "busy" : "good"}">${verdictOf(gpus)}</span>
       ${count(gpus.needed, "GPU")} needed, ${gpus.free} free${gpus.exact || gpus.uncounted.length ? "" : ", of the pods that you may see"}
     </p>
-    ${gpus.uncounted.length ? html`<p class="notice">Not counted, since their GPUs are not known: ${gpus.uncounted.join("; ")}.</p>` : nothing}
+    ${gpus.uncounted.length ? html`<p class="notice">Not counted, because their GPUs are unknown: ${gpus.uncounted.join("; ")}.</p>` : nothing}
     ${gpus.nodes.length
       ? html`<ul class="nodes">
           ${gpus.nodes.map((node: Any) => {

@@ -1,4 +1,4 @@
-// The form: fields of the intent in groups, each with its error. What it holds is the intent; the view keeps that.
+// The form: fields of the intent in groups, each with its error. The view owns the intent.
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any, Entry } from "../api/client.ts";
 import { get } from "../logic/pointer.ts";
@@ -9,7 +9,7 @@ import { fieldAt, GROUPS, isShown, type Field } from "./fields.ts";
 export interface Edit {
   pointer: string;
   value?: Any;
-  /** What is wrong with the text, which then gives no value. */
+  /** Why the text is invalid; an invalid text has no value. */
   problem?: string;
 }
 
@@ -19,10 +19,10 @@ class Form extends Part {
   errors: Entry[] = [];
   suggestions: Record<string, string[]> = {};
   disabled = false;
-  /** Texts as they are typed, where they are not the value's own: half a line, a number with a point at its end. */
+  /** Typed texts that differ from the text of their value: an incomplete line, a number that ends with a point. */
   private drafts: Record<string, string> = {};
 
-  /** Forget what was typed: the intent was set from elsewhere. */
+  /** Drop typed texts: the intent was set by other code. */
   reset(): void {
     this.drafts = {};
   }

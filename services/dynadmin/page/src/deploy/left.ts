@@ -1,14 +1,14 @@
-// What the form had when a session ended: the same person has it again after the sign-in, also where that leads away from the page.
+// The form's content at the end of a session: restored for the same user after the sign-in, even if the sign-in leaves the page.
 import type { Any } from "../api/client.ts";
 import type { Change } from "../logic/inverse.ts";
 import { get, set } from "../logic/pointer.ts";
 import type { Said } from "./draft.ts";
 
-/** Whose it is, and whether something was left out. */
+/** The user, and whether something was omitted. */
 export type Left = Said & { user: string; isPart?: boolean };
 
 const KEY = "dynadmin.left";
-/** How long a sign-in at the identity provider may take, milliseconds: as long as the service gives it. */
+/** How long a sign-in at the identity provider may take, milliseconds: the limit of the service. */
 const KEPT = 600_000;
 /** Fields that may hold a secret. The browser writes what it stores to disk. */
 const SECRET = ["/engine/env", "/engine/args"];
@@ -16,12 +16,12 @@ const SECRET_KEYS = /\b(env|args|command|httpHeaders)\b/;
 
 let left: Left | null = null;
 
-/** Keep it in memory; null: the person is done with it. */
+/** Keep the content in memory; null: the user no longer needs it. */
 export function leave(said: Left | null): void {
   left = said;
 }
 
-/** The page is left for a sign-in: what is not a secret goes along in the storage of this tab. */
+/** The browser leaves the page for a sign-in: store everything except secrets in the storage of this tab. */
 export function carry(): void {
   if (!left) return;
   const { user, intent, kept } = left;
@@ -32,11 +32,11 @@ export function carry(): void {
   try {
     sessionStorage.setItem(KEY, JSON.stringify(said));
   } catch {
-    // A browser that stores nothing, or has no room: the form is empty then.
+    // The browser stores nothing, or its storage is full: the form will be empty.
   }
 }
 
-/** What a person left, once; null where that is nothing, or another person's. */
+/** The user's kept content, returned once; null if there is none, or if it belongs to another user. */
 export function taken(user: string): Left | null {
   const said = left ?? stored();
   left = null;

@@ -1,4 +1,4 @@
-// The manifest next to the form, as text that can be edited. Event `edited` returns the text to the form, `broken` says that it
+// The manifest next to the form, as editable text. Event `edited` returns the text to the form, `broken` reports that the text
 // cannot be read.
 import { html, nothing, type TemplateResult } from "lit";
 import { parse } from "../logic/yaml.ts";
@@ -7,7 +7,7 @@ import type { Change } from "../logic/inverse.ts";
 import { copying } from "../parts/badge.ts";
 import { Part, properties, state } from "../parts/part.ts";
 
-/** A pause in typing, milliseconds. */
+/** Debounce of typing, milliseconds. */
 const PAUSE = 700;
 
 class Manifest extends Part {
@@ -25,7 +25,7 @@ class Manifest extends Part {
     window.clearTimeout(this.timer);
   }
 
-  /** Forget what was typed: the text is the form's again. */
+  /** Drop the typed text and show the form's manifest again. */
   reset(): void {
     window.clearTimeout(this.timer);
     [this.draft, this.problem] = [null, ""];
@@ -35,15 +35,15 @@ class Manifest extends Part {
     const shown = this.draft ?? this.text;
     return html`<section class="card">
       <h2>Manifest</h2>
-      <textarea class="code manifest" rows="18" spellcheck="false" ?readonly=${!shown} placeholder="It appears with a model and a name, once the form is valid." aria-label="Manifest, as YAML" aria-describedby="manifest-state" aria-invalid=${this.problem ? "true" : "false"}
+      <textarea class="code manifest" rows="18" spellcheck="false" ?readonly=${!shown} placeholder="The manifest appears when the form has a model and a name and is valid." aria-label="Manifest, as YAML" aria-describedby="manifest-state" aria-invalid=${this.problem ? "true" : "false"}
         .value=${shown} @input=${this.typed} @blur=${() => this.settled()}></textarea>
       <p class="error" role="alert">${this.problem}</p>
       <p class="help" id="manifest-state" role="status">
-        ${!shown || this.problem ? "" : this.stale ? "Of the last valid form." : "Edit it, and the form follows."}
+        ${!shown || this.problem ? "" : this.stale ? "Manifest of the last valid form." : "Edits also change the form."}
       </p>
       ${this.kept.length
         ? html`<div class="notice">
-            <p>Kept, though the form has no field for it:</p>
+            <p>Changes that the form has no field for:</p>
             <ul>${this.kept.map((each) => html`<li><code>${each.pointer}</code> ${each.value === undefined ? "removed" : html`<code>${JSON.stringify(each.value)}</code>`}</li>`)}</ul>
             <button class="button" @click=${() => this.dispatchEvent(new CustomEvent("drop"))}>Drop these changes</button>
           </div>`
@@ -74,7 +74,7 @@ class Manifest extends Part {
     }
   }
 
-  /** Nothing is deployed while this text, which a person sees, says something else. */
+  /** Nothing is deployed while the shown text differs from the form. */
   private broken(): void {
     this.dispatchEvent(new CustomEvent("broken", { detail: this.problem }));
   }
@@ -84,7 +84,7 @@ class Manifest extends Part {
     this.broken();
   }
 
-  /** Once the person has left it, the text is the form's again. */
+  /** When the user leaves the text, it shows the form's manifest again. */
   private settled(): void {
     if (this.draft === null || this.problem) return;
     window.clearTimeout(this.timer);

@@ -1,4 +1,4 @@
-// The Pareto front: what each user gets against what each GPU does. Points can be focused, and a table has the same.
+// The Pareto front: tokens per second per user against tokens per second per GPU. Points can have the focus; a table has the same data.
 import { html, nothing, svg, type SVGTemplateResult, type TemplateResult } from "lit";
 import type { Any } from "../api/client.ts";
 import { figure } from "../logic/format.ts";
@@ -19,7 +19,7 @@ class Pareto extends Part {
   static override properties = properties("points", "chosen", "act");
   points: Point[] = [];
   chosen = 0;
-  /** What can be done with the chosen point; nothing without it. */
+  /** Label of the action on the chosen point; without a label there is no action. */
   act = "";
 
   override render(): TemplateResult {
@@ -40,7 +40,7 @@ class Pareto extends Part {
     const at = (each: Point): [number, number] => [x.place(each.figures.tokensPerSecondPerUser), y.place(each.figures.tokensPerSecondPerGPU)];
     const line = [...points].sort((a, b) => at(a)[0] - at(b)[0]).map((each) => at(each).join(",")).join(" ");
     return html`<figure class="plot">
-      <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label="Pareto front: tokens a second of a user, against tokens a second of a GPU">
+      <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label="Pareto front: tokens per second per user, against tokens per second per GPU">
         ${ticks(y.least, y.most).map((value) => svg`<g class="tick"><line x1=${LEFT} x2=${WIDTH - RIGHT} y1=${y.place(value)} y2=${y.place(value)} /><text x=${LEFT - 8} y=${y.place(value) + 4} text-anchor="end">${figure(value)}</text></g>`)}
         ${ticks(x.least, x.most).map((value) => svg`<text class="tick" x=${x.place(value)} y=${HEIGHT - BOTTOM + 18} text-anchor="middle">${figure(value)}</text>`)}
         <text class="axis" x=${(WIDTH + LEFT) / 2} y=${HEIGHT - 4} text-anchor="middle">tokens/s of a user</text>

@@ -1,4 +1,4 @@
-// Intents to begin with: those of the examples folder, and two objectives.
+// Preset intents: the examples of the examples folder, and two objectives.
 import type { Any } from "../api/client.ts";
 
 export interface Preset {

@@ -19,8 +19,8 @@ import type { Manifest } from "./manifest.ts";
 import "./manifest.ts";
 
 const MODES = [
-  { mode: "objective", title: "An objective", about: "Name the times that users should get. Profiling finds the graph." },
-  { mode: "graph", title: "A graph by hand", about: "Say which engine runs, on how many GPUs, with how many replicas." },
+  { mode: "objective", title: "An objective", about: "Set the target times for users. Profiling selects the graph." },
+  { mode: "graph", title: "A graph by hand", about: "Set the engine, the number of GPUs, and the number of replicas." },
 ];
 
 class Deploy extends Part {
@@ -45,7 +45,7 @@ class Deploy extends Part {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.draft.close();
-    // A person who goes elsewhere is done with it.
+    // A user who navigates away no longer needs it.
     leave(parse(location.hash).view === "deploy" ? { ...this.draft.said, user: this.user } : null);
   }
 
@@ -55,38 +55,38 @@ class Deploy extends Part {
     this.askRights();
     const left = this.hasUpdated ? null : taken(this.user);
     this.draft.open(this.namespace, left ?? undefined);
-    // Once it can be shown.
-    if (left?.isPart) void this.updateComplete.then(() => say("The form is as you left it, but for variables, arguments and commands: they may be secrets, and were not kept while you signed in", true));
+    // When the message can be shown.
+    if (left?.isPart) void this.updateComplete.then(() => say("The form is restored, except variables, arguments and commands: they may contain secrets, and were not kept during the sign-in", true));
   }
 
   private askRights(): void {
     const { namespace } = this;
     rights(namespace).then((answer) => {
-      // The person may be in another namespace by now.
+      // The user may have changed the namespace meanwhile.
       if (namespace === this.namespace) this.rights = answer;
     }, () => undefined);
   }
 
   private drawn(): void {
-    // A valid intent is estimated; a wrong one keeps the last estimate.
+    // A valid intent is estimated; an invalid one keeps the last estimate.
     if (this.draft.answer && !this.draft.errors.length && !this.draft.problem) this.estimated = this.draft.intent;
     this.requestUpdate();
   }
 
-  /** Why the person may not deploy this; empty where the person may. */
+  /** Why the user may not deploy this; empty if the user may. */
   private get forbidden(): string {
     const collection = this.draft.intent.mode === "graph" ? "deployments" : "requests";
     if (!this.rights || this.rights.collections[collection]?.create) return "";
-    return `You may not create ${collection === "requests" ? "deployment requests" : "graphs"} in ${this.namespace}. Ask for a role with “create” on them; until then you can read what would be created.`;
+    return `You may not create ${collection === "requests" ? "deployment requests" : "graphs"} in ${this.namespace}. Request a role with “create” on them; until then you can read what would be created.`;
   }
 
   override render(): TemplateResult {
     const { intent, errors } = this.draft;
     return html`
       <header class="head"><div><h1 tabindex="-1">Deploy a model</h1>
-        <p class="lead">Into ${this.namespace}. Nothing exists before you press Deploy.</p></div></header>
+        <p class="lead">Into ${this.namespace}. Nothing is created before you press Deploy.</p></div></header>
       ${this.forbidden ? html`<p class="notice">${this.forbidden}</p>` : nothing}
-      <div class="modes" role="group" aria-label="What you want to say">
+      <div class="modes" role="group" aria-label="Kind of intent">
         ${MODES.map((each) => html`<button class="mode" aria-pressed=${each.mode === intent.mode} @click=${() => this.setMode(each.mode)}>
           <strong>${each.title}</strong><span>${each.about}</span></button>`)}
       </div>
@@ -147,8 +147,8 @@ class Deploy extends Part {
     const { answer } = this.draft;
     if (!answer) return nothing;
     if (!answer.tree)
-      return html`<section class="card"><h2>What it becomes</h2><p class="muted">A request. Profiling finds the graph, which ${this.draft.intent.objective?.autoApply === false ? "waits for you" : "is deployed at once"}.</p></section>`;
-    return html`<section class="card"><h2>What it becomes</h2><ul class="tree">${branches(answer.tree)}</ul></section>`;
+      return html`<section class="card"><h2>Resulting objects</h2><p class="muted">A request. Profiling selects the graph, which ${this.draft.intent.objective?.autoApply === false ? "waits for you" : "is deployed at once"}.</p></section>`;
+    return html`<section class="card"><h2>Resulting objects</h2><ul class="tree">${branches(answer.tree)}</ul></section>`;
   }
 
   private edit({ pointer, value, problem }: Edit): void {
@@ -158,7 +158,7 @@ class Deploy extends Part {
 
   private setMode(mode: string): void {
     if (mode === this.draft.intent.mode) return;
-    if (this.draft.kept.length) say("Changes of the manifest that the form has no field for were dropped", true);
+    if (this.draft.kept.length) say("Dropped the changes of the manifest that the form has no field for", true);
     this.replace({ ...this.draft.intent, mode });
   }
 
@@ -177,7 +177,7 @@ class Deploy extends Part {
     await this.draft.edited(manifest);
   }
 
-  /** Another intent, in place of all that was typed. */
+  /** Replace the whole input with another intent. */
   private replace(intent: Any): void {
     this.form.reset();
     this.querySelector<Manifest>("dyn-manifest")!.reset();

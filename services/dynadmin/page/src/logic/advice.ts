@@ -1,43 +1,43 @@
-// Conditions in words: whether it is as it should be, and what to do where it is not. Pure.
+// Conditions in words: whether the state is correct, and what to do if it is not. Pure.
 import type { Any } from "../api/client.ts";
 import { spaced } from "./format.ts";
 
-/** By reason. Empty where the condition's message already says what to do. */
+/** By reason. Empty if the condition's message already says what to do. */
 const ADVICE: Record<string, string> = {
-  ImagePullBackOff: "The image cannot be pulled. Check its name and tag, and name a pull secret of this namespace.",
-  ErrImagePull: "The image cannot be pulled. Check its name and tag, and name a pull secret of this namespace.",
+  ImagePullBackOff: "The image cannot be pulled. Check its name and tag, and set a pull secret of this namespace.",
+  ErrImagePull: "The image cannot be pulled. Check its name and tag, and set a pull secret of this namespace.",
   InvalidImageName: "Correct the name of the image.",
-  Unschedulable: "No node has room. Free GPUs, ask for fewer, add nodes, or correct node selector and tolerations.",
-  CrashLoopBackOff: "The container ends again and again. Its log says why; wrong arguments and missing model files are common.",
-  ContainerCrashed: "The container ended. Its log says why; wrong arguments and missing model files are common.",
-  InitContainerFailed: "An init container ended with an error. Its log says why.",
+  Unschedulable: "No node has free capacity. Free GPUs, request fewer, add nodes, or correct node selector and tolerations.",
+  CrashLoopBackOff: "The container keeps crashing. Its log shows the reason; wrong arguments and missing model files are common.",
+  ContainerCrashed: "The container ended. Its log shows the reason; wrong arguments and missing model files are common.",
+  InitContainerFailed: "An init container ended with an error. Its log shows the reason.",
   OOMKilled: "The container needs more memory. Raise it, or lower the batch size and the context length.",
-  PodFailed: "Its node ended the pod. The events say why; another pod takes its place where the node has room.",
-  PodNotStarted: "Check that a scheduler runs, and that volumes and devices of the pod are there. The events name them.",
+  PodFailed: "The node ended the pod. The events show the reason; a new pod replaces it when a node has capacity.",
+  PodNotStarted: "Check that a scheduler runs, and that the pod's volumes and devices exist. The events name them.",
   NotDeployable: "Correct what the message names.",
-  ReconcileFailed: "The platform tries again by itself. Where it stays so, report it with the log that the message names.",
-  RefusedByApiServer: "Correct what the message names, or ask for the right that is missing. The platform tries again by itself.",
-  PredecessorRemains: "Nothing to do yet: what has this name is being deleted.",
+  ReconcileFailed: "The platform retries. If the error persists, report it with the log that the message names.",
+  RefusedByApiServer: "Correct what the message names, or request the missing right. The platform retries.",
+  PredecessorRemains: "Nothing to do yet: the old object with this name is being deleted.",
   StartupProbeFailing: "The engine is still loading, or hangs. Watch its log; large models take many minutes.",
-  ReadinessProbeFailing: "The engine runs and does not answer. Watch its log.",
+  ReadinessProbeFailing: "The engine runs but does not answer. Watch its log.",
   CreateContainerConfigError: "A Secret or ConfigMap that the container names is missing. Create it in this namespace.",
   VolumeNotMounted: "A volume cannot be mounted. Check that the PersistentVolumeClaim exists and is bound.",
   some_resources_are_not_ready: "Nothing to do yet: components are starting. Their rows below show the progress.",
-  rolling_update_in_progress: "Nothing to do: new pods replace the old ones, and requests are answered meanwhile.",
-  failed_to_reconcile_the_resources: "Correct what the message names. The platform tries again by itself.",
-  ProgressDeadlineExceeded: "Pods did not come up in time. Their rows below and their logs say why.",
-  TopologyDefinitionNotFound: "Create the ClusterTopologyBinding (ClusterTopology of an older Grove), or name one that exists.",
+  rolling_update_in_progress: "Nothing to do: new pods replace the old ones while the graph keeps serving.",
+  failed_to_reconcile_the_resources: "Correct what the message names. The platform retries.",
+  ProgressDeadlineExceeded: "Pods did not become ready in time. Their rows below and their logs show the reason.",
+  TopologyDefinitionNotFound: "Create the ClusterTopologyBinding (ClusterTopology in older Grove releases), or name an existing one.",
   NameTaken: "Another object has this name. Delete it, or choose another name.",
   InvalidSpec: "Correct the field that the message names.",
   ObjectiveNotMet: "Allow more time, more GPUs, or another kind of GPU.",
   GenerationFailed: "Correct what the message names, then delete the request and create it again.",
   NoPlannerConfig: "Create that ConfigMap with a PlannerConfig, or remove the annotation.",
-  InvalidPlannerConfig: "Correct the ConfigMap of the planner where the message says.",
-  InputMissing: "Replicas stay as they are until the input is there. Check that Prometheus scrapes the frontend.",
-  ScalerRefused: "The scaler has limits of its own, such as a quota of GPUs. The planner asks again.",
-  ScalerUnanswered: "Check that the scaler runs. The planner asks again.",
-  PromiseAtRisk: "Allow the planner more GPUs, or promise longer times.",
-  GraphChanged: "Leave the number out where it is written by another tool, or remove the scaling adapter.",
+  InvalidPlannerConfig: "Correct the fields of the planner's ConfigMap that the message names.",
+  InputMissing: "The planner changes no replicas until it has its input. Check that Prometheus scrapes the frontend.",
+  ScalerRefused: "The scaler has its own limits, such as a GPU quota. The planner retries.",
+  ScalerUnanswered: "Check that the scaler runs. The planner retries.",
+  PromiseAtRisk: "Give the planner more GPUs, or set longer target times.",
+  GraphChanged: "Remove the number from the manifest that another tool writes, or remove the scaling adapter.",
   SeveralWriters: "",
   TwoPlanners: "",
   GpusUnknown: "",
@@ -46,17 +46,17 @@ const ADVICE: Record<string, string> = {
   InvalidOverride: "",
   NotEstimated: "",
   NoEndpoints: "Deploy a graph whose workers have the base model as modelRef.name, or wait until its workers are ready.",
-  NotReady: "Correct what the message names. The platform tries again by itself.",
+  NotReady: "Correct what the message names. The platform retries.",
   GraphNotFound: "Create the graph, or delete this adapter.",
   ComponentNotFound: "Correct the component's name, or delete this adapter.",
   NotOwner: "",
-  UpdateFailed: "Correct what the message names. The platform tries again by itself.",
+  UpdateFailed: "Correct what the message names. The platform retries.",
 };
 
-/** Reasons of what is not ready, and that pass by themselves. */
+/** Reasons of objects that are not ready, but need no action. */
 const PASSING = new Set(["some_resources_are_not_ready", "rolling_update_in_progress", "PredecessorRemains", "NotReady", "InputMissing"]);
 
-/** Whether someone has to do something about a condition of this reason. */
+/** Whether a condition with this reason requires an action of the user. */
 export function isTrouble(reason: string): boolean {
   return reason in ADVICE && !PASSING.has(reason);
 }
@@ -66,7 +66,7 @@ const BY_WORDS: [RegExp, string][] = [
   [/insufficient|unschedulable|scheduled|no node/i, ADVICE.Unschedulable!],
   [/secret|configmap/i, ADVICE.CreateContainerConfigError!],
   [/volume|claim|mount/i, ADVICE.VolumeNotMounted!],
-  [/quota/i, "The namespace's quota is used up. Delete something, or have the quota raised."],
+  [/quota/i, "The namespace's quota is used up. Delete objects, or ask an administrator to raise the quota."],
   [/webhook|admission|denied/i, "A rule of the cluster refuses this. Correct the field that the message names."],
 ];
 
@@ -76,34 +76,34 @@ const SENTENCES: Record<string, [holds: string, not: string]> = {
   Validation: ["Its fields are valid.", "A field is not valid."],
   Profiling: ["Profiling is done.", "Profiling has no result yet."],
   SpecGenerated: ["A graph was generated.", "There is no graph for the request yet."],
-  ObjectiveMet: ["The graph keeps the objective.", "No graph keeps the objective; this one is the closest."],
-  DeploymentReady: ["The graph that it deployed is ready.", "The graph is not ready yet."],
+  ObjectiveMet: ["The graph meets the objective.", "No graph meets the objective; this one is the closest."],
+  DeploymentReady: ["The graph of the request is ready.", "The graph of the request is not ready yet."],
   EndpointsReady: ["All endpoints serve the model.", "Some endpoints do not serve the model."],
   ServicesFound: ["Endpoints serve the base model.", "No endpoint serves the base model."],
   Synced: ["The graph has the adapter's number of replicas.", "The graph does not have the adapter's number of replicas."],
-  Conflict: ["Another one sets the replicas, too.", "No second writer of the replicas was observed."],
+  Conflict: ["A second writer also sets the replicas.", "No second writer of the replicas was observed."],
   Autoscaling: ["An autoscaler sets the replicas.", "The autoscaler does not scale."],
   Planning: ["A planner sets the replicas.", "The planner cannot set the replicas."],
-  PlannerInformed: ["Its own planner knows which workers serve.", "Its own planner cannot learn which workers serve."],
-  TopologyLevelsAvailable: ["The topology has the levels that it names.", "The topology lacks a level."],
+  PlannerInformed: ["The graph's own planner knows which workers serve.", "The graph's own planner cannot learn which workers serve."],
+  TopologyLevelsAvailable: ["The topology has the required levels.", "The topology lacks a level."],
 };
 
-/** Conditions that are as they should be where they are False. */
+/** Conditions that should be False. */
 const TROUBLES = new Set(["Conflict"]);
-/** Reasons of conditions that are True, and still ask for something to be done. */
+/** Reasons of conditions that are True but still require an action. */
 const AT_RISK = new Set(["PromiseAtRisk"]);
 
 export interface Judged {
   tone: "good" | "busy" | "bad" | "idle";
   sentence: string;
-  /** The condition's own message, where a person needs it. */
+  /** The condition's own message, if a user needs it. */
   message: string;
   advice: string;
   /** Type and reason, for a search in the documentation. */
   name: string;
 }
 
-/** A condition as a page shows it. */
+/** A condition as the page shows it. */
 export function judged({ type, status, reason = "", message = "" }: Any): Judged {
   if (isRemark(type, status, reason)) return { tone: "idle", sentence: `To consider: ${spaced(type)}.`, message, advice: "", name: type };
   const isGood = (status === "True") !== TROUBLES.has(type) && status !== "Unknown" && !AT_RISK.has(reason);
@@ -116,12 +116,12 @@ export function judged({ type, status, reason = "", message = "" }: Any): Judged
   };
 }
 
-/** What profiling has to say about a result: a condition whose type is its reason. */
+/** Whether the condition is a remark of profiling on a result: its type equals its reason. */
 function isRemark(type: string, status: string, reason: string): boolean {
   return type === reason && status === "True" && !(type in SENTENCES);
 }
 
-/** Conditions without remarks that another condition has in other words. */
+/** Conditions without remarks that another condition repeats. */
 export function onceEach(all: Any[]): Any[] {
   return all.filter((each) => !isRemark(each.type, each.status, each.reason) || !all.some((other) => other !== each && (other.reason === each.reason || other.message === each.message)));
 }
@@ -129,14 +129,14 @@ export function onceEach(all: Any[]): Any[] {
 function advice(status: string, reason: string, message: string): string {
   const known = ADVICE[reason];
   if (known !== undefined) return known;
-  if (status === "Unknown") return "Wait: the platform has no answer yet.";
+  if (status === "Unknown") return "Wait: the platform has not determined this condition yet.";
   const entry = BY_WORDS.find(([pattern]) => pattern.test(`${reason} ${message}`));
-  return entry ? entry[1] : "The events have the steps that led here.";
+  return entry ? entry[1] : "The events show the steps that led to this state.";
 }
 
 function sentence(type: string, status: string): string {
   const known = SENTENCES[type];
   const words = spaced(type);
   if (known && status !== "Unknown") return known[status === "True" ? 0 : 1];
-  return status === "True" ? `It holds: ${words}.` : status === "False" ? `It does not hold: ${words}.` : `Not known yet: ${words}.`;
+  return status === "True" ? `True: ${words}.` : status === "False" ? `False: ${words}.` : `Not known yet: ${words}.`;
 }

@@ -1,19 +1,19 @@
-// The state of a watched collection: what the stream says, each object once, in order of names. Pure.
+// The state of a watched collection: the objects of the stream, each once, ordered by name. Pure.
 import type { KubeObject } from "../api/client.ts";
 import { Snapshot } from "./snapshot.ts";
 
 export class Collection {
   private readonly objects = new Snapshot<KubeObject>();
   private held = false;
-  /** In order of names, until something changes. */
+  /** Ordered by name, cached until a change. */
   private sorted: KubeObject[] | null = null;
 
-  /** A connection begins. One that does not resume replaces everything once it is synced. */
+  /** A connection starts. If it does not resume, it replaces everything once it is synced. */
   opened(resumed: boolean): void {
     this.objects.opened(resumed);
   }
 
-  /** Take an event; whether there is something new to show. */
+  /** Apply an event. Returns whether the display changes. */
   take(event: string, object: KubeObject): boolean {
     this.sorted = null;
     if (event === "synced") {
@@ -33,7 +33,7 @@ export class Collection {
     return (this.sorted ??= this.objects.items.sort((a, b) => String(a.metadata.name).localeCompare(String(b.metadata.name))));
   }
 
-  /** There was something in it, and all of it was deleted. */
+  /** The collection had objects, and all were deleted. */
   get gone(): boolean {
     return this.synced && this.held && this.objects.items.length === 0;
   }

@@ -24,14 +24,14 @@ export interface Series {
   points: { at: number; value: number }[];
 }
 
-/** Predictions that are a share of requests, and what a plot calls them. */
+/** Predictions that are a share of requests, with their names in a plot. */
 const SHARES: [RegExp, string][] = [
   [/^attainment_aim$/, "aim"],
   [/^attainment_of_last_hour$/, "last hour"],
   [/^(\w+)_share_within_target$/, "$1, expected"],
 ];
 
-/** The lines of a plot: replicas by pool, traffic as it was and as it was predicted, or attainment. */
+/** The lines of a plot: replicas by pool, observed and predicted traffic, or attainment. */
 export function seriesOf(all: Decision[], what: "replicas" | "traffic" | "attainment"): Series[] {
   const byName = new Map<string, Series>();
   const add = (name: string, time: string, value: unknown): void => {
@@ -61,7 +61,7 @@ export function seriesOf(all: Decision[], what: "replicas" | "traffic" | "attain
   return [...byName.values()].slice(0, 6);
 }
 
-/** What changes: `prefill 2 to 3, decode stays 2`. */
+/** The changes: `prefill 2 to 3, decode stays 2`. */
 export function replicasOf(each: Decision): string {
   const pools = Object.keys({ ...each.current, ...each.replicas });
   return pools
@@ -89,7 +89,7 @@ export function figureOf(name: string, value: number): [label: string, text: str
   return [words, figure(value)];
 }
 
-/** What capped a decision; empty where nothing did. */
+/** The limit that capped a decision; empty without one. */
 export function capOf(each: Decision): string {
   const budgets = each.budgets.map((one) => one.message || one.reason || one.name).filter(Boolean);
   if (budgets.length) return `Capped by ${budgets.join("; ")}`;

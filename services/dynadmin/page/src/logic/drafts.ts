@@ -1,18 +1,18 @@
-// Manifests that a person has changed and not saved yet, by the paths of their objects. They are kept in memory alone. Pure.
+// Manifests with unsaved changes, by the paths of their objects. Kept only in memory. Pure.
 
 export interface ManifestDraft {
   text: string;
-  /** What was stored when the person began, and its version. */
+  /** The stored manifest when the user started to edit, and its version. */
   original: string;
   etag: string;
 }
 
 const drafts = new Map<string, ManifestDraft>();
-/** Messages to models that were typed and not sent, by the paths of their chats. */
+/** Unsent messages to models, by the paths of their chats. */
 const messages = new Map<string, string>();
 let whose = "";
 
-/** A session begins: drafts of another person are dropped. */
+/** A session starts: drop the drafts of another user. */
 export function begin(user: string): void {
   if (user !== whose) dropAll();
   whose = user;
@@ -22,13 +22,13 @@ export function draftOf(path: string): ManifestDraft | undefined {
   return drafts.get(path);
 }
 
-/** Keep a draft, unless it is what was stored. */
+/** Keep a draft, unless it equals the stored manifest. */
 export function keep(path: string, draft: ManifestDraft): void {
   if (draft.text === draft.original) drafts.delete(path);
   else drafts.set(path, draft);
 }
 
-/** The person is done with a draft; with `text` only where this is what it still says. */
+/** Drop a draft; with `text`, only if the draft still has this text. */
 export function drop(path: string, text?: string): void {
   if (text === undefined || drafts.get(path)?.text === text) drafts.delete(path);
 }
@@ -42,12 +42,12 @@ export function messageOf(path: string): string {
   return messages.get(path) ?? "";
 }
 
-/** Keep a message that is not sent, which may be empty. */
+/** Keep an unsent message, which may be empty. */
 export function keepMessage(path: string, text: string): void {
   messages.set(path, text);
 }
 
-/** How many there are. */
+/** The number of drafts. */
 export function unsaved(): number {
   return drafts.size;
 }

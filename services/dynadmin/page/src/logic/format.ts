@@ -1,4 +1,4 @@
-// Figures and times as people read them. Pure.
+// Figures and times as text for users. Pure.
 
 /** How long ago, in the largest unit that fits. */
 export function age(time: string | undefined, now: number): string {
@@ -28,13 +28,13 @@ export function clock(time: string | number | undefined): string {
   return Number.isNaN(date.getTime()) ? "" : date.toLocaleTimeString("en-GB");
 }
 
-/** A time of an axis: with its day where the axis is longer than one. */
+/** A time of an axis: with its day if the axis is longer than a day. */
 export function axisTime(span: number): (at: number) => string {
   const day = span > 86_400_000 ? { month: "short", day: "numeric" } as const : {};
   return (at) => new Date(at).toLocaleString("en-GB", { ...day, hour: "2-digit", minute: "2-digit", ...(span < 600_000 ? { second: "2-digit" } as const : {}) });
 }
 
-/** Date and time of the reader's clock, with its zone. */
+/** Date and time in the user's time zone, with the zone. */
 export function moment(time: string | number | undefined): string {
   const date = new Date(time ?? NaN);
   return Number.isNaN(date.getTime()) ? "" : `${date.toLocaleDateString("en-CA")} ${date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" })}`;

@@ -1,4 +1,4 @@
-// An edited manifest back into the form: what came from a field goes to that field, the rest is kept as changes. Pure.
+// Maps an edited manifest back to the form: values that came from a field go to that field, the rest is kept as changes. Pure.
 //
 // The API says where each field of the manifest came from (`origins`). A change is first offered to its field; then the
 // API translates again, and what still differs from the edited text is kept and applied to every later translation.
@@ -11,7 +11,7 @@ export interface Change {
   value: Any;
 }
 
-/** What makes `after` of `before`, as small as pointers allow. Lists whose length differs are one change. */
+/** The changes from `before` to `after`, as small as pointers allow. Lists of different lengths are one change. */
 export function changes(before: Any, after: Any, at: string[] = []): Change[] {
   if (same(before, after)) return [];
   const isObject = (value: Any): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -21,7 +21,7 @@ export function changes(before: Any, after: Any, at: string[] = []): Change[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => changes(before[key], after[key], [...at, key]));
 }
 
-/** The manifest with changes that the form does not show. One whose place is gone is left out. */
+/** The manifest with changes that the form does not show. A change whose path no longer exists is omitted. */
 export function applied(manifest: Any, kept: Change[]): Any {
   return kept.reduce((result, each) => {
     const parent = pointerOf(partsOf(each.pointer).slice(0, -1));
@@ -30,7 +30,7 @@ export function applied(manifest: Any, kept: Change[]): Any {
   }, manifest);
 }
 
-/** The intent with every change that a field of it stands for; `types` says what a field holds. */
+/** The intent with every change that one of its fields can express; `types` has the types of the fields. */
 export function offered(intent: Any, manifest: Any, edited: Any, origins: Record<string, string>, types: (pointer: string) => string): Any {
   let result = intent;
   for (const change of changes(manifest, edited)) {
@@ -56,7 +56,7 @@ function fieldOf(change: Change, manifest: Any, origins: Record<string, string>,
   return null;
 }
 
-/** Arguments that were appended are the form's further arguments; others belong to fields that the API writes. */
+/** Appended arguments are the form's further arguments; the others belong to fields that the API writes. */
 function appended(change: Change, manifest: Any, intent: Any): Change | null {
   const before: Any = get(manifest, change.pointer);
   if (!Array.isArray(before) || !Array.isArray(change.value)) return null;

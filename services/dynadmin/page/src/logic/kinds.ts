@@ -1,4 +1,4 @@
-// What each kind of object is called, and what of it a list shows. Pure.
+// Titles of the kinds, and the columns of their lists. Pure.
 import type { Any, KubeObject } from "../api/client.ts";
 import { safe, type Kind } from "./route.ts";
 import { isTrouble } from "./advice.ts";
@@ -15,7 +15,7 @@ export interface Column {
   title: string;
   value: (object: KubeObject) => string;
   number?: boolean;
-  /** What a list shows, where the value is long; a filter takes the value. */
+  /** What a list shows instead of a long value; a filter uses the value. */
   shown?: (object: KubeObject) => string;
   /** Class of the cells. */
   style?: "model" | "text";
@@ -27,7 +27,7 @@ export interface Described {
   title: string;
   one: string;
   about: string;
-  /** How one comes to be. */
+  /** How an object of this kind is created. */
   origin: string;
   columns: Column[];
 }
@@ -52,7 +52,7 @@ export const KINDS: Record<Kind, Described> = {
   requests: {
     title: "Requests",
     one: "request",
-    about: "Objectives. Profiling finds the graph that keeps them.",
+    about: "Objectives. Profiling selects a graph that meets them.",
     origin: "A request names a model and the times that users should get.",
     columns: [
       { title: "Model", value: (each) => spec(each).model ?? "", style: "model" },
@@ -65,7 +65,7 @@ export const KINDS: Record<Kind, Described> = {
   models: {
     title: "Models",
     one: "model",
-    about: "LoRA adapters and base models that running graphs serve under names of their own.",
+    about: "LoRA adapters and base models that running graphs serve under their own names.",
     origin: "A DynamoModel names a base model, and where its LoRA adapter is: kubectl apply creates one.",
     columns: [
       { title: "Model", value: (each) => spec(each).modelName ?? "", style: "model" },
@@ -82,7 +82,7 @@ export const KINDS: Record<Kind, Described> = {
   adapters: {
     title: "Scaling adapters",
     one: "scaling adapter",
-    about: "The one place that sets the replicas of a component: people, HPA, KEDA and planners write here.",
+    about: "The single owner of a component's replicas: users, HPA, KEDA and planners write to it.",
     origin: "A graph creates one for each component with scalingAdapter.",
     columns: [
       { title: "Graph", value: (each) => spec(each).dgdRef?.name ?? "", leadsTo: "deployments" },
@@ -95,13 +95,13 @@ export const KINDS: Record<Kind, Described> = {
 
 const namesOf = (graph: KubeObject): string[] => componentsOf(graph).map((each) => each.name);
 
-/** The first names, and how many more there are. */
+/** The first names, and the number of the others. */
 export function firstOf(names: string[]): string {
   const rest = names.length - 3;
   return rest > 1 ? `${names.slice(0, 3).join(", ")} and ${rest} more` : names.join(", ");
 }
 
-/** Components of a graph, with what its status says of each. */
+/** Components of a graph, each with its status. */
 export function componentsOf(graph: KubeObject): Any[] {
   const reported = status(graph).components ?? status(graph).services ?? {};
   return (spec(graph).components ?? []).map((each: Any) => {
@@ -110,7 +110,7 @@ export function componentsOf(graph: KubeObject): Any[] {
   });
 }
 
-/** Replicas of a component that run together or not at all: only Grove keeps them so. */
+/** Replicas of a component that run together or not at all (only with Grove). */
 export function togetherOf(component: Any): number {
   const isOfGrove = ["PodClique", "PodCliqueScalingGroup"].includes(component.status.componentKind);
   const inWordsOfGrove = component.providerOverride?.value;
@@ -124,7 +124,7 @@ function readyOf(graph: KubeObject): string {
   return `${sum("ready")}/${sum("desired")}`;
 }
 
-/** GPUs that all replicas of a graph hold together. */
+/** Total GPUs of all replicas of a graph. */
 export function gpusOf(graph: KubeObject): number {
   return (spec(graph).components ?? []).reduce((total: number, each: Any) => {
     const one = podsOf(each).reduce((sum, [pod, count]) => sum + count * gpusOfPod(pod), 0);
@@ -132,12 +132,12 @@ export function gpusOf(graph: KubeObject): number {
   }, 0);
 }
 
-/** Specs of the pods of one replica, and how many there are of each: a leader and its workers may have templates of their own. */
+/** Specs of the pods of one replica, each with its number: a leader and its workers may have their own templates. */
 function podsOf(component: Any): [Any, number][] {
   const own = (role: string): Any => (component.roles ?? []).find((each: Any) => each.name === role)?.podTemplate;
   const leader = own("leader") ?? component.podTemplate;
   const workers = own("worker") ?? component.podTemplate;
-  // A multi-node replica without a number has two nodes, as the platform counts.
+  // As in the platform, a multi-node replica without a number has two nodes.
   const nodes = component.multinode ? (component.multinode.nodeCount ?? 2) : 1;
   return [[leader?.spec ?? {}, 1], [workers?.spec ?? {}, nodes - 1]];
 }
@@ -146,7 +146,7 @@ function gpusOfPod(pod: Any): number {
   return (pod.containers ?? []).reduce((sum: number, container: Any) => sum + gpusOfContainer(container), 0);
 }
 
-/** NVIDIA's before any other resource that is a GPU by its name, requests before limits: as the platform counts. */
+/** As in the platform: NVIDIA's resource before others whose name is a GPU's, and requests before limits. */
 function gpusOfContainer({ resources }: Any): number {
   const amounts: Any[] = [resources?.requests ?? {}, resources?.limits ?? {}];
   for (const isIt of [(name: string) => name === "nvidia.com/gpu", (name: string) => /^gpu$|\/gpu|^mig-|\/mig-/.test(name)])
@@ -155,7 +155,7 @@ function gpusOfContainer({ resources }: Any): number {
   return 0;
 }
 
-/** GPUs in a word; what ResourceClaims have is not in the graph. */
+/** GPUs as text; the graph does not have the devices of ResourceClaims. */
 export function gpuWords(graph: KubeObject): string {
   const gpus = gpusOf(graph);
   const claims = (spec(graph).components ?? []).some((each: Any) => podsOf(each).some(([pod]) => pod.resourceClaims?.length));
@@ -163,14 +163,14 @@ export function gpuWords(graph: KubeObject): string {
   return gpus ? `${gpus} + claims` : "by claims";
 }
 
-/** The graph that a request has deployed; a request names it before, too. */
+/** The graph that a request has deployed; a request also names the graph before it is deployed. */
 export function deployedBy(request: KubeObject): string {
   const { phase = "", dgdName = "", conditions = [] } = status(request);
   const isThere = phase === "Deploying" || phase === "Deployed" || conditions.some((each: Any) => each.type === "DeploymentReady");
   return isThere ? safe(dgdName) : "";
 }
 
-/** The model that a graph serves: as its components say, or as the engine's argument does. */
+/** The model that a graph serves, from its components or from the engine's arguments. */
 export function modelOf(graph: KubeObject): string {
   for (const each of spec(graph).components ?? []) {
     if (each.modelRef?.name) return each.modelRef.name;
@@ -192,7 +192,7 @@ export function objectiveOf(request: KubeObject): string {
   return times.join(", ") || (sla.optimizationType ? `best ${sla.optimizationType}` : "as good as it gets");
 }
 
-/** GPUs that a request is planned for, what the cluster has, and where that was read: titles and texts. */
+/** Planned GPUs of a request, GPUs of the cluster, and their source: titles and texts. */
 export function hardwareOf(request: KubeObject): [title: string, text: string][] {
   const { planned, "found": observed, source } = status(request).hardware ?? {};
   const lines: [string, string][] = [];
@@ -235,22 +235,22 @@ export function stateOf(kind: Kind, object: KubeObject): State {
     const same = spec(object).replicas === status(object).replicas;
     return same ? { text: "settled", tone: "good", why: "" } : { text: "scaling", tone: "busy", why };
   }
-  if (!main) return { text: "new", tone: "idle", why: "No service has reported on it yet." };
+  if (!main) return { text: "new", tone: "idle", why: "No service has reported a status yet." };
   return main.status === "True" ? { text: "ready", tone: "good", why: "" } : { text: spaced(main.reason || "pending"), tone: trouble ? "bad" : "busy", why };
 }
 
-/** A graph makes its adapters again; only one that no graph made can go. */
+/** A graph recreates its adapters; only an adapter without a graph can be deleted. */
 export function isDeletable(kind: Kind, object: KubeObject): boolean {
   return kind !== "adapters" || !object.metadata.ownerReferences?.length;
 }
 
-/** What deleting an object takes along. */
+/** What the deletion of an object also affects. */
 export function goesAlong(kind: Kind, object: KubeObject): string {
   if (kind === "deployments") {
     const pods = componentsOf(object).reduce((total, each) => total + each.desired, 0);
     return `${count(componentsOf(object).length, "component")} with ${count(pods, "replica")}, their Services and Deployments. Requests that are being answered get time to end.`;
   }
-  if (kind === "requests") return "Its profiling job and output. A graph that it deployed stays, and keeps its GPUs: delete the graph to free them.";
-  if (kind === "models") return "Workers stop serving it under this name.";
-  return "Nothing. The graph did not make this adapter, and its component keeps its replicas.";
+  if (kind === "requests") return "The request's profiling Job and output. A deployed graph stays and keeps its GPUs: delete the graph to free them.";
+  if (kind === "models") return "Workers stop serving the model under this name.";
+  return "Nothing. The graph did not create this adapter, and the component keeps its replicas.";
 }

@@ -1,4 +1,4 @@
-// Lines of logs as they come: bounded, each once. Pure.
+// Lines of logs: bounded, each once. Pure.
 
 export interface LogLine {
   time: string;
@@ -13,17 +13,17 @@ export interface Kept extends LogLine {
   notice: boolean;
 }
 
-/** Lines that a page keeps; older ones go. */
+/** Number of lines that the page keeps; older lines are dropped. */
 export const KEPT = 5000;
 
 export class LogLines {
   private lines: Kept[] = [];
   private next = 0;
   private recent = new Set<string>();
-  /** Id of the last line: where a stream goes on. */
+  /** Id of the last line, after which a stream resumes. */
   last = "";
 
-  /** Take a line; a repetition of one that is known changes nothing. */
+  /** Add a line; a repeated line changes nothing. */
   take(line: LogLine, id: string, notice: boolean): boolean {
     if (id) this.last = id;
     const key = `${line.time}\0${line.pod}\0${line.container}\0${line.text}`;

@@ -16,7 +16,7 @@ export function get(object: Any, pointer: string): Any {
   return partsOf(pointer).reduce((value, part) => (value === null || value === undefined ? undefined : value[part]), object);
 }
 
-/** The object with another value there. `undefined` removes; groups that become empty go, too. */
+/** The object with another value at the pointer. `undefined` removes the value, and groups that become empty. */
 export function set(object: Any, pointer: string, value: Any): Any {
   return write(object, partsOf(pointer), value) ?? {};
 }

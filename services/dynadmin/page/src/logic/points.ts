@@ -15,9 +15,9 @@ export function pointWords(figures: Any): string {
   return [figures.backend, parts.join(" + ")].filter(Boolean).join(", ");
 }
 
-const SOURCES: Record<string, string> = { aiconfigurator: "Simulated by AI Configurator.", naive: "By memory alone.", thorough: "Measured on the cluster." };
+const SOURCES: Record<string, string> = { aiconfigurator: "Simulated by AI Configurator.", naive: "Based on GPU memory only.", thorough: "Measured on the cluster." };
 
-/** Where the figures of points come from. */
+/** Sources of the points' figures. */
 export function sourceWords(source: string): string {
   return SOURCES[source] ?? `Figures of ${source || "profiling"}.`;
 }
@@ -32,11 +32,11 @@ export function graphWords(graph: Any): string {
   return [graph.spec?.backendFramework, ...words].filter(Boolean).join(", ");
 }
 
-/** The intent of a graph as a point describes it; what the two modes share stays. */
+/** The graph intent of a point; fields that both modes share stay. */
 export function asGraph(intent: Any, figures: Any): Any {
   const roles = Object.entries<Any>(figures.parallelism ?? {});
   const replicas = Object.fromEntries(roles.map(([role, each]) => [ROLES[role] ?? role, each.replicas]));
-  // One form has one engine size: that of the workers that write answers.
+  // The form has one engine size: the size of the decode workers.
   const [, size] = roles.find(([role]) => role !== "prefill") ?? ["", {}];
   const kept = ["name", "model", "labels", "annotations", "images", "mocker"].filter((key) => intent[key] !== undefined);
   const placement = intent.placement ? { placement: intent.placement } : {};
@@ -57,7 +57,7 @@ export function asGraph(intent: Any, figures: Any): Any {
   };
 }
 
-/** Whether one form can say all of a point: roles of different sizes need the manifest. */
+/** Whether the form can express the whole point: roles of different sizes need the manifest. */
 export function isWhole(figures: Any): boolean {
   const sizes = Object.values<Any>(figures.parallelism ?? {}).map((each) => [each.tp, each.pp, each.dp, each.gpus].join());
   return new Set(sizes).size <= 1;

@@ -1,4 +1,4 @@
-// Replays of a graph's traffic: what a person changes, and what came of it as rows and series. Pure.
+// Replays of a graph's traffic: the user's changes, and the results as rows and series. Pure.
 import type { Entry, Schemas } from "../api/client.ts";
 import type { Series } from "./decisions.ts";
 import { figure } from "./format.ts";
@@ -16,14 +16,14 @@ export interface Change {
 
 /** The keys that the form changes. */
 export const CHANGES: Change[] = [
-  { name: "gpu_price", label: "Price of a GPU", help: "0 to 1: the part of a GPU's best throughput that must be in time. Higher saves GPUs." },
-  { name: "attainment", label: "Share within both times", help: "0.5 to 0.999, where no price is set." },
+  { name: "gpu_price", label: "Price of a GPU", help: "0 to 1: the share of a GPU's best throughput that must meet the target times. A higher price saves GPUs." },
+  { name: "attainment", label: "Share within both times", help: "0.5 to 0.999, if no price is set." },
   { name: "ttft_ms", label: "Time to first token", unit: "ms" },
   { name: "itl_ms", label: "Time between tokens", unit: "ms" },
   { name: "max_gpu_budget", label: "GPUs at most", help: "-1: no bound." },
 ];
 
-/** What the texts of the form change; texts that are not numbers are reported at their fields, like problems from the service. */
+/** The changes of the form; texts that are not numbers are reported at their fields, like problems of the service. */
 export function changesOf(texts: Record<string, string>): { changes: Record<string, number>; errors: Entry[] } {
   const changes: Record<string, number> = {};
   const errors: Entry[] = [];
@@ -61,12 +61,12 @@ const ROWS: [string, (run: Run) => string][] = [
   ["Changes of replicas", (run) => figure(run.scalings)],
 ];
 
-/** The table: a figure a row, as it is and as changed. */
+/** The table: one figure per row, current and changed. */
 export function rowsOf(replay: Replay): [name: string, current: string, changed: string][] {
   return ROWS.map(([name, text]) => [name, text(replay.current), text(replay.changed)]);
 }
 
-/** GPUs of both runs over time; milliseconds from the beginning. */
+/** GPUs of both runs over time; milliseconds from the start. */
 export function gpusOf(replay: Replay): Series[] {
   const points = (run: Run): Series["points"] => run.replicas.map((each) => ({ at: each.at * 1000, value: each.gpus }));
   return [

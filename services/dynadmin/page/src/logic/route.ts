@@ -1,4 +1,4 @@
-// Addresses of views: `#/NAMESPACE/COLLECTION/NAME/TAB`, and of a list with what is chosen in it: `#/NAMESPACE/COLLECTION?QUERY`. Pure.
+// Addresses of views: `#/NAMESPACE/COLLECTION/NAME/TAB`, and of a list with its filter and order: `#/NAMESPACE/COLLECTION?QUERY`. Pure.
 
 export const COLLECTIONS = ["deployments", "requests", "models", "adapters"] as const;
 export type Kind = (typeof COLLECTIONS)[number];
@@ -32,7 +32,7 @@ export function format(route: Partial<Route>): string {
   return query && view === "list" && !name ? `${place}?${query}` : place;
 }
 
-/** A name as Kubernetes has it; of anything else nothing, since it would be another path of the API. */
+/** A valid Kubernetes name; otherwise nothing, because the text would become another path of the API. */
 export function safe(text: string): string {
   return /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(text) ? text : "";
 }

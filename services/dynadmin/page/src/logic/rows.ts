@@ -1,4 +1,4 @@
-// Rows of a list: what is shown of each object, which rows a filter leaves, and their order. Pure.
+// Rows of a list: the cells of each object, the filtered rows, and their order. Pure.
 import type { KubeObject } from "../api/client.ts";
 import { KINDS, stateOf, type State, type Tone } from "./kinds.ts";
 import type { Kind } from "./route.ts";
@@ -6,13 +6,13 @@ import type { Kind } from "./route.ts";
 export interface Row {
   object: KubeObject;
   state: State;
-  /** Of the columns of its kind. */
+  /** Cells, one for each column of the kind. */
   values: string[];
   /** What a filter searches. */
   text: string;
 }
 
-/** What a person chose; it is part of the address. */
+/** The user's filter and order; part of the address. */
 export interface Choice {
   filter: string;
   /** Title of a column. */
@@ -21,10 +21,10 @@ export interface Choice {
 }
 
 export const [NAME, STATE, AGE] = ["Name", "State", "Age"];
-/** What asks for attention comes first. */
+/** Objects that need attention come first. */
 const TONES: Tone[] = ["bad", "busy", "idle", "good"];
 const { compare } = new Intl.Collator("en", { numeric: true });
-/** A stream replaces an object that changes: what is made of one holds for as long as it is there. */
+/** A stream replaces a changed object: the cached row is valid as long as the object exists. */
 const made = new WeakMap<KubeObject, Row>();
 
 export function rowOf(kind: Kind, object: KubeObject): Row {
@@ -37,7 +37,7 @@ export function rowOf(kind: Kind, object: KubeObject): Row {
   return row;
 }
 
-/** The rows that a filter leaves, in the order of a column; those that are equal there in the order of their names. */
+/** The filtered rows, ordered by a column, then by name. */
 export function chosen(kind: Kind, rows: Row[], { filter, by, descending }: Choice): Row[] {
   const lowered = filter.toLowerCase();
   const left = rows.filter((each) => each.text.includes(lowered));
@@ -55,12 +55,12 @@ function keyOf(kind: Kind, by: string): (row: Row) => string {
   return ({ object }) => object.metadata.name;
 }
 
-/** The order of a choice, as the address has it. */
+/** The order of a choice, as written in the address. */
 export function orderOf({ by, descending }: Choice): string {
   return (descending ? "-" : "") + by;
 }
 
-/** All orders of a kind's list, with words: what headings offer, for screens without room for these. */
+/** All orders of a kind's list with labels, for screens that are too small for column headings. */
 export function orders(kind: Kind): [string, string][] {
   const titles = [NAME!, STATE!, ...KINDS[kind].columns.map((each) => each.title), AGE!];
   return titles.flatMap((by): [string, string][] => [[by, by], [`-${by}`, `${by}, descending`]]);
@@ -71,7 +71,7 @@ export function ordered(choice: Choice, order: string): Choice {
   return { ...choice, by: order.replace(/^-/, ""), descending: order.startsWith("-") };
 }
 
-/** A choice as the query of an address; nothing for that which a list has at first. */
+/** A choice as the query of an address; empty for the default. */
 export function queryOf({ filter, by, descending }: Choice): string {
   const query = new URLSearchParams();
   if (filter) query.set("filter", filter);

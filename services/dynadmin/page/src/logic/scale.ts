@@ -6,7 +6,7 @@ export interface Scale {
   place: (value: number) => number;
 }
 
-/** A linear axis from 0, or from a little below the least where all values are near each other. */
+/** A linear axis from 0, or from slightly below the minimum if all values are close. */
 export function scale(values: number[], from: number, to: number): Scale {
   const highest = Math.max(...values, 0) || 1;
   const lowest = Math.min(...values);

@@ -1,4 +1,4 @@
-// What a stream has said: each thing once, by its key. A stream that begins again replaces all, once it is whole. Pure.
+// The content of a stream: each item once, by its key. A restarted stream replaces everything once it is complete. Pure.
 
 export class Snapshot<T> {
   private known = new Map<string, T>();
@@ -6,24 +6,24 @@ export class Snapshot<T> {
   private readonly most: number;
   synced = false;
 
-  /** `most`: as many are kept, and those that came first go. */
+  /** `most`: the number of items to keep; the oldest are dropped. */
   constructor(most = Infinity) {
     this.most = most;
   }
 
-  /** A connection begins, with whether it goes on after what is known. */
+  /** A connection starts. `resumed`: whether it continues after the known items. */
   opened(resumed: boolean): void {
     this.fresh = resumed ? null : new Map();
   }
 
-  /** The stream has said all that there is. */
+  /** The stream has sent all existing items. */
   whole(): void {
     if (this.fresh) this.known = this.fresh;
     this.fresh = null;
     this.synced = true;
   }
 
-  /** Something new, or a newer version of it, which is the latest then; whether there is something new to show. */
+  /** Add an item, or a newer version, which becomes the latest. Returns whether the display changes. */
   put(key: string, item: T): boolean {
     const target = this.fresh ?? this.known;
     target.delete(key);
@@ -41,7 +41,7 @@ export class Snapshot<T> {
     return this.known.get(key);
   }
 
-  /** In the order in which they came. */
+  /** In order of arrival. */
   get items(): T[] {
     return [...this.known.values()];
   }

@@ -1,4 +1,4 @@
-// Server-sent events, out of pieces of text as they come from the network. Pure.
+// Parses server-sent events from chunks of text. Pure.
 
 export interface Event {
   event: string;
@@ -6,7 +6,7 @@ export interface Event {
   id: string;
 }
 
-/** Collects pieces of text and gives the events that are complete. Heartbeats (comments) give none. */
+/** Collects chunks and returns complete events. Heartbeats (comments) are not events. */
 export class Parser {
   private rest = "";
   private event = "";
@@ -37,7 +37,7 @@ export class Parser {
   }
 }
 
-/** How long to wait before the next attempt, milliseconds: doubles from half a second to fifteen, with jitter. */
+/** Back-off before the next attempt, milliseconds: doubles from half a second to fifteen, with jitter. */
 export function backoff(attempt: number, random: () => number): number {
   const longest = Math.min(15_000, 500 * 2 ** attempt);
   return longest / 2 + (random() * longest) / 2;

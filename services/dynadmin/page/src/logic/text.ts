@@ -1,4 +1,4 @@
-// Values of fields as a person types them, and back. Pure.
+// Converts between values of fields and the texts that users type. Pure.
 import { parse, stringify } from "./yaml.ts";
 import type { Any } from "../api/client.ts";
 import type { FieldType } from "../deploy/fields.ts";
@@ -12,7 +12,7 @@ export function shown(type: FieldType, value: Any): string {
   return String(value);
 }
 
-/** What a text means; Error with what is wrong with it. Nothing is undefined: the field is not given. */
+/** The value of a text; throws Error with the reason if it is invalid. An empty text is undefined: the field is not set. */
 export function meant(type: FieldType, text: string): Any {
   if (text.trim() === "") return undefined;
   if (type === "number") {

@@ -1,4 +1,4 @@
-// Small pieces that many views have: states, lines of streams, copied texts.
+// Small parts that many views use: states, lines of streams, copied texts.
 import { html, nothing, type TemplateResult } from "lit";
 import type { State } from "../logic/kinds.ts";
 import { icon } from "./icons.ts";
@@ -9,7 +9,7 @@ export function badge(state: State): TemplateResult {
   return html`<span class="badge ${state.tone}" title=${state.why || nothing}>${state.text}</span>`;
 }
 
-/** Whether what is shown is live. */
+/** Whether the displayed data is live. */
 export function lineOf(watched: Watched): TemplateResult {
   const texts = { connecting: "connecting", live: "live", broken: "connection lost, trying again", ended: "not live" };
   const tone = { connecting: "idle", live: "good", broken: "bad", ended: "bad" }[watched.line];
@@ -26,7 +26,7 @@ export function copying(text: string, what: string): TemplateResult {
       await navigator.clipboard.writeText(text);
       say(`${what} copied`);
     } catch {
-      say("The browser does not let the page copy; select the text instead", true);
+      say("The browser does not allow copying; select the text instead", true);
     }
   };
   return html`<button class="button" @click=${copy}>${icon("copy")} Copy</button>`;

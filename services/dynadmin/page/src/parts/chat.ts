@@ -7,7 +7,7 @@ import { figure } from "../logic/format.ts";
 import type { State } from "../logic/kinds.ts";
 import { Part, properties, state } from "./part.ts";
 
-/** Until the frontend is asked again for models that it does not serve yet, milliseconds. */
+/** Interval of reading the frontend's models until it serves one, milliseconds. */
 const AGAIN = 5000;
 
 interface Message {
@@ -39,7 +39,7 @@ class Chat extends Part {
 
   override willUpdate(changed: Map<string, unknown>): void {
     const before = changed.get("graph") as State | undefined;
-    // A graph that becomes ready serves models that it did not serve before.
+    // When a graph becomes ready, it serves new models.
     if (this.hasUpdated && changed.has("graph") && before?.tone !== this.graph.tone) void this.ask();
   }
 
@@ -77,13 +77,13 @@ class Chat extends Part {
           ${this.models.length ? nothing : html`<option value="">as the frontend says</option>`}
           ${this.models.map((each) => html`<option .selected=${each === this.model}>${each}</option>`)}
         </select></label>
-        <label class="inline">Tokens at most <input type="number" min="1" max="100000" .value=${String(this.longest)} @input=${(event: InputEvent) => (this.longest = (event.target as HTMLInputElement).valueAsNumber || 256)} /></label>
+        <label class="inline">Maximum tokens <input type="number" min="1" max="100000" .value=${String(this.longest)} @input=${(event: InputEvent) => (this.longest = (event.target as HTMLInputElement).valueAsNumber || 256)} /></label>
         ${this.messages.length ? html`<button class="button" @click=${this.clear}>New chat</button>` : nothing}
       </div>
-      ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}${this.graph.tone === "good" ? nothing : ` The graph is not ready (${this.graph.text}); the overview says why.`}</p>` : nothing}
+      ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}${this.graph.tone === "good" ? nothing : ` The graph is not ready (${this.graph.text}); the overview shows the reason.`}</p>` : nothing}
       <ol class="chat" aria-label="Chat" aria-live="polite" aria-busy=${this.busy}>${this.messages.map((each) => this.message(each))}</ol>
       <form class="say" @submit=${this.send}>
-        <textarea name="message" rows="3" required aria-label="Your message" placeholder="Say something. Enter sends, Shift and Enter begin a line." @keydown=${this.key}></textarea>
+        <textarea name="message" rows="3" required aria-label="Your message" placeholder="Type a message. Enter sends, Shift+Enter starts a new line." @keydown=${this.key}></textarea>
         ${this.busy
           ? html`<button type="button" class="button" @click=${() => this.answering.abort()}>Stop</button>`
           : html`<button class="button accent">Send</button>`}
@@ -133,10 +133,10 @@ class Chat extends Part {
     };
     try {
       await follow(`${this.path}/chat`, { method: "POST", body, again: false, onEvent: ({ event: name, data }) => this.took(answer, name, JSON.parse(data)) }, this.answering.signal);
-      if (!answer.figures && !answer.problem) answer.problem = this.answering.signal.aborted ? "Stopped." : "The answer broke off.";
+      if (!answer.figures && !answer.problem) answer.problem = this.answering.signal.aborted ? "Stopped." : "The answer was interrupted.";
     } catch (error) {
       answer.problem = words(error);
-      // Without a session nothing was sent, and the view may be gone.
+      // Without a session, nothing was sent and the view may be removed.
       if (error instanceof ApiProblem && error.status === 401) keepMessage(this.path, (area.value ||= content));
     } finally {
       this.busy = false;

@@ -10,7 +10,7 @@ const ICONS: Record<Tone, string> = { good: "check", busy: "wait", bad: "cross",
 
 export function conditions(object: KubeObject): TemplateResult {
   const all: Any[] = object.status?.conditions ?? [];
-  if (!all.length) return html`<p class="muted">No service has reported on it yet. This takes a second.</p>`;
+  if (!all.length) return html`<p class="muted">No service has reported a status yet. This takes a second.</p>`;
   const now = Date.now();
   return html`<ul class="conditions">
     ${onceEach(all).map((each) => {

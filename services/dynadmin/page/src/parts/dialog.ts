@@ -1,4 +1,4 @@
-// Questions before something is done: a dialog of the browser, with the keyboard and focus that it brings.
+// Confirmations: a native dialog of the browser, with its keyboard and focus handling.
 import { html, render, type TemplateResult } from "lit";
 import { words } from "../api/client.ts";
 import { say } from "./toasts.ts";
@@ -8,11 +8,11 @@ export interface Question {
   body: TemplateResult;
   act: string;
   danger?: boolean;
-  /** Done when the person agrees; what it throws is shown, and the dialog stays. */
+  /** Runs when the user confirms; an error is shown, and the dialog stays open. */
   run: (dialog: HTMLDialogElement) => Promise<void>;
 }
 
-/** Ask; resolves when the dialog is closed and what it began has ended, with whether it was done. */
+/** Ask the user. Resolves when the dialog is closed and the action has ended: whether it was done. */
 export function ask(question: Question): Promise<boolean> {
   const dialog = document.createElement("dialog");
   dialog.setAttribute("aria-labelledby", "dialog-title");
@@ -61,7 +61,7 @@ export function ask(question: Question): Promise<boolean> {
       dialog.remove();
       const wasBusy = busy;
       void begun.then(() => {
-        // No one sees it in the dialog.
+        // The dialog is closed and cannot show the error.
         if (wasBusy && !done) say(problem, true);
         resolve(done);
       });

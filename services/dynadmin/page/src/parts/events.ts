@@ -1,4 +1,4 @@
-// Events of an object and of all that it owns, newest first, as they come.
+// Live Events of an object and of all objects that it owns, newest first.
 import { html, type TemplateResult } from "lit";
 import { words, type Schemas } from "../api/client.ts";
 import { follow } from "../api/stream.ts";
@@ -7,7 +7,7 @@ import { Snapshot } from "../logic/snapshot.ts";
 import { problemOf } from "./badge.ts";
 import { Part, properties, state } from "./part.ts";
 
-/** Events that the stream begins with, and that a page keeps; older ones go. */
+/** Number of Events with which the stream starts, and that the page keeps; older ones are dropped. */
 const [FIRST, KEPT] = [200, 1000];
 
 class Events extends Part {

@@ -1,4 +1,4 @@
-// Icons as strokes, in the colour of the text. Decoration: the words next to them say what they mean.
+// Icons as strokes, in the colour of the text. Decoration: the text next to an icon has the meaning.
 import { html, svg, type TemplateResult } from "lit";
 
 const PATHS: Record<string, string> = {

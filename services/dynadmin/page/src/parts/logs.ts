@@ -1,4 +1,4 @@
-// Logs of all pods of an object, merged and followed. What is lost in between is read again by the id of the last line.
+// Logs of all pods of an object, merged and followed. After an interruption, the stream resumes at the id of the last line.
 import { html, nothing, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { words, type KubeObject } from "../api/client.ts";
@@ -37,7 +37,7 @@ class Logs extends Part {
         onEvent: ({ event, data, id }) => {
           if (event === "log" || event === "notice") this.log.take(JSON.parse(data) as LogLine, id, event === "notice");
           else if (event === "error" || event === "unauthorized") this.problem = JSON.parse(data).detail;
-          // Engines log faster than a page is drawn.
+          // Engines log faster than the page renders.
           if (!this.held) this.drawSoon();
         },
         onLine: (line, detail) => {
@@ -48,7 +48,7 @@ class Logs extends Part {
       },
       stop,
     ).then(
-      // The graph and its pods are gone; another of the name may come.
+      // The graph and its pods are deleted; another graph may get the name.
       () => window.setTimeout(() => stop.aborted || this.open(), AGAIN),
       (error: unknown) => {
         if (!stop.aborted) this.problem = words(error);
@@ -61,7 +61,7 @@ class Logs extends Part {
     if (box && !this.held) box.scrollTop = box.scrollHeight;
   }
 
-  /** Who scrolls up reads: lines go on below, and the text stays where it is, until the person is at the end again. */
+  /** After scrolling up, new lines are appended below without moving the text, until the user scrolls to the end. */
   private scrolled(box: HTMLElement): void {
     this.held = box.scrollHeight - box.scrollTop - box.clientHeight > 40;
   }

@@ -1,8 +1,8 @@
-// The base of all elements: light DOM, and tasks that end when the element goes.
+// The base of all elements: light DOM, and tasks that end when the element is removed.
 import { LitElement, type PropertyValues } from "lit";
 import { keepRoles } from "../logic/roles.ts";
 
-/** The moment, milliseconds: not noticed by a person, and as long as it takes to draw a thousand rows. */
+/** The debounce of rendering, milliseconds: users do not notice it, and a thousand rows render in this time. */
 const DRAWN_WITHIN = 100;
 
 export class Part extends LitElement {
@@ -23,7 +23,7 @@ export class Part extends LitElement {
     return this.tasks.signal;
   }
 
-  /** End what runs for this element. */
+  /** End the tasks of this element. */
   protected restart(): void {
     this.tasks.abort();
     this.tasks = new AbortController();
@@ -39,7 +39,7 @@ export class Part extends LitElement {
     super.connectedCallback();
   }
 
-  /** Draw once for all that comes in a moment: a stream begins with hundreds of events, each of which would draw everything. */
+  /** Render once for all events within a moment: a stream starts with hundreds of events, and each would render everything. */
   drawSoon(): void {
     this.drawing ||= window.setTimeout(() => {
       this.drawing = 0;
@@ -47,7 +47,7 @@ export class Part extends LitElement {
     }, DRAWN_WITHIN);
   }
 
-  /** A button that is off loses the focus: who pressed it goes on there, unless the person is elsewhere by now. */
+  /** A disabled button loses the focus: restore it for the user who pressed the button, unless something else has the focus. */
   protected goOnAt(selector: string): void {
     void this.updateComplete.then(() => {
       const at = document.activeElement;
@@ -55,7 +55,7 @@ export class Part extends LitElement {
     });
   }
 
-  /** Call now, and again and again until the element goes; errors are the callee's. Milliseconds. */
+  /** Call now, and repeatedly until the element is removed; the callee handles errors. Milliseconds. */
   protected every(period: number, act: () => Promise<void> | void): void {
     const signal = this.stop;
     const round = async (): Promise<void> => {

@@ -1,4 +1,4 @@
-// What the planner and the scaler decided about a graph, and why: a time line of replicas and traffic, and each decision in words.
+// Decisions of planner and scaler about a graph, with reasons: a timeline of replicas and traffic, and each decision in words.
 import { html, nothing, type TemplateResult } from "lit";
 import { words, type Any } from "../api/client.ts";
 import { follow } from "../api/stream.ts";
@@ -10,9 +10,9 @@ import { Part, properties, state } from "./part.ts";
 import { timeline } from "./timeline.ts";
 import "./replay.ts";
 
-/** Decisions that a page keeps; older ones go. */
+/** Number of decisions that the page keeps; older ones are dropped. */
 const KEPT = 2000;
-const MORE = "The decisions below have all figures.";
+const MORE = "The decisions below list all figures.";
 
 class Planner extends Part {
   static override properties = { ...properties("path", "name"), ...state("problem") };
@@ -63,10 +63,10 @@ class Planner extends Part {
     const time = axisTime(Math.max(...times) - Math.min(...times));
     const plots = [
       timeline("Replicas", seriesOf(all, "replicas"), true, MORE, time),
-      timeline("Traffic and forecast, requests a second", seriesOf(all, "traffic"), false, MORE, time),
-      timeline("Requests within their times, %", seriesOf(all, "attainment"), false, MORE, time),
+      timeline("Traffic and forecast, requests per second", seriesOf(all, "traffic"), false, MORE, time),
+      timeline("Requests within the target times, %", seriesOf(all, "attainment"), false, MORE, time),
     ].filter((each) => each !== nothing);
-    // One decision is a point, and no line.
+    // One decision gives only a point, not a line.
     return plots.length ? html`<section class="card"><h2>Time line</h2>${plots}</section>` : nothing;
   }
 

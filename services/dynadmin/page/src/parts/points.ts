@@ -1,4 +1,4 @@
-// The points that profiling offers for a request, and deploying one of them.
+// The points of a request's profiling result, and the deployment of a point.
 import { html, nothing, type TemplateResult } from "lit";
 import { call, get, passes, words, type KubeObject, type Schemas } from "../api/client.ts";
 import { spaced } from "../logic/format.ts";
@@ -10,7 +10,7 @@ import { Part, properties, state } from "./part.ts";
 import { say } from "./toasts.ts";
 import "../deploy/pareto.ts";
 
-/** Until points that could not be read are asked for again, milliseconds. */
+/** Time until a retry if the points could not be read, milliseconds. */
 const AGAIN = 5000;
 
 class Points extends Part {
@@ -33,7 +33,7 @@ class Points extends Part {
     const round = ++this.round;
     try {
       const loaded = await get<Schemas["Candidates"]>(`${this.path}/candidates`, { signal: stop });
-      // Of an earlier phase it is, where it was asked for before.
+      // The answer may belong to an earlier phase.
       if (round === this.round) [this.loaded, this.problem] = [loaded, ""];
     } catch (error) {
       if (stop.aborted || round !== this.round) return;
@@ -55,7 +55,7 @@ class Points extends Part {
     return html`<section class="card">
       <h2>Results of profiling</h2>
       <p class="help">${sourceWords(source)} Deploying another point changes the graph of this request.</p>
-      ${this.may ? nothing : html`<p class="notice">You may not create graphs here, so you can read the points, but not deploy them.</p>`}
+      ${this.may ? nothing : html`<p class="notice">You may not create graphs in this namespace: you can read the points, but not deploy them.</p>`}
       <dyn-pareto .points=${points} .chosen=${this.chosen} .act=${this.may ? "Deploy this point" : ""}
         @choose=${(event: CustomEvent<Point>) => (this.chosen = event.detail.number)} @act=${(event: CustomEvent<Point>) => void this.promote(event.detail)}></dyn-pareto>
     </section>`;
@@ -67,7 +67,7 @@ class Points extends Part {
       const { body } = await call<KubeObject>("POST", `${this.path}/promote`, { body: { point: point.number } });
       name = body.metadata.name;
     };
-    const body = html`<p>Point ${point.number}: ${point.title}. Where the request has a graph already, it becomes this one, and its pods are replaced.</p>`;
+    const body = html`<p>Point ${point.number}: ${point.title}. If the request already has a graph, the graph changes to this point, and its pods are replaced.</p>`;
     if (!(await ask({ title: "Deploy this point?", body, act: "Deploy", run }))) return;
     say(`${name} is being deployed`);
     location.hash = format({ namespace: this.request.metadata.namespace, kind: "deployments", name });

@@ -1,4 +1,4 @@
-// The traffic of a graph again, with another price or other times: a form, and both runs side by side. The cluster is not touched.
+// Replays the traffic of a graph with another price or other target times: a form, and both runs side by side. Changes nothing in the cluster.
 import { html, nothing, type TemplateResult } from "lit";
 import { ApiProblem, call, words, type Entry } from "../api/client.ts";
 import { CHANGES, changesOf, gpusOf, otherProblems, problemOf, rowsOf, trafficOf, type Change, type Replay } from "../logic/replay.ts";
@@ -11,9 +11,9 @@ const SPANS: [seconds: number, words: string][] = [
   [3600, "the last hour"],
   [21_600, "the last six hours"],
 ];
-/** Times of a replay count from its beginning, in milliseconds. */
+/** Times of a replay count from its start, in milliseconds. */
 const elapsed = (at: number): string => span(at / 1000);
-const MORE = "The table has the figures of the whole.";
+const MORE = "The table lists all figures.";
 
 class ReplayForm extends Part {
   static override properties = { ...properties("path"), ...state("texts", "seconds", "errors", "problem", "busy", "outcome") };
@@ -27,8 +27,8 @@ class ReplayForm extends Part {
 
   override render(): TemplateResult {
     return html`<section class="card">
-      <h2>With another price</h2>
-      <p class="help">Replays the traffic that the decisions show, with the PlannerConfig as it is and with these changes. It is simulated; the cluster is not touched.</p>
+      <h2>Replay with another price</h2>
+      <p class="help">Simulates the traffic of the decisions with the current PlannerConfig, and with these changes. Nothing in the cluster changes.</p>
       <form @submit=${(event: Event) => void this.replay(event)}>
         <div class="fields">
           ${CHANGES.map((each) => this.field(each))}
@@ -61,12 +61,12 @@ class ReplayForm extends Part {
   private result(outcome: Replay): TemplateResult {
     return html`<table class="rows tight">
         <caption class="hidden">Both runs</caption>
-        <thead><tr><th scope="col">Figure</th><th scope="col" class="number">As it is</th><th scope="col" class="number">Changed</th></tr></thead>
-        <tbody>${rowsOf(outcome).map(([name, current, changed]) => html`<tr><th scope="row">${name}</th><td class="number" data-title="As it is">${current}</td><td class="number" data-title="Changed">${changed}</td></tr>`)}</tbody>
+        <thead><tr><th scope="col">Figure</th><th scope="col" class="number">Current</th><th scope="col" class="number">Changed</th></tr></thead>
+        <tbody>${rowsOf(outcome).map(([name, current, changed]) => html`<tr><th scope="row">${name}</th><td class="number" data-title="Current">${current}</td><td class="number" data-title="Changed">${changed}</td></tr>`)}</tbody>
       </table>
       ${timeline("GPUs", gpusOf(outcome), true, MORE, elapsed)}
       ${timeline("Traffic", trafficOf(outcome), true, MORE, elapsed)}
-      <p class="help">Times of the engines: ${outcome.profile}.</p>
+      <p class="help">Profile of the engines: ${outcome.profile}.</p>
       ${outcome.notes.map((each) => html`<p class="help">${each}</p>`)}`;
   }
 

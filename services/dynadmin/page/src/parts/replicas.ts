@@ -1,4 +1,4 @@
-// Components of a graph: how many replicas are desired, run and are ready, who owns the number, and the control for it.
+// Components of a graph: desired, running and ready replicas, the owner of the number, and the control for it.
 import { html, nothing, type TemplateResult } from "lit";
 import { ApiProblem, call, words, type Any, type KubeObject } from "../api/client.ts";
 import { componentsOf, togetherOf } from "../logic/kinds.ts";
@@ -46,7 +46,7 @@ class Replicas extends Part {
           <form class="scale" @submit=${(event: Event) => this.scale(event, each)}>
             <input type="number" name=${each.name} min="0" max="1000" required aria-label=${`Replicas of ${each.name}`} .value=${String(asked)} ?disabled=${!this.may}
               @input=${(event: InputEvent) => (this.asked = { ...this.asked, [each.name]: (event.target as HTMLInputElement).valueAsNumber })} />
-            <button class="button" ?disabled=${!this.may || asked === each.desired || this.busy === each.name} title=${this.may ? nothing : "You may not change graphs here"}>Scale</button>
+            <button class="button" ?disabled=${!this.may || asked === each.desired || this.busy === each.name} title=${this.may ? nothing : "You may not change graphs in this namespace"}>Scale</button>
           </form>
         </td>
       </tr>

@@ -1,4 +1,4 @@
-// Light, dark, or as the system says. Kept in this browser.
+// Light, dark, or the system's setting. Stored in this browser.
 
 const KEY = "dynadmin.theme";
 const THEMES = ["system", "light", "dark"] as const;

@@ -6,7 +6,7 @@ import { scale, ticks } from "../logic/scale.ts";
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [900, 130, 56, 12, 10, 22];
 
-/** The plot; `time` writes a time of its axis. `stepped` where a value holds until the next one. `more` says where a reader finds all figures. */
+/** The plot; `time` formats a time of its axis. `stepped`: a value is valid until the next one. `more`: where screen readers find all figures. */
 export function timeline(title: string, all: Series[], stepped: boolean, more: string, time: (at: number) => string): TemplateResult | typeof nothing {
   const points = all.flatMap((each) => each.points);
   if (points.length < 2) return nothing;

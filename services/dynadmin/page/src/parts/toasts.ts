@@ -1,4 +1,4 @@
-// Short messages of what was done, and what was not. Read aloud where a reader listens.
+// Short messages about successes and failures, announced to screen readers.
 import { html, type TemplateResult } from "lit";
 import { Part, state } from "./part.ts";
 
@@ -45,7 +45,7 @@ class Toasts extends Part {
 
 customElements.define("dyn-toasts", Toasts);
 
-/** Say what was done; `bad` stays until it is dismissed. */
+/** Show a message; a `bad` one stays until the user dismisses it. */
 export function say(text: string, bad = false): void {
   shown?.add(text, bad);
 }

@@ -4,10 +4,10 @@ import { get, words, type Any, type KubeObject, type Schemas } from "../api/clie
 import { count } from "../logic/format.ts";
 import { Part, properties, state } from "./part.ts";
 
-/** At least this long between two refreshes, and of a tree that is ready, whose changes come with the object. Milliseconds. */
+/** Shortest intervals between refreshes: of a tree, and of a ready tree, which also changes with its object. Milliseconds. */
 const [APART, CALM] = [1500, 15_000];
 
-/** A tree as nested lists; also of one that would be created. */
+/** A tree as nested lists, also for objects that would be created. */
 export function branches(node: Any): TemplateResult {
   const tone = node.ready === true ? "good" : node.ready === false ? "busy" : "idle";
   const facts = [
@@ -30,14 +30,14 @@ export function branches(node: Any): TemplateResult {
 class Tree extends Part {
   static override properties = { ...properties("path", "object", "second"), ...state("loaded", "problem") };
   path = "";
-  /** Another tree of the view says already what is left out. */
+  /** Another tree of the view already shows what is omitted. */
   second = false;
-  /** Each new version of it is a reason to refresh. */
+  /** Each new version of the object triggers a refresh. */
   object: KubeObject | null = null;
   private loaded: Schemas["Tree"] | null = null;
   private problem = "";
   private asked = 0;
-  /** The object changed too soon after a refresh for another one. */
+  /** The object changed, but the last refresh was too recent. */
   private isBehind = false;
 
   override connectedCallback(): void {
@@ -57,7 +57,7 @@ class Tree extends Part {
     const asked = (this.asked = Date.now());
     try {
       const loaded = await get<Schemas["Tree"]>(`${this.path}/tree`, { signal: this.stop });
-      // An answer that was asked for later may be here already.
+      // The answer of a later request may have arrived already.
       if (asked === this.asked) [this.loaded, this.problem] = [loaded, ""];
     } catch (error) {
       if (!this.stop.aborted && asked === this.asked) this.problem = words(error);
@@ -68,7 +68,7 @@ class Tree extends Part {
     if (!this.loaded) return html`<p class="muted" role="status">${this.problem || "Loading"}</p>`;
     const { tree, hidden } = this.loaded;
     return html`<ul class="tree">${branches(tree)}</ul>
-      ${hidden.length && !this.second ? html`<p class="muted">You may not list, so they are left out: ${hidden.join(", ")}.</p>` : nothing}
+      ${hidden.length && !this.second ? html`<p class="muted">Omitted, because you may not list them: ${hidden.join(", ")}.</p>` : nothing}
       ${this.problem ? html`<p class="muted">${this.problem}</p>` : nothing}`;
   }
 }

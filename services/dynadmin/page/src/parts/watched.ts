@@ -1,4 +1,4 @@
-// A live collection as a controller: an element has it, and is drawn when it changes.
+// A live collection as a reactive controller: its element renders when the collection changes.
 import type { ReactiveController } from "lit";
 import { ApiProblem, words, type KubeObject } from "../api/client.ts";
 import { follow, type Line } from "../api/stream.ts";
@@ -47,7 +47,7 @@ export class Watched implements ReactiveController {
       },
       this.tasks.signal,
     ).catch((error: unknown) => {
-      const more = error instanceof ApiProblem && error.status === 403 ? ". Ask for this right, or choose another namespace." : "";
+      const more = error instanceof ApiProblem && error.status === 403 ? ". Request this right, or choose another namespace." : "";
       this.problem = words(error) + more;
       changed();
     });

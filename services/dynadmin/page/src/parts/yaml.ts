@@ -1,5 +1,5 @@
-// The manifest of an object as YAML, to read and to edit. A change by someone else meanwhile is a conflict that is shown.
-// What is typed is a draft that outlives the view, until it is saved or discarded.
+// The manifest of an object as YAML, to read and to edit. A change by another user meanwhile is shown as a conflict.
+// The typed text is a draft that outlives the view until it is saved or discarded.
 import { html, nothing, type TemplateResult } from "lit";
 import { parse, stringify } from "../logic/yaml.ts";
 import { ApiProblem, call, words, type KubeObject } from "../api/client.ts";
@@ -12,7 +12,7 @@ import { say } from "./toasts.ts";
 class Yaml extends Part {
   static override properties = { ...properties("path", "object", "may", "reason"), ...state("text", "etag", "problem", "conflict", "busy", "patch") };
   path = "";
-  /** The object as the view has it now. */
+  /** The current object of the view. */
   object: KubeObject | null = null;
   may = false;
   reason = "";
@@ -32,7 +32,7 @@ class Yaml extends Part {
   }
 
   override willUpdate(changed: Map<string, unknown>): void {
-    // What no one edits follows the object.
+    // An unedited text follows the object.
     if (!changed.has("object") || !this.object || this.busy) return;
     const stored = textOf(this.object);
     const isBehind = this.text === null ? this.problem !== "" : stored !== this.original && (this.text === this.original || this.text === stored);
@@ -45,14 +45,14 @@ class Yaml extends Part {
     this.dispatchEvent(new Event("drafted"));
   }
 
-  /** Back to what was stored, and on to what is stored now. */
+  /** Discard the draft and show the stored manifest. */
   private discard(): void {
     this.typed(this.original);
     [this.conflict, this.problem, this.patch] = [null, "", ""];
     void this.load(true);
   }
 
-  /** Read it. `follows`: no one asked for it, and what is typed meanwhile stays. */
+  /** Read the manifest. `follows`: an automatic read, which keeps text typed meanwhile. */
   private async load(follows = false): Promise<void> {
     const before = this.text;
     try {
@@ -63,7 +63,7 @@ class Yaml extends Part {
     }
   }
 
-  /** The manifest, and the version of the object that it is of. */
+  /** The manifest, and the version of its object. */
   private async read(): Promise<{ text: string; etag: string }> {
     const { etag, body } = await call<KubeObject>("GET", this.path, { signal: this.stop });
     return { text: textOf(body), etag };
@@ -91,12 +91,12 @@ class Yaml extends Part {
 
   private theirs(conflict: { text: string; etag: string }): TemplateResult {
     return html`<section class="notice bad" aria-label="Conflict">
-      <h2>The object has changed since you began</h2>
-      <p>Your text is kept above. What is stored now:</p>
+      <h2>The object has changed since you started to edit</h2>
+      <p>Your text is kept above. The stored manifest:</p>
       <label class="field"><span>Stored now</span><textarea class="code" rows="12" readonly .value=${conflict.text}></textarea></label>
       <div class="actions below">
-        <button class="button" @click=${() => this.take(conflict)}>Take what is stored</button>
-        <button class="button danger" ?disabled=${this.busy} @click=${() => void this.save(conflict.etag)}>Save mine over it</button>
+        <button class="button" @click=${() => this.take(conflict)}>Use the stored manifest</button>
+        <button class="button danger" ?disabled=${this.busy} @click=${() => void this.save(conflict.etag)}>Overwrite with mine</button>
       </div>
     </section>`;
   }
@@ -107,7 +107,7 @@ class Yaml extends Part {
     [this.conflict, this.problem, this.patch] = [null, "", ""];
   }
 
-  /** Write it. Services write the status all the time: a version in which the manifest is as it was stands for none. */
+  /** Write the manifest. Services write the status often: a new version with an unchanged manifest is not a conflict. */
   private async put(body: unknown, etag: string, tries = 5): Promise<void> {
     try {
       await call("PUT", this.path, { body, headers: { "If-Match": etag } });
@@ -126,7 +126,7 @@ class Yaml extends Part {
       const text = this.text ?? "";
       await this.put(parse(text), etag);
       say("Saved");
-      // Of this view, or of another one by now.
+      // The view may show another object by now.
       drop(this.path, text);
       if (!this.stop.aborted) await this.load();
     } catch (error) {
@@ -141,7 +141,7 @@ class Yaml extends Part {
   }
 }
 
-/** Its manifest, as a person reads and edits it. */
+/** The manifest of an object, as the user reads and edits it. */
 function textOf(object: KubeObject): string {
   return stringify(editable(object));
 }

@@ -1,4 +1,4 @@
-// One object: how it is, what to do, and what can be done with it. A tab for each side of it.
+// One object: its state, advice, and actions. One tab for each aspect.
 import { html, nothing, type TemplateResult } from "lit";
 import { call, get, type KubeObject, type Schemas } from "../api/client.ts";
 import { rights, type Rights } from "../api/session.ts";
@@ -33,7 +33,7 @@ class Detail extends Part {
   kind: Kind = "deployments";
   name = "";
   tab = "";
-  /** Address of the list that it is in. */
+  /** Address of the object's list. */
   back = "";
   private rights: Rights | null = null;
   private managedBy = "";
@@ -62,7 +62,7 @@ class Detail extends Part {
       .catch(() => undefined);
   }
 
-  /** Ask again from time to time: rights change, and one that could not ask says that the person may do nothing. */
+  /** Read the rights periodically: rights change, and after a failed read the user seems to have none. */
   private askRights(): void {
     rights(this.namespace).then((answer) => (this.rights = answer), () => undefined);
   }
@@ -71,7 +71,7 @@ class Detail extends Part {
     return this.rights?.collections[this.kind]?.[verb] ?? false;
   }
 
-  /** The titles of actions that are off need a mouse: where all are off, the view says why. */
+  /** Titles of disabled actions need a mouse: if all are disabled, the view shows the reason. */
   private isReader(): boolean {
     return this.rights !== null && !["update", "patch", "delete"].some((verb) => this.may(verb));
   }
@@ -89,7 +89,7 @@ class Detail extends Part {
       </header>
       ${problemOf(this.watched.problem)}
       ${this.managedBy ? html`<p class="notice">${this.managedBy} manages this object. A change here is answered with the patch to commit to its repository.</p>` : nothing}
-      ${object && this.tab !== "yaml" && this.isReader() ? html`<p class="notice">You may read this, and not change it.</p>` : nothing}
+      ${object && this.tab !== "yaml" && this.isReader() ? html`<p class="notice">You may read this object, but not change it.</p>` : nothing}
       ${this.tabs()}
       <section class="tab" aria-label=${TABS[this.kind].find(([tab]) => tab === this.tab)?.[1] ?? "Overview"}>
         ${object ? this.content(object) : this.absent()}
@@ -98,16 +98,16 @@ class Detail extends Part {
   }
 
   private absent(): TemplateResult | typeof nothing {
-    if (this.watched.synced && this.tab === "yaml" && draftOf(this.path)) return this.yaml(null, "It does not exist any more. What you changed is kept here, to be copied.");
+    if (this.watched.synced && this.tab === "yaml" && draftOf(this.path)) return this.yaml(null, "The object no longer exists. Your changes are kept here to copy.");
     if (this.watched.synced)
-      return html`<div class="card empty"><p>${this.watched.gone ? "It was deleted." : `There is no ${KINDS[this.kind].one} of this name.`}</p>
+      return html`<div class="card empty"><p>${this.watched.gone ? "It was deleted." : `There is no ${KINDS[this.kind].one} with this name.`}</p>
         <a class="button" href=${this.back}>All ${KINDS[this.kind].title.toLowerCase()}</a></div>`;
     return this.watched.problem ? nothing : html`<p class="card muted" role="status">Loading</p>`;
   }
 
   private tabs(): TemplateResult {
     const { namespace, kind, name } = this;
-    return html`<nav class="tabs" aria-label="Sides of it">
+    return html`<nav class="tabs" aria-label="Views of the object">
       ${TABS[kind].map(([tab, title]) => html`<a href=${format({ namespace, kind, name, tab })} aria-current=${tab === this.tab ? "page" : nothing}>${title}${tab === "yaml" && draftOf(this.path) ? " (edited)" : ""}</a>`)}
     </nav>`;
   }
@@ -120,11 +120,11 @@ class Detail extends Part {
     if (this.tab === "planner") return html`<dyn-planner .path=${path} .name=${this.name}></dyn-planner>`;
     if (this.tab === "points") return html`<dyn-points .path=${path} .request=${object} .may=${this.rights?.collections.deployments?.create ?? false}></dyn-points>`;
     if (this.tab === "yaml")
-      return this.yaml(object, this.kind === "adapters" ? "An adapter is not edited here: scale its component on the view of the graph." : "You may read this, and not change it.");
+      return this.yaml(object, this.kind === "adapters" ? "Adapters cannot be edited here: scale the component on the page of the graph." : "You may read this object, but not change it.");
     return overview(this.kind, object, this.path, (verb) => this.may(verb), this.namespace);
   }
 
-  /** `reason`: why it is not changed, where it is not. */
+  /** `reason`: why the object cannot be changed; empty if it can. */
   private yaml(object: KubeObject | null, reason: string): TemplateResult {
     const may = object !== null && this.kind !== "adapters" && this.may("update");
     return html`<dyn-yaml .path=${this.path} .object=${object} .may=${may} .reason=${reason} @drafted=${() => this.requestUpdate()}></dyn-yaml>`;
@@ -138,7 +138,7 @@ class Detail extends Part {
     const can = isDeletable(this.kind, object);
     return html`
       ${this.kind === "deployments"
-        ? html`<button class="button" ?disabled=${!this.may("patch")} title=${this.may("patch") ? nothing : "You may not change graphs here"} @click=${this.restartPods}>${icon("restart")} Restart</button>`
+        ? html`<button class="button" ?disabled=${!this.may("patch")} title=${this.may("patch") ? nothing : "You may not change graphs in this namespace"} @click=${this.restartPods}>${icon("restart")} Restart</button>`
         : nothing}
       ${can
         ? html`<button class="button danger" ?disabled=${!this.may("delete")} title=${this.may("delete") ? nothing : `You may not delete ${KINDS[this.kind].title.toLowerCase()} here`} @click=${() => this.erase(object)}>${icon("trash")} Delete</button>`
@@ -147,14 +147,14 @@ class Detail extends Part {
   }
 
   private async restartPods(): Promise<void> {
-    const body = html`<p>New pods replace the old ones, component after component, and requests are answered meanwhile.</p>`;
+    const body = html`<p>New pods replace the old ones, component by component, while the graph keeps serving.</p>`;
     const run = async (): Promise<void> => void (await call("POST", `${this.path}/restart`, { body: {} }));
     if (await ask({ title: `Restart ${this.name}?`, body, act: "Restart", run })) say(`${this.name} restarts`);
   }
 
   private async erase(object: KubeObject): Promise<void> {
     const { name, kind } = this;
-    const body = html`<p>What goes along: ${goesAlong(kind, object)}</p>
+    const body = html`<p>Also affected: ${goesAlong(kind, object)}</p>
       <label class="field"><span>Type <strong>${name}</strong> to delete it</span><input name="confirm" autocomplete="off" required /></label>`;
     const run = async (dialog: HTMLDialogElement): Promise<void> => {
       if (dialog.querySelector<HTMLInputElement>("input[name=confirm]")!.value !== name) throw new Error(`Type ${name}`);

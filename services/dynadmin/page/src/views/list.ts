@@ -9,14 +9,14 @@ import { badge, lineOf, problemOf } from "../parts/badge.ts";
 import { Part, properties, state } from "../parts/part.ts";
 import { Watched } from "../parts/watched.ts";
 
-/** Rows that are drawn at first, and that are added to them: a browser takes seconds to lay out thousands. */
+/** Number of rows rendered first, and of rows added later: a browser takes seconds to lay out thousands. */
 const DRAWN = 200;
 
 class List extends Part {
   static override properties = { ...properties("namespace", "kind", "query"), ...state("choice", "drawn") };
   namespace = "";
   kind: Kind = "deployments";
-  /** Of the address: what is chosen. */
+  /** Filter and order from the address. */
   query = "";
   private choice = choiceOf("");
   private drawn = DRAWN;
@@ -64,7 +64,7 @@ class List extends Part {
     `;
   }
 
-  /** The address has what is chosen: it is there again after a way back, and for whom the address is sent to. */
+  /** The address has the filter and order: they survive the back button, and a shared link has them. */
   private keep(): void {
     history.replaceState(null, "", format({ namespace: this.namespace, kind: this.kind, query: queryOf(this.choice) }));
   }

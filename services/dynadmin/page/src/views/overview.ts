@@ -1,4 +1,4 @@
-// The first tab of each kind: state in words, what it consists of, and its figures.
+// The first tab of each kind: state in words, components, and figures.
 import { html, nothing, type TemplateResult } from "lit";
 import type { Any, KubeObject } from "../api/client.ts";
 import { count, figure, moment, spaced } from "../logic/format.ts";
@@ -10,7 +10,7 @@ import "../parts/tree.ts";
 
 type May = (verb: string) => boolean;
 
-/** What an object is, in a line. */
+/** An object in one line. */
 export function facts(kind: Kind, object: KubeObject): string {
   const spec: Any = object.spec ?? {};
   if (kind === "deployments") return [modelOf(object), spec.backendFramework, gpusText(object)].filter(Boolean).join(", ");
@@ -25,7 +25,7 @@ function gpusText(graph: KubeObject): string {
 }
 
 export function overview(kind: Kind, object: KubeObject, path: string, may: May, namespace: string): TemplateResult {
-  // It outlives the request, so that no owner reference leads there.
+  // The graph outlives the request, so it has no owner reference to the request.
   const graph: string = kind === "requests" ? deployedBy(object) : "";
   return html`<div class="columns">
     <section class="card ${kind === "deployments" ? "wide" : ""}"><h2>State</h2>${conditions(object)}${progress(object)}</section>
@@ -34,13 +34,13 @@ export function overview(kind: Kind, object: KubeObject, path: string, may: May,
     ${kind === "deployments"
       ? html`<section class="card wide"><h2>Components</h2><dyn-replicas .path=${path} .graph=${object} .may=${may("patch")}></dyn-replicas></section>`
       : nothing}
-    <section class="card wide"><h2>What it consists of</h2>
+    <section class="card wide"><h2>Components and objects</h2>
       <dyn-tree .path=${path} .object=${object}></dyn-tree>${graph ? html`<dyn-tree .path=${`/namespaces/${namespace}/deployments/${graph}`} .object=${object} .second=${true}></dyn-tree>` : nothing}
     </section>
   </div>`;
 }
 
-/** How far a roll-out and a restart are. */
+/** Progress of a roll-out and a restart. */
 function progress(object: KubeObject): TemplateResult | typeof nothing {
   const { rollingUpdate, restart } = object.status ?? {};
   const lines: TemplateResult[] = [];
@@ -55,14 +55,14 @@ const STEPS = ["Pending", "Profiling", "Ready", "Deploying", "Deployed"];
 function steps(request: KubeObject, namespace: string): TemplateResult {
   const status: Any = request.status ?? {};
   const phase: string = status.phase ?? "Pending";
-  // A request that has failed is at none of the steps.
+  // A failed request has no current step.
   const all = STEPS.includes(phase) ? STEPS : [phase];
   const at = all.indexOf(phase);
   const graph = deployedBy(request);
   const waits = phase === "Ready" && request.spec?.autoApply === false;
   return html`<section class="card">
     <h2>Progress</h2>
-    ${waits ? html`<p class="notice">It waits for you: <a href=${format({ namespace, kind: "requests", name: request.metadata.name, tab: "points" })}>choose a point and deploy it</a>.</p>` : nothing}
+    ${waits ? html`<p class="notice">The request waits for you: <a href=${format({ namespace, kind: "requests", name: request.metadata.name, tab: "points" })}>choose a point and deploy it</a>.</p>` : nothing}
     <ol class="steps">
       ${all.map((step, index) => html`<li class=${index < at ? "past" : index === at ? "here" : ""} aria-current=${index === at ? "step" : nothing}>${step}</li>`)}
     </ol>

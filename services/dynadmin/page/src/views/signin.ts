@@ -1,4 +1,4 @@
-// Sign in: with a token of the cluster, or with the organisation's identity provider where one is set.
+// Sign in: with a token of the cluster, or with the organisation's identity provider if one is configured.
 import { html, nothing, type TemplateResult } from "lit";
 import { get, words } from "../api/client.ts";
 import { signIn } from "../api/session.ts";
@@ -16,7 +16,7 @@ class SignIn extends Part {
   override connectedCallback(): void {
     super.connectedCallback();
     document.title = "Sign in · Dynadmin";
-    // The organisation's identity provider, where the service has one.
+    // The organisation's identity provider, if the service has one.
     get<{ login?: string | null }>("/session/ways")
       .then((answer) => (this.provider = answer.login ? `${answer.login}?returnTo=${encodeURIComponent(`/${location.hash}`)}` : ""))
       .catch(() => (this.provider = ""));
@@ -27,13 +27,13 @@ class SignIn extends Part {
       <form @submit=${this.submit}>
         <div class="brand">${icon("logo")} Dynadmin</div>
         <h1 tabindex="-1">Sign in</h1>
-        <p>Everything that you do here is done with your own rights in the cluster.</p>
+        <p>The page acts with your own rights in the cluster.</p>
         ${this.provider ? html`<a class="button accent wide" href=${this.provider} @click=${carry}>Sign in with your organisation</a><p class="or">or</p>` : nothing}
         <label class="field">
           <span>Token</span>
           <textarea name="token" rows="4" required autocomplete="off" spellcheck="false" aria-describedby="token-help token-error" aria-invalid=${this.refused ? "true" : "false"}></textarea>
         </label>
-        <p class="help" id="token-help">For example from <code>kubectl create token NAME</code>. It is sealed into a cookie that scripts cannot read.</p>
+        <p class="help" id="token-help">For example from <code>kubectl create token NAME</code>. The token is encrypted in a cookie that scripts cannot read.</p>
         <p class="error" id="token-error" role="alert">${this.refused || this.problem}</p>
         <button class="button accent wide" ?disabled=${this.busy}>${this.busy ? "Signing in" : "Sign in"}</button>
       </form>

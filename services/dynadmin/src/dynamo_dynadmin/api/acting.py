@@ -59,8 +59,8 @@ class Actions:
         if config := (graph["metadata"].get("annotations") or {}).get(PLANNER_CONFIG):
             raise ProblemError(
                 "owned-replicas",
-                f"the planner of ConfigMap {config} owns the replicas of this graph, and {component} has no scaling "
-                "adapter: give it `scalingAdapter: {}`, or change the planner's configuration",
+                f"the planner of ConfigMap {config} sets the replicas of this graph, and {component} has no scaling "
+                "adapter: add `scalingAdapter: {}` to the component, or change the planner's configuration",
                 owner="planner",
             )
         components = [{**each} for each in listed]
@@ -82,7 +82,7 @@ class Actions:
         if owner := self._autoscaler(key):
             raise ProblemError(
                 "owned-replicas",
-                f"{owner} scales this component, and would undo the change; change its limits, or delete it",
+                f"{owner} scales this component and would undo the change; change the limits of {owner}, or delete {owner}",
                 owner=owner,
             )
         patch = {"spec": {"replicas": replicas}}

@@ -41,7 +41,7 @@ LARGEST_ANSWER, LONGEST_LINE = 16 << 20, 1 << 20
 #: Concurrent chats of one user, and of all users of a replica. Each may take minutes, and memory for its answer.
 OF_A_USER, IN_ALL = 16, 128
 #: Why there is no answer in a local cluster.
-SIMULATED = "the pods of this graph are on simulated nodes, which run nothing: no one answers a chat"
+SIMULATED = "the pods of this graph are on simulated nodes, which run no containers: nothing can answer a chat"
 _FAILURES = ("bad-request", "not-found", "unavailable")
 
 
@@ -95,7 +95,7 @@ class Chat:
                 async with asyncio.timeout(self.within):
                     await self._streamed(call, service, sent, stream, model)
             except TimeoutError:
-                raise StreamEnded("failed", f"no whole answer within {self.within:g} s") from None
+                raise StreamEnded("failed", f"no complete answer within {self.within:g} s") from None
             except (Garbled, KubeError) as error:
                 raise StreamEnded("failed", SIMULATED if self.simulated(call) else _refused(error).detail) from error
         return stream.response
@@ -108,11 +108,11 @@ class Chat:
                     async for line in lines:
                         if call.request.transport is None:
                             # No caller would read the rest of the engine's output.
-                            raise ConnectionError("the caller has left")
+                            raise ConnectionError("the caller closed the connection")
                         if (chunk := chunk_of(line)) is not None:
                             completion.take(chunk, time.monotonic() - started)
         except TimeoutError:
-            raise ProblemError("unavailable", f"no whole answer within {self.within:g} s") from None
+            raise ProblemError("unavailable", f"no complete answer within {self.within:g} s") from None
         except (Garbled, KubeError) as error:
             raise _refused(error) from error
         texts = {"text": "".join(completion.text), "reasoning": "".join(completion.reasoning)}
@@ -139,13 +139,13 @@ class Chat:
 
     async def _only_model(self, call: Call, service: ObjectKey) -> str:
         if not await self.reading.may(call, _act("get", service)):
-            detail = "required: the frontend's list of models needs `get` of services/proxy, which you do not have"
+            detail = "required, because you may not `get` services/proxy, which lists the frontend's models"
             raise invalid([FieldProblem("/model", detail)])
         served = await _served(call, service)
         if not served:
             raise ProblemError("unavailable", "the frontend serves no model yet", retry_after=5)
         if len(served) > 1:
-            detail = f"required, since the frontend serves several: {', '.join(served[:20])}"
+            detail = f"required, because the frontend serves several models: {', '.join(served[:20])}"
             raise invalid([FieldProblem("/model", detail)])
         return served[0]
 
@@ -203,7 +203,7 @@ def _refused(error: Exception) -> ProblemError:
 def _body(sent: dict[str, Any]) -> ChatBody:
     body = validated(ChatBody, sent)
     errors = [
-        FieldProblem(pointer(("parameters", name)), "is set by this API")
+        FieldProblem(pointer(("parameters", name)), "not allowed: this API sets this parameter")
         for name in RESERVED
         if name in body.parameters
     ]

@@ -88,7 +88,7 @@ def chunk_of(line: bytes) -> Chunk | None:
     try:
         return _chunk(data)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise Garbled(f"the frontend's answer is not a completion: {error}") from error
+        raise Garbled(f"the frontend's answer is not a valid completion: {error}") from error
 
 
 def models_of(content: bytes) -> list[str]:
@@ -96,7 +96,7 @@ def models_of(content: bytes) -> list[str]:
     try:
         return [each.id for each in _models(content).data]
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise Garbled(f"the frontend's list of models is not one: {error}") from error
+        raise Garbled(f"the frontend's list of models is not valid: {error}") from error
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
 
 CACHED = 256
-_AS_GRAPH = "what the same GPUs and backend do at their best; not the graph exactly as it is described"
+_AS_GRAPH = "the best result for the same GPUs and backend, not an estimate of the described graph itself"
 _Answer = Callable[[Report], Coroutine[Any, Any, dict[str, Any]]]
 
 

@@ -51,7 +51,7 @@ class EventReader:
         root = await self._details.object(call, kind)
         last = call.request.headers.get("Last-Event-ID", "") if call.flag("watch") else ""
         if last and not (last.isascii() and last.isdecimal() and len(last) <= 20):
-            raise ProblemError("bad-request", "Last-Event-ID is not one of this stream")
+            raise ProblemError("bad-request", "Last-Event-ID does not belong to this stream")
         rows: list[dict[str, Any]] = []
         if not last:
             page = await call.kube.list_page(EVENTS, call.namespace, limit=READ)

@@ -250,11 +250,11 @@ def node_row(node: NodeRoom) -> dict[str, Any]:
 
 def _why(demand: GpuDemand, suited: Sequence[NodeRoom], reasons: Counter[str]) -> str:
     if suited and all(node.total < demand.gpus_of_unit for node in suited):
-        split = "" if demand.claims else "; give hardware.gpusPerNode, so that a replica spans several nodes"
+        split = "" if demand.claims else "; set hardware.gpusPerNode, so that a replica spans several nodes"
         return f"no node has {gpu_words(demand.gpus_of_unit)}{split}"
     if suited and demand.whole_node:
-        return "all GPUs of a node are asked for, and no node has all of its GPUs free"
-    verbs = "suits and has" if len(suited) == 1 else "suit and have"
+        return "a replica needs all GPUs of a node, and no node has all its GPUs free"
+    verbs = "matches but has" if len(suited) == 1 else "match but have"
     words = [f"{many(len(suited), 'node')} {verbs} too few free GPUs"] if suited else []
     words += [f"{count} {reason}" for reason, count in sorted(reasons.items())]
     return "; ".join(words) or "the cluster has no node with GPUs"

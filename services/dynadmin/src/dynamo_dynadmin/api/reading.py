@@ -214,6 +214,6 @@ def _after(token: str) -> tuple[Position, str] | None:
     first, _, name = text.removeprefix("after:").partition(" ")
     position = Position.of(first)
     if position is None or not text.startswith("after:"):
-        detail = "`continue` must be what the page before it said"
+        detail = "`continue` must be the token of the previous page"
         raise ProblemError("bad-request", detail, errors=[FieldProblem("?continue", detail)])
     return position, name

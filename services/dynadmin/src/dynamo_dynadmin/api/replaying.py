@@ -98,7 +98,7 @@ class Replaying:
             if sum(each.requests for each in steps) > MOST_REQUESTS:
                 text = f"has more than {MOST_REQUESTS:,} requests; give lower rates or fewer seconds"
                 raise ProblemError("invalid", f"trace {text}", errors=[FieldProblem("/trace", text)])
-            return ObservedTraffic(steps=tuple(steps), replicas={}, remarks=("traffic as it was sent",))
+            return ObservedTraffic(steps=tuple(steps), replicas={}, remarks=("traffic from the request's `trace`",))
         metadata = graph["metadata"]
         key = ObjectKey(metadata["namespace"], metadata["name"])
         rows, _ = await self.decisions.history(call, key, metadata["uid"], _READ)

@@ -65,7 +65,7 @@ class SessionPages:
 
     def _configured(self) -> Logins:
         if self._logins is None:
-            raise ProblemError("not-found", "no issuer is set for logins (platform.dynadmin.oidc.clientId)")
+            raise ProblemError("not-found", "no issuer for logins is configured (platform.dynadmin.oidc.clientId)")
         return self._logins
 
     async def begin(self, call: Call) -> web.StreamResponse:
@@ -92,7 +92,7 @@ class SessionPages:
     def _one_more(self, network: str) -> Iterator[None]:
         """Counts a token verification. ProblemError if too many are in progress."""
         if self._verifying[network] >= AT_ONCE_OF_ONE or self._verifying.total() >= AT_ONCE:
-            detail = "many sessions are being begun; retry later"
+            detail = "too many sessions are being started; retry later"
             raise ProblemError("too-many-requests", detail, retry_after=1)
         self._verifying[network] += 1
         try:

@@ -11,7 +11,7 @@ from dynamo_shared.api.objects import KubeObject
 
 from dynamo_dynadmin.api.traffic import TrafficStep
 
-NO_SIMULATION = "this process has no simulation: run dynadmin where dynamo-ctl[planner] is installed"
+NO_SIMULATION = "this process has no simulation: install dynamo-ctl[planner] with dynadmin"
 
 Report = Callable[[str, Any], None]
 

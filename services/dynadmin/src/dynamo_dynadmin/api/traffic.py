@@ -81,7 +81,7 @@ def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> ObservedTraff
     ]
     kept = bounded(steps)
     shown = end - timedelta(seconds=sum(each.seconds for each in kept))
-    holds = f"what a decision observed holds until the next one, the newest for {LAST_HOLDS:.0f} s"
+    holds = f"the traffic of a decision lasts until the next decision, of the newest decision for {LAST_HOLDS:.0f} s"
     remarks.insert(0, f"traffic from {_text(shown)} to {_text(end)}; {holds}")
     if len(kept) < len(steps) or kept[0] != steps[0]:
         remarks.append(

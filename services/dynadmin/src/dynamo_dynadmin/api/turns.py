@@ -35,7 +35,7 @@ class CallerSlots:
         own = lanes.count(user) >= OF_ONE
         if own or lanes.waiting >= self._most:
             many = f"{lanes.count(user)} {self._what} {of_whom(user)}" if own else f"{lanes.waiting} {self._what}"
-            raise ProblemError("too-many-requests", f"{many} wait; retry later", retry_after=RETRY_AFTER)
+            raise ProblemError("too-many-requests", f"{many} are waiting; retry later", retry_after=RETRY_AFTER)
         async with lanes.turn(user):
             yield
 
@@ -56,10 +56,10 @@ class AtOnce:
         """One task, while the block runs. ProblemError if there are already too many."""
         if self._users[user] >= self._of_a_user:
             many = f"{self._of_a_user} {self._what} {of_whom(user)}"
-            detail = f"{many} are in progress, the most that a user has at once; wait for one"
+            detail = f"{many} are in progress, the limit of a user; wait for one to end"
             raise ProblemError("too-many-requests", detail, retry_after=RETRY_AFTER)
         if self._users.total() >= self._total:
-            detail = f"{self._total} {self._what} are in progress, the most of all users at once; retry later"
+            detail = f"{self._total} {self._what} are in progress, the limit of all users; retry later"
             raise ProblemError("too-many-requests", detail, retry_after=RETRY_AFTER)
         self._users[user] += 1
         try:

@@ -30,7 +30,7 @@ from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call, etag
 from dynamo_dynadmin.http.problems import ProblemError, invalid
 
-_STALE = "the object has changed since it was read; read it again, and make the change to what it is now"
+_STALE = "the object has changed since you read it; read the object again, and repeat the change"
 #: The API server's message if an operation of a JSON patch fails (apimachinery, NewGenericServerResponse of a 422).
 _PATCH_REFUSED = "the server rejected our request due to an error in our request"
 _NOT_APPLICABLE = (
@@ -92,7 +92,7 @@ class Writing:
             if stored == mark:
                 return stored_object, False
             if stored.partition(".")[0] == mark.partition(".")[0]:
-                text = "this Idempotency-Key was used with another body; use a new one"
+                text = "this Idempotency-Key was used with another body; use a new key"
                 raise ProblemError("key-reused", text) from None
             raise
 
@@ -133,7 +133,7 @@ class Writing:
             else:
                 if not isinstance(sent, dict):
                     raise ProblemError(
-                        "invalid", "a merge patch is an object", errors=[FieldProblem("", "must be an object")]
+                        "invalid", "a merge patch must be an object", errors=[FieldProblem("", "must be an object")]
                     )
                 metadata = sent.get("metadata")
                 if metadata is not None and not isinstance(metadata, dict):
@@ -299,7 +299,7 @@ def _managed(owner: str, patch: KubeObject | None) -> ProblemError:
 def _operations(sent: Any) -> list[dict[str, Any]]:
     if not isinstance(sent, list) or not all(isinstance(each, dict) for each in sent) or len(sent) > 1000:
         raise ProblemError(
-            "invalid", "a JSON patch is a list of operations", errors=[FieldProblem("", "must be a list")]
+            "invalid", "a JSON patch must be a list of operations", errors=[FieldProblem("", "must be a list")]
         )
     return sent
 

@@ -33,7 +33,7 @@ def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -
     draft.manifest["metadata"]["namespace"] = namespace
     draft.put("spec.backendFramework", backend, "backend")
     if intent.backend in (None, Backend.AUTO):
-        draft.refuse("backend", why=f"mode graph needs an engine: one of {', '.join(BACKENDS)}; auto is for objectives")
+        draft.refuse("backend", why=f"mode graph requires one of {', '.join(BACKENDS)}; auto is only for objectives")
     for key, given in (("labels", intent.labels), ("annotations", intent.annotations)):
         if given:
             # On the graph, for users who select by them, and in its spec, for the objects that it becomes.
@@ -152,13 +152,15 @@ class _Writer:
         for option in sorted(self._unknown_options):
             group = "model" if option == "revision" else "engine"
             draft.cannot_express(
-                group, to_camel(option), why=f"{self._backend} has no argument for it; use engine.args"
+                group, to_camel(option), why=f"{self._backend} has no argument for this option; use engine.args"
             )
         counts, present = intent.serving.replicas, {"frontend", *(COMPONENTS[role][0] for role in _roles(intent))}
         for name in ("worker", "prefill", "decode"):
             if counts is not None and getattr(counts, name) is not None and name not in present:
                 other = "disaggregated" if name != "worker" else "aggregated"
-                draft.cannot_express("serving", "replicas", name, why=f"only graphs with serving.mode {other} have it")
+                draft.cannot_express(
+                    "serving", "replicas", name, why=f"only graphs with serving.mode {other} have this field"
+                )
 
     def _component(self, name: str, kind: str, count: str) -> tuple[str, KubeObject]:
         """Adds a component. Returns its path and its main container."""
@@ -167,7 +169,7 @@ class _Writer:
         replicas = getattr(counts, count) if counts is not None else None
         if replicas is None:
             replicas = 1
-            self._draft.default(f"{path}.replicas", 1, f"serving.replicas.{count} is not given")
+            self._draft.default(f"{path}.replicas", 1, f"serving.replicas.{count} is not set")
         self._draft.came_from(f"{path}.replicas", "serving", "replicas", count)
         container: KubeObject = {"name": MAIN, "image": self._image}
         self._draft.came_from(f"{path}.podTemplate.spec.containers[0].image", "images", "runtime")
@@ -184,7 +186,7 @@ class _Writer:
             tensor = sizes.tensor
             total = tensor * pipeline * data
             if asked is not None and asked != total:
-                why = f"{asked} GPUs are not tensor {tensor} x pipeline {pipeline} x data {data} = {total}"
+                why = f"{asked} GPUs differ from tensor {tensor} x pipeline {pipeline} x data {data} = {total}"
                 self._refuse_once("hardware", "gpusPerReplica", why=why)
         else:
             total = asked or pipeline * data

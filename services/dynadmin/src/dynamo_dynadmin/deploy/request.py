@@ -10,9 +10,12 @@ from pydantic.alias_generators import to_camel
 from dynamo_dynadmin.deploy.draft import Draft
 from dynamo_dynadmin.deploy.intent import DeployIntent, RouterMode
 
-_CHOSEN = "profiling chooses it; use mode graph, or deploy a point of the result and change that"
-_ONLY_KV = "a request has only kv; name another one in overrides.dgd of the request, or deploy a point and change it"
-_LATER = "profiling writes the engines' pods; use mode graph, or deploy a point and change that"
+_CHOSEN = "profiling chooses this value; use mode graph, or deploy a point of the result and change the graph"
+_ONLY_KV = (
+    "a request supports only kv; set another router in overrides.dgd of the request, or deploy a point and change "
+    "the graph"
+)
+_LATER = "profiling writes the engines' pods; use mode graph, or deploy a point and change the graph"
 
 #: Fields of the request that equal fields of the intent: path below spec, then group and field.
 _DIRECT: tuple[tuple[str, str, str], ...] = (
@@ -85,7 +88,7 @@ def draft_of(intent: DeployIntent, namespace: str) -> Draft:
     if intent.images.runtime is not None:
         draft.put("spec.image", intent.images.runtime, "images", "runtime")
         draft.warnings.append(
-            "images.runtime is the image of the profiling job; images of engines are derived from it, with its tag"
+            "images.runtime is the image of the profiling Job; engine images are derived from this image, with its tag"
         )
     _direct(intent, draft)
     if cache := intent.model.cache:

@@ -126,10 +126,10 @@ class Call:
             if name not in known:
                 if self.route.lenient:
                     continue
-                detail = f"no such parameter; there are {', '.join(sorted(known)) or 'none'}"
+                detail = f"unknown parameter; allowed: {', '.join(sorted(known)) or 'none'}"
                 errors.append(FieldProblem(f"?{name[:100]}", detail))
             elif count > 1:
-                errors.append(FieldProblem(f"?{name}", "given more than once"))
+                errors.append(FieldProblem(f"?{name}", "set more than once"))
             elif (wrong := _wrong(known[name], self.text(name))) is not None:
                 errors.append(FieldProblem(f"?{name}", wrong))
         if errors:
@@ -161,14 +161,16 @@ class Call:
         """The Idempotency-Key; empty if it is missing. Raises ProblemError if it is invalid."""
         text = self.request.headers.get("Idempotency-Key", "")
         if text and not _IDEMPOTENCY_KEY.fullmatch(text):
-            raise ProblemError("bad-request", "Idempotency-Key: 1 to 128 printable ASCII characters without blanks")
+            raise ProblemError(
+                "bad-request", "Idempotency-Key: must be 1 to 128 printable ASCII characters without blanks"
+            )
         return text
 
     async def body(self) -> Any:
         """The body, JSON or YAML according to its Content-Type. Raises ProblemError."""
         kind = self.request.content_type
         if kind not in self.route.body:
-            raise ProblemError("unsupported-media-type", f"Content-Type: one of {', '.join(self.route.body)}")
+            raise ProblemError("unsupported-media-type", f"Content-Type: must be one of {', '.join(self.route.body)}")
         content = await self._content()
         self.size = len(content)
         if not content.strip():
@@ -186,12 +188,12 @@ class Call:
             async with asyncio.timeout(BODY_WITHIN):
                 return await self.request.read()
         except web.RequestPayloadError as error:
-            raise ProblemError("bad-request", "the body is not encoded as its headers say") from error
+            raise ProblemError("bad-request", "the body's encoding does not match its headers") from error
         except web.HTTPRequestEntityTooLarge:
             most = self.request.client_max_size
-            raise ProblemError("too-large", f"the body has more than {most} bytes, and no more are taken") from None
+            raise ProblemError("too-large", f"the body has more than {most} bytes, the limit") from None
         except TimeoutError:
-            raise ProblemError("bad-request", f"the body has not arrived within {BODY_WITHIN:g} s") from None
+            raise ProblemError("bad-request", f"the body did not arrive within {BODY_WITHIN:g} s") from None
 
     async def object(self) -> dict[str, Any]:
         """The body, which must be an object. Raises ProblemError."""
@@ -250,7 +252,7 @@ def _parsed(kind: str, content: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         raise ProblemError("bad-request", f"the body is not valid: {str(error)[:500]}") from None
     if len(listed) != 1:
-        raise ProblemError("bad-request", f"one document is expected, {len(listed)} are given")
+        raise ProblemError("bad-request", f"the body must be one document, not {len(listed)}")
     return listed[0]
 
 
@@ -268,5 +270,5 @@ def _distinct(pairs: list[tuple[str, Any]]) -> None:
     keys: set[str] = set()
     for key, _ in pairs:
         if key in keys:
-            raise ValueError(f"the key {key[:100]!r} is given twice")
+            raise ValueError(f"the key {key[:100]!r} is set twice")
         keys.add(key)

@@ -190,5 +190,5 @@ def _detail(error: BaseException | None, message: str) -> str:
     if isinstance(error, LineTooLong):
         # The message does not repeat the line: it may hold a token.
         return f"the request line or a header is longer than {LONGEST_LINE} bytes; send a shorter one"
-    reason = message.strip().partition("\n")[0].rstrip(":") or "it cannot be parsed"
+    reason = message.strip().partition("\n")[0].rstrip(":") or "cannot be parsed"
     return f"the request is not valid HTTP: {reason}"

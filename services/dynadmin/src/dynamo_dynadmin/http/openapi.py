@@ -18,15 +18,16 @@ _HEADERS = {
     "ETag": "Version of the object, for If-Match.",
     "Location": "Path of the object.",
     "Set-Cookie": "The session.",
-    "Idempotency-Replayed": "`true` where the object is of an earlier request with this key.",
-    "Retry-After": "Seconds after which to send the request again.",
+    "Idempotency-Replayed": "`true` if an earlier request with this key created the object.",
+    "Retry-After": "Seconds after which to retry the request.",
 }
 #: Statuses of temporary problems.
 _PASSING = (429, 503)
 _DESCRIPTION = """\
 REST over the resources of Dynamo Platform, with the rights of the caller: Kubernetes' RBAC and audit decide.
 Every refusal is a problem (RFC 9457) with all errors at once. Changes need If-Match. Streams are server-sent events that
-Last-Event-ID resumes. HEAD answers as GET does, without the content. Secrets are named, and never taken or shown."""
+Last-Event-ID resumes. HEAD answers like GET, without the content.
+Requests name Secrets; the API never reads or returns their content."""
 
 
 def document(routes: Sequence[Route], models: Mapping[str, type[BaseModel]], version: str) -> dict[str, Any]:
@@ -50,12 +51,12 @@ def document(routes: Sequence[Route], models: Mapping[str, type[BaseModel]], ver
             "responses": _shared_problems(),
             "schemas": dict(sorted(schemas.items())),
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "Of the cluster, or of the issuer."},
+                "token": {"type": "http", "scheme": "bearer", "description": "Token of the cluster or of the issuer."},
                 "session": {
                     "type": "apiKey",
                     "in": "cookie",
                     "name": "__Host-dynadmin",
-                    "description": "Of a browser.",
+                    "description": "Session of a browser.",
                 },
             },
         },
@@ -110,17 +111,17 @@ def _query_parameters(route: Route) -> Iterable[dict[str, Any]]:
 def _header_parameters(route: Route) -> Iterable[dict[str, Any]]:
     text = {"type": "string"}
     if route.conditional:
-        description = "ETag of the object that is changed, or `*` for any version."
+        description = "ETag of the object to change, or `*` for any version."
         yield {"name": "If-Match", "in": "header", "required": True, "description": description, "schema": text}
     if route.idempotent:
-        description = "The same key with the same body creates once."
+        description = "Repeated requests with the same key and body create one object."
         schema = {"type": "string", "minLength": 1, "maxLength": 128, "pattern": r"^[\x21-\x7e]+$"}
         yield {"name": "Idempotency-Key", "in": "header", "description": description, "schema": schema}
     if HTTPStatus.NOT_MODIFIED in route.answers:
-        description = "ETag of the version that the caller has: 304 where it is still that."
+        description = "ETag of the version that the caller has: 304 if it is still current."
         yield {"name": "If-None-Match", "in": "header", "description": description, "schema": text}
     if route.streams:
-        description = "Id of the last event that the reader has."
+        description = "Id of the last received event."
         yield {"name": "Last-Event-ID", "in": "header", "description": description, "schema": text}
 
 

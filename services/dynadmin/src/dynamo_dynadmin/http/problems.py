@@ -158,7 +158,7 @@ def of_kube(error: KubeError) -> ProblemError:
         kind = "bad-request" if 400 <= error.status < 500 else "unavailable"
     if isinstance(error, Unauthorized):
         # This process's own credentials: the caller's were verified.
-        detail = "the API server refuses the credentials of this service; its operator has to renew them"
+        detail = "the API server refuses the credentials of this service; an administrator must renew them"
         return ProblemError(kind, detail, retry_after=5)
     detail, errors = error.message, []
     if isinstance(error, (Invalid, Forbidden)):

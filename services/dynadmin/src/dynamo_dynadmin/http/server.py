@@ -182,10 +182,10 @@ class HttpServer:
         except web.HTTPException as error:
             return _problem_of(error).response(identifier)
         except (ConnectionError, TimeoutError) as error:
-            return ProblemError("bad-request", f"the request broke off: {error}").response(identifier)
+            return ProblemError("bad-request", f"the request ended early: {error}").response(identifier)
         except Exception:
             log.exception("not answered", request=identifier, path=request.path)
-            detail = "the service failed on this request; its log has the reason under this request's id"
+            detail = "the service failed on this request; the service's log has the reason under this request's id"
             return ProblemError("internal", detail).response(identifier)
 
     async def _counted(
@@ -221,7 +221,7 @@ class HttpServer:
                 raise Unidentified(f"one Authorization header is allowed, not {len(headers)}")
             scheme, _, token = headers[0].partition(" ")
             if scheme.lower() != "bearer":
-                raise Unidentified("Authorization: Bearer and a token are needed")
+                raise Unidentified("Authorization must be Bearer with a token")
             token = token.strip()
             caller = await self._whose(token)
         elif (cookie := request.cookies.get(COOKIE)) is not None:
@@ -236,7 +236,7 @@ class HttpServer:
             expires = session.expires if caller.expires is None else min(session.expires, caller.expires)
             caller = Caller(caller.identity, expires, by_session=True)
         else:
-            raise Unidentified("send a bearer token, or begin a session")
+            raise Unidentified("send a bearer token, or start a session")
         turn = request[TURN]
         turn.caller, turn.again = caller, partial(self._tokens.caller, token)
         return caller
@@ -298,7 +298,7 @@ class HttpServer:
     def _refuse_impersonation(self, request: web.Request) -> None:
         if any(name.lower().startswith(_IMPERSONATE) for name in request.headers):
             self._metrics.refused.labels("impersonation").inc()
-            raise ProblemError("bad-request", "Impersonate- headers are not taken; call as the user who acts")
+            raise ProblemError("bad-request", "Impersonate- headers are not allowed; call as the acting user")
 
     def _preflight(self, request: web.Request) -> web.Response | None:
         origin = request.headers.get("Origin", "")
@@ -357,10 +357,10 @@ def manager_of(caller: Caller) -> str:
 
 def _problem_of(error: web.HTTPException) -> ProblemError:
     if isinstance(error, web.HTTPNotFound):
-        return ProblemError("not-found", "there is no such path; /api/v1/openapi.json has all of them")
+        return ProblemError("not-found", "unknown path; /api/v1/openapi.json lists all paths")
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
-        return ProblemError("method-not-allowed", f"this path takes {allowed}", headers={"Allow": allowed})
+        return ProblemError("method-not-allowed", f"this path allows {allowed}", headers={"Allow": allowed})
     if isinstance(error, web.HTTPRequestEntityTooLarge):
-        return ProblemError("too-large", "the body is larger than is taken")
+        return ProblemError("too-large", "the body is larger than the limit")
     return ProblemError("bad-request", error.reason)

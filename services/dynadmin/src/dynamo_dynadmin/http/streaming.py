@@ -95,7 +95,7 @@ class Streams:
         key = call.caller.limited_as
         self._forget_gone(key)
         if self.draining:
-            raise ProblemError("unavailable", "this replica ends; retry with another one", retry_after=1)
+            raise ProblemError("unavailable", "this replica is shutting down; retry with another one", retry_after=1)
         if len(self._open) >= self._total:
             raise ProblemError("unavailable", f"{self._total} streams are open; retry later", retry_after=5)
         if self._count(key) >= self._of_a_user:
@@ -126,7 +126,7 @@ class Streams:
             except Exception:
                 # The answer has begun: only the stream can report the error.
                 log.exception("stream failed", request=call.id)
-                detail = f"the service failed on this stream; its log has the reason under request {call.id}"
+                detail = f"the service failed on this stream; the service's log has the reason under request {call.id}"
                 await stream.send("error", {"detail": detail})
             await response.write_eof()
         except (ConnectionError, ClientConnectionError):
@@ -146,7 +146,7 @@ class Streams:
                 yield
         except TimeoutError as error:
             if lasting.expired():
-                raise StreamEnded("error", "this replica ends; open the stream again") from error
+                raise StreamEnded("error", "this replica is shutting down; open the stream again") from error
             raise
         finally:
             self._lasting.discard(lasting)
@@ -183,7 +183,7 @@ async def _identified(call: Call) -> None:
     except IssuerUnavailable as error:
         raise StreamEnded("error", f"the token cannot be verified again: {error}") from error
     if now.key != call.caller.key:
-        raise StreamEnded("unauthorized", "the token has other groups, or another user, than before; begin again")
+        raise StreamEnded("unauthorized", "the token's user or groups have changed; open the stream again")
 
 
 class Stream:
@@ -228,7 +228,7 @@ class Stream:
                 await self._check()
             except KubeError as error:
                 # Without an answer, the stream shows nothing more.
-                raise StreamEnded("error", f"your rights cannot be asked for: {error}") from error
+                raise StreamEnded("error", f"your rights cannot be checked: {error}") from error
             self._next = time.monotonic() + self._recheck
 
     async def send(self, event: str, data: Any, identity: str = "") -> None:

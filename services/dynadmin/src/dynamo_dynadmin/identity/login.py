@@ -23,7 +23,7 @@ from dynamo_dynadmin.identity.who import Unidentified
 #: Time for the user to return from the issuer. Seconds.
 WITHIN = 600.0
 _PURPOSE = b"dynadmin login v1"
-_AGAIN = "the login was not begun in this browser, or has taken too long; log in again"
+_AGAIN = "the login did not start in this browser, or took too long; log in again"
 
 
 class Begun(NamedTuple):
@@ -74,7 +74,7 @@ class Logins:
         """The verified id token of a login, and the page to return to. Raises Unidentified and IssuerUnavailable."""
         nonce, verifier, back = self.begun(cookie, state)
         if issuer and issuer != self._settings.issuer:
-            raise Unidentified("another issuer answers this login")
+            raise Unidentified("another issuer answered this login")
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -88,10 +88,10 @@ class Logins:
             raise Unidentified(f"the issuer refuses the login: {error}") from error
         token = answer.get("id_token")
         if not isinstance(token, str):
-            raise Unidentified("the issuer answers without an id token")
+            raise Unidentified("the issuer answered without an id token")
         claims = await self._issuer.claims(token)
         if not is_same(str(claims.get("nonce") or ""), nonce):
-            raise Unidentified("the token is of another login")
+            raise Unidentified("the token belongs to another login")
         return token, back
 
     async def _secret(self) -> str:

@@ -190,7 +190,7 @@ async def _read(request: Any, *, refusals: bool = False) -> dict[str, Any]:
         async with request as response:
             content = await read_at_most(response, LARGEST_ANSWER)
             if content is None:
-                raise ValueError("its answer is too large")
+                raise ValueError("the answer is too large")
             if refusals and 400 <= response.status < 500:
                 raise IssuerRefused(_reason(content))
             if response.status != 200:

@@ -30,7 +30,7 @@ class Seal:
         sealed = self._cipher.encrypt(nonce, json.dumps(content).encode(), self._purpose)
         value = base64.urlsafe_b64encode(nonce + sealed).decode()
         if len(value) > LONGEST_COOKIE:
-            raise TooLong("this token is too long for a session; call with it as a bearer token")
+            raise TooLong("this token is too long for a session; send it as a bearer token")
         return value
 
     def open(self, value: str) -> Any:

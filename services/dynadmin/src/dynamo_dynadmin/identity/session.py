@@ -73,5 +73,5 @@ def key_of(file: Path | None) -> bytes:
     except ValueError:
         key = b""
     if len(key) != 32:
-        raise InvalidSettings(str(file), ["must hold 32 bytes as base64: head -c 32 /dev/urandom | base64"])
+        raise InvalidSettings(str(file), ["must contain 32 bytes as base64: head -c 32 /dev/urandom | base64"])
     return key

@@ -59,7 +59,7 @@ class Tokens:
     async def _reviewed(self, token: str) -> Caller:
         status = await review_token(self.kube, token, self.audiences)
         if not status.get("authenticated"):
-            raise Unidentified("the cluster does not know this token, or it has expired; log in again")
+            raise Unidentified("the token is unknown to the cluster or has expired; log in again")
         if self.audiences and not set(self.audiences) & set(status.get("audiences") or ()):
             # An authenticator that does not support audiences answers without them.
             raise Unidentified(f"the token is not for {', '.join(self.audiences)}")

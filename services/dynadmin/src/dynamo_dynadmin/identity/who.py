@@ -68,17 +68,17 @@ def identity_of(
     _as_header(user)
     _as_header(uid)
     if not user:
-        raise Unidentified("the token names no user")
+        raise Unidentified("the token does not name a user")
     is_account = user.startswith(_SERVICE_ACCOUNT) and len(user.removeprefix(_SERVICE_ACCOUNT).split(":")) == 2
     if user.startswith(SYSTEM) and not is_account:
-        raise Disallowed(f"{user} is an identity of the system; call with one of a user or of a service account")
+        raise Disallowed(f"{user} is an identity of the system; use the token of a user or of a service account")
     kept = []
     for group in groups:
         _as_header(group)
         if group in _GIVEN or (is_account and group.startswith(_OF_SERVICE_ACCOUNTS)):
             continue
         if group.startswith(SYSTEM):
-            raise Disallowed(f"group {group} is one of the system; call with an identity that does not have it")
+            raise Disallowed(f"group {group} is a group of the system; use an identity that is not in this group")
         kept.append(group)
     if is_account and kept:
         # If a request names groups, the API server adds none.
@@ -97,4 +97,4 @@ def _as_header(text: str) -> None:
     value.
     """
     if not text.isprintable() or len(text) > 1024 or text != text.strip():
-        raise Disallowed("the identity holds characters that no header takes, or a blank at one of its ends")
+        raise Disallowed("the identity has characters that headers do not allow, or a blank at one end")

@@ -69,7 +69,7 @@ def _read(path: Path) -> JobResult | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
-        _log.warning("A remembered sweep cannot be read; it is computed again", path=str(path), error=str(error))
+        _log.warning("cannot read a cached sweep; computing the sweep again", path=str(path), error=str(error))
         return None
     return replace(answer, seconds=0.0)
 
@@ -84,6 +84,6 @@ def _write(folder: Path, name: str, answer: JobResult, entries: int) -> None:
         for old in files[: max(0, len(files) - entries)]:
             old.unlink(missing_ok=True)
     except OSError as error:
-        _log.warning("A sweep cannot be remembered in the cache folder", folder=str(folder), error=str(error))
+        _log.warning("cannot store a sweep in the cache folder", folder=str(folder), error=str(error))
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)

@@ -30,7 +30,7 @@ def require_candidates(request: ProfilingRequest, settings: Rapid) -> None:
             "NoCandidates",
             f"no prefill and decode engines of {model.name}{weights} fit {gpu_words(objective.total_gpus)} {objective.gpu_sku}"
             f"{'' if objective.vram_mib is None else f' of {objective.vram_mib:g} MiB'}; thorough profiling measures both: "
-            "give more or larger GPUs in spec.hardware, or a quantized model",
+            "set more or larger GPUs in spec.hardware, or use a quantized model",
         )
 
 

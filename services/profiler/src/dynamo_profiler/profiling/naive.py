@@ -1,4 +1,4 @@
-"""A deployment by memory alone if nothing can be simulated: the smallest engine that holds the weights.
+"""A deployment chosen by GPU memory only, if nothing can be simulated: the smallest engine that holds the weights.
 
 The rule is AI Configurator's naive mode: 1.5 times the weights must fit, so that a third of the memory remains for the
 KV cache and everything else.
@@ -38,8 +38,8 @@ def naive(model: ModelArchitecture, objective: ServingObjective, why: str) -> Na
     if objective.planner is not None and objective.planner.throughput_scaling:
         raise ProfilingFailed(
             "NoFiguresForThroughputScaling",
-            f"spec.features.planner: throughput scaling needs figures of the engines, and {why}; set "
-            "enable_throughput_scaling: false and enable_load_scaling: true, or search with strategy thorough",
+            f"spec.features.planner: throughput scaling needs figures of the engines, but {why}; set "
+            "enable_throughput_scaling: false and enable_load_scaling: true, or use searchStrategy thorough",
         )
     roles, remark = _roles(engine, objective)
     layout = Layout(
@@ -49,8 +49,8 @@ def naive(model: ModelArchitecture, objective: ServingObjective, why: str) -> Na
         replicas=_replicas(roles, engine, objective),
     )
     text = (
-        f"{why}; {layout.words} on {layout.backend} by memory alone ({_weights(model)}), "
-        f"with no expectation of {objective.words()}"
+        f"{why}; {layout.words} on {layout.backend} chosen by GPU memory only ({_weights(model)}), "
+        f"without an estimate for {objective.words()}"
     )
     return Naive(layout=layout, remarks=(Remark(reason=NAIVE, message=text), *remark))
 
@@ -62,7 +62,8 @@ def _engine(model: ModelArchitecture, objective: ServingObjective) -> EngineLayo
     if not objective.vram_mib:
         raise ProfilingFailed(
             "HardwareUnknown",
-            f"spec.hardware.vramMb: the memory of a {objective.gpu_sku} is not known, and the model must fit into it; set it",
+            f"spec.hardware.vramMb: required, because the memory size of {objective.gpu_sku} is not known: set "
+            "the memory of one GPU",
         )
     needed = model.weights_bytes * _ROOM
     of_one = objective.vram_mib * _MIB
@@ -74,9 +75,9 @@ def _engine(model: ModelArchitecture, objective: ServingObjective) -> EngineLayo
     if tp * pp > objective.total_gpus:
         raise ProfilingFailed(
             "ModelDoesNotFit",
-            f"{model.name} needs {gpu_words(ceil(needed / of_one))} of {objective.vram_mib:g} MiB at least "
-            f"({_weights(model)}, and half as much for the KV cache), and has {objective.total_gpus}; "
-            "give more or larger GPUs in spec.hardware, or a quantized model",
+            f"{model.name} needs {gpu_words(ceil(needed / of_one))} of {objective.vram_mib:g} MiB or more "
+            f"({_weights(model)}, and half as much for the KV cache), but has {objective.total_gpus}; "
+            "set more or larger GPUs in spec.hardware, or use a quantized model",
         )
     return EngineLayout(tp=tp, pp=pp, gpus=tp * pp)
 
@@ -87,7 +88,10 @@ def _roles(engine: EngineLayout, objective: ServingObjective) -> tuple[tuple[str
         return (WORKER,), ()
     if 2 * engine.gpus <= objective.total_gpus:
         return (PREFILL, DECODE), ()
-    text = f"{gpu_words(objective.total_gpus)} hold no prefill and decode engine of {engine.gpus}; one pool serves both, mode agg"
+    text = (
+        f"{gpu_words(objective.total_gpus)} are too few for a prefill and a decode engine with {engine.gpus} each; one pool "
+        "serves both (mode agg)"
+    )
     return (WORKER,), (Remark(reason="PlannerModeChanged", message=text),)
 
 
@@ -102,6 +106,6 @@ def _replicas(roles: tuple[str, ...], engine: EngineLayout, objective: ServingOb
 
 def _weights(model: ModelArchitecture) -> str:
     if model.weights_bytes is None:
-        return "its name states no number of parameters, so an engine takes a whole node"
+        return "the model's name has no number of parameters, so an engine takes a whole node"
     size = f"{model.weights_bytes / 1024**3:.1f} GiB of weights"
     return size if model.known is not KnownFrom.NAME else f"{size}, guessed from the name"

@@ -97,7 +97,7 @@ class ServingObjective:
         if self.request_rate is not None:
             load = f" at {self.request_rate:g} requests/s"
         elif self.concurrency is not None:
-            load = f" with {self.concurrency:g} requests at once"
+            load = f" with {self.concurrency:g} concurrent requests"
         if self.tune_for is not None:
             return f"{self.tune_for}{load}"
         if self.latency_ms is not None:
@@ -123,11 +123,11 @@ def objective_of(request: ProfilingRequest) -> ServingObjective:
     if rate is not None and concurrency is not None:
         raise ProfilingFailed(
             "InvalidWorkload",
-            "spec.workload: concurrency and requestRate are both set, and either implies the other; leave one out",
+            "spec.workload: concurrency and requestRate are both set, but each implies the other; remove one",
         )
     for field, tokens in (("isl", workload.isl), ("osl", workload.osl)) if workload else ():
         if tokens < 1:
-            raise ProfilingFailed("InvalidWorkload", f"spec.workload.{field}: {tokens} tokens; 1 at least")
+            raise ProfilingFailed("InvalidWorkload", f"spec.workload.{field}: {tokens} tokens; must be at least 1")
     planner = planner_config(spec)
     ttft, itl, latency, tune_for = _times(spec.sla)
     per_node = hardware.num_gpus_per_node or min(hardware.total_gpus, 8)
@@ -176,7 +176,7 @@ def _times(sla: SlaSpec | None) -> tuple[float, float, float | None, Optimizatio
         if sla.ttft is not None or sla.itl is not None:
             raise ProfilingFailed(
                 "InvalidObjective",
-                "spec.sla: e2eLatency stands in the stead of ttft and itl; leave one or the other out",
+                "spec.sla: e2eLatency replaces ttft and itl; remove e2eLatency, or ttft and itl",
             )
         return DEFAULT_TTFT_MS, DEFAULT_ITL_MS, sla.e2e_latency, None
     if sla.ttft is None and sla.itl is None and sla.optimization_type is not None:

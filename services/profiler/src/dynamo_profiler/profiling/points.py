@@ -29,7 +29,7 @@ class Layout:
 
     @property
     def words(self) -> str:
-        """The engines for people: `4 x prefill tp2 + 1 x decode tp8`."""
+        """The engines as text for users: `4 x prefill tp2 + 1 x decode tp8`."""
         return " + ".join(f"{self.replicas[role]} x {role} {_words(engine)}" for role, engine in self.engines.items())
 
 

@@ -73,8 +73,8 @@ class RapidProfiler:
         await self.simulations.pool.close()
 
     async def run(self, request: ProfilingRequest, progress: Progress) -> ProfilingResult:
-        """The best deployment. If none keeps the latencies: the closest one, marked. If nothing can be simulated: one
-        by memory.
+        """The best deployment. If none keeps the latencies: the closest one, with a remark. If nothing can be simulated:
+        one chosen by GPU memory only.
         """
         step = _Forward(progress)
         step.phase(ProfilingPhase.INITIALIZING, "reading the objective")
@@ -91,7 +91,7 @@ class RapidProfiler:
         system = system_of(objective.gpu_sku)
         if system is None:
             return await self._naive(
-                run, f"AI Configurator has no figures of GPUs {objective.gpu_sku}, but of {with_figures()}"
+                run, f"AI Configurator has no figures of GPU {objective.gpu_sku}, only of {with_figures()}"
             )
         if model.path is None:
             return await self._naive(run, f"AI Configurator does not know the model {model.name}")
@@ -108,7 +108,7 @@ class RapidProfiler:
             # A planner can also plan a single pool, which is better than no graph.
             other = await self._sweep(run, (AGG,), path, system, relaxed=False)
             if not other.is_empty or not swept.answers:
-                text = "no prefill and decode engines fit these GPUs; one pool serves both, mode agg"
+                text = "no prefill and decode engines fit these GPUs; one pool serves both (mode agg)"
                 other.remarks.append(Remark(reason="PlannerModeChanged", message=text))
                 swept = other
         if swept.is_empty or (swept.picked and swept.picked.selected.meets):
@@ -168,7 +168,7 @@ class RapidProfiler:
         if outcomes <= {JobStatus.TOO_SMALL, JobStatus.INFEASIBLE}:
             # A pipeline across nodes may still hold the model. If it does not, that is the failure.
             size = f"{gpu_words(run.objective.total_gpus)} {run.objective.gpu_sku}"
-            return await self._naive(run, f"no engine that AI Configurator knows holds {run.model.name} on {size}")
+            return await self._naive(run, f"{run.model.name} fits no engine of AI Configurator on {size}")
         if JobStatus.BROKEN in outcomes:
             said = "; ".join(sorted({a.message for a in swept.answers if a.outcome is JobStatus.BROKEN}))
             raise ProfilingFailed("SimulationFailed", f"the simulation failed: {said}")
@@ -178,7 +178,7 @@ class RapidProfiler:
         return await self._naive(run, f"{why} ({said[:200]})" if said else why)
 
     async def _naive(self, run: _ProfilingRun, why: str) -> ProfilingResult:
-        run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{why}: choosing by memory alone")
+        run.step.phase(ProfilingPhase.SELECTING_CONFIG, f"{why}: choosing by GPU memory only")
         made = naive(run.model, run.objective, why)
         run.step.phase(ProfilingPhase.GENERATING_DGD, made.layout.words)
         candidate, remarks = await self._made(run, partial(unmeasured, made.layout, self._parts(run)))
@@ -237,7 +237,7 @@ class RapidProfiler:
             "sweep_max_context_length": job.max_context,
         }
         if answer.curves is None:
-            text = f"the planner begins without a profile of its engines: {answer.message[:300]}"
+            text = f"the planner starts without a profile of its engines: {answer.message[:300]}"
             return replace(parts, interpolation=interpolation), [Remark(reason="NoProfile", message=text)]
         tokens = next((values[0] for arrays in answer.curves.values() if (values := arrays.get("max_kv_tokens"))), None)
         kept = int(tokens) if tokens else None
@@ -311,11 +311,11 @@ def _remarks(run: _ProfilingRun, swept: _Swept, selected: Choice) -> Iterable[Re
     objective, point = run.objective, selected.point
     yield from _beyond_context(run)
     if run.model.known is KnownFrom.SIBLING:
-        text = f"{run.model.name} is simulated as {run.model.path}, which is of the same architecture by its name"
+        text = f"{run.model.name} is simulated as {run.model.path}, whose name suggests the same architecture"
         yield Remark(reason="SiblingModel", message=text)
     if not selected.meets:
         text = (
-            f"nothing keeps {objective.words()} on {gpu_words(objective.total_gpus)} {objective.gpu_sku}; "
+            f"no configuration meets {objective.words()} on {gpu_words(objective.total_gpus)} {objective.gpu_sku}; "
             f"the closest is {point.words} "
             f"on {point.backend}: ttft {point.ttft_ms:.1f} ms, itl {point.itl_ms:.2f} ms, e2eLatency {point.latency_ms:.0f} ms"
         )
@@ -335,18 +335,18 @@ def _remarks(run: _ProfilingRun, swept: _Swept, selected: Choice) -> Iterable[Re
     )
     if broken:
         yield Remark(
-            reason="PartlySimulated", message="left out, since its simulation failed: " + "; ".join(broken)[:1000]
+            reason="PartlySimulated", message="excluded because the simulation failed: " + "; ".join(broken)[:1000]
         )
     planner = objective.planner
     if planner is not None and planner.pre_deployment_sweeping_mode is Sweeping.THOROUGH:
-        text = "the planner's profile is simulated; it is measured with searchStrategy thorough"
+        text = "the planner's profile is simulated; searchStrategy thorough measures it"
         yield Remark(reason="SweepingSimulated", message=text)
 
 
 def _beyond_context(run: _ProfilingRun) -> Iterable[Remark]:
     objective, made_for = run.objective, run.model.max_context
     if made_for is not None and objective.isl + objective.osl > made_for:
-        text = f"{objective.isl} + {objective.osl} tokens exceed the {made_for} that {run.model.name} was made for"
+        text = f"{objective.isl} + {objective.osl} tokens exceed the context of {run.model.name}, {made_for} tokens"
         yield Remark(reason="BeyondContext", message=text)
 
 

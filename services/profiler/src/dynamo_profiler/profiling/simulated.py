@@ -73,7 +73,7 @@ class Simulations:
                 # nothing.
                 if last:
                     return JobResult(outcome=JobStatus.BROKEN, message=str(died))
-                _log.warning("A worker process of profiling died; its job is tried again", error=str(died))
+                _log.warning("profiling worker process died; retrying its job", error=str(died))
             except Overgrown as grown:
                 if grown.warm and not last:
                     continue

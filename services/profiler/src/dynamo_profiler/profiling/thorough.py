@@ -42,7 +42,7 @@ _MOST_ROWS = 64
 _OUTPUT = ReadLimits(1 << 20, 20_000, 64)
 _WORKERS = ("worker", "prefill", "decode")
 _NO_DIRECTIVES = (
-    "spec.overrides.dgd has $patch, and the profiler of spec.image does not know it and left it in its graph: name an image "
+    "spec.overrides.dgd has $patch, which the profiler of spec.image does not support and left in its graph: use an image "
     "of Dynamo 1.5 or newer, or write all arguments without $patch"
 )
 _COMMAND = re.compile(rf"{MODULE}\b")
@@ -58,7 +58,7 @@ def read_output(request: ProfilingRequest, data: Mapping[str, str]) -> Profiling
     graphs = [each for each in everything if each.get("kind") == _GRAPH]
     if not graphs:
         raise ProfilingFailed(
-            "GenerationFailed", f"{FINAL_CONFIG} of the profiling job has no {_GRAPH}; see the job's log"
+            "GenerationFailed", f"{FINAL_CONFIG} of the profiling Job has no {_GRAPH}; see the Job's log"
         )
     maps = tuple(_config_map(each, request) for each in everything if each.get("kind") == "ConfigMap")
     others = sorted({str(each.get("kind")) for each in everything} - {_GRAPH, "ConfigMap"})
@@ -100,7 +100,7 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     components = [each for each in (made.get("spec") or {}).get("components") or [] if isinstance(each, dict)]
     workers = [each for each in components if each.get("type") in _WORKERS]
     if not workers:
-        raise ProfilingFailed("GenerationFailed", "the graph of the profiling job has no workers; see the job's log")
+        raise ProfilingFailed("GenerationFailed", "the graph of the profiling Job has no workers; see the Job's log")
     names = [(str(each.get("name")), bool(each.get("multinode"))) for each in components]
     kept = _metadata(made, "labels", "annotations")
     name = graph_name(request.name, desired_name(request.spec), names)

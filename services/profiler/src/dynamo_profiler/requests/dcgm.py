@@ -85,7 +85,7 @@ class DcgmExporters:
                 for selector in SELECTORS:
                     pods += await self._kube.list(PODS, namespace, label_selector=selector)
         except Forbidden as error:
-            log.info("exporters of GPU metrics cannot be looked for", error=str(error))
+            log.info("cannot list the exporters of GPU metrics", error=str(error))
             return []
         running = exporters(pods, frozenset(self._settings.service_accounts))
         slots = asyncio.Semaphore(AT_ONCE)
@@ -115,7 +115,7 @@ class DcgmExporters:
                 log.info("an exporter of GPU metrics does not answer", pod=pod["metadata"]["name"], error=repr(error))
                 return None
         if body is None:
-            log.info("an exporter of GPU metrics answers too much", pod=pod["metadata"]["name"])
+            log.info("the answer of an exporter of GPU metrics is too large", pod=pod["metadata"]["name"])
             return None
         return parse(body.decode(errors="replace"), pod["spec"]["nodeName"])
 

@@ -27,7 +27,7 @@ from dynamo_profiler.requests.status import DEPLOYMENT_READY, StatusDraft
 from dynamo_profiler.requests.thorough import names
 
 _TAKEN = (
-    "DynamoGraphDeployment {name} exists, and was not made for this request: delete it, or choose another name with "
+    "DynamoGraphDeployment {name} exists, and was not created for this request: delete it, or choose another name with "
     "spec.overrides.dgd.metadata.name in a new request"
 )
 #: Reasons of a request that failed because of its graph. If a graph was created for it later, it is followed again.
@@ -71,7 +71,7 @@ class GraphDeployer:
     async def provide(self, obj: KubeObject, graph: str, config_maps: Iterable[KubeObject]) -> None:
         """Write the ConfigMaps that the graph `graph` reads. They belong to the request until the graph exists.
 
-        Raises NameInUse if one of the name exists that was not created for this request.
+        Raises NameInUse if a ConfigMap with this name exists that was not created for this request.
         """
         request = obj["metadata"]["name"]
         for config_map in config_maps:
@@ -187,9 +187,9 @@ class GraphDeployer:
             }
         )
         ready = objects.condition(graph, "Ready") or {}
-        why = ready.get("message") or "its components are on their way"
+        why = ready.get("message") or "its components are starting"
         if status.get("state") == "successful":
-            message = f"DynamoGraphDeployment {name} serves"
+            message = f"DynamoGraphDeployment {name} is serving"
             if draft.phase is not RequestPhase.DEPLOYED:
                 self.announcer.announce(obj, events.DEPLOYMENT_READY(message))
             draft.say(DEPLOYMENT_READY, True, "DeploymentReady", message).enter(RequestPhase.DEPLOYED, message)

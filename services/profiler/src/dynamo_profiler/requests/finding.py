@@ -58,5 +58,5 @@ class HardwareFinder:
         except HardwareUnknown as unknown:
             if not (silent := self.exporters.silent):
                 raise
-            said = f"{unknown}; {many(silent, 'DCGM exporter')} gave no answer to go by"
+            said = f"{unknown}; {many(silent, 'DCGM exporter')} did not report GPUs"
             raise HardwareUnknown(said) from unknown

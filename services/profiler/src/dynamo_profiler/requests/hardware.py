@@ -195,8 +195,8 @@ def stated(hardware: HardwareSpec | None) -> HardwarePlan:
     asked = hardware or HardwareSpec()
     if not asked.gpu_sku or not asked.num_gpus_per_node:
         raise HardwareUnknown(
-            "spec.enableGpuDiscovery is false, so the request names its hardware: set "
-            "spec.profilingConfig.config.hardware.gpuType and numGpusPerNode, or leave enableGpuDiscovery out"
+            "spec.enableGpuDiscovery is false, so the request must name its hardware: set "
+            "spec.profilingConfig.config.hardware.gpuType and numGpusPerNode, or remove enableGpuDiscovery"
         )
     planned = asked.model_copy(
         update={
@@ -227,13 +227,13 @@ def _unknown(asked: HardwareSpec, observed: Sequence[GpuNodes], missing: Sequenc
     names = ", ".join(f"spec.hardware.{name}" for name in missing)
     if not observed:
         return (
-            f"{names} not given, and no node reports its GPUs: set {'it' if len(missing) == 1 else 'them'}, or install the "
+            f"{names} not set, and no node reports its GPUs: set {'it' if len(missing) == 1 else 'them'}, or install the "
             f"GPU operator, whose labels ({labels.GPU_PRODUCT}, {labels.GPU_COUNT}, {labels.GPU_MEMORY}) report them"
         )
     there = ", ".join(
         f"{each.gpu_sku} ({many(each.nodes or 0, 'node')} of {each.num_gpus_per_node})" for each in observed
     )
-    return f"{names} not given, and no node has {asked.gpu_sku}: the cluster has {there}; set what is missing, or another gpuSku"
+    return f"{names} not set, and no node has {asked.gpu_sku}: the cluster has {there}; set the missing fields, or another gpuSku"
 
 
 def _number(text: str | None) -> int:

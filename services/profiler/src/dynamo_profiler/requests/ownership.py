@@ -14,7 +14,7 @@ class NameInUse(Exception):
 
     def __init__(self, resource: Resource, name: str) -> None:
         super().__init__(
-            f"a {resource.kind} named {name!r} exists and is not managed by this platform; it is left as it is: "
+            f"a {resource.kind} named {name!r} exists and is not managed by this platform, which leaves the object unchanged: "
             "delete or rename it, and create the request again"
         )
 

@@ -60,12 +60,10 @@ FINALIZER = "nvidia.com/finalizer"
 POD_INTERVAL = 10.0
 _AFTER_VALIDATION = frozenset(RequestPhase) - {RequestPhase.PENDING}
 _CHANGE_REJECTED = "SpecChangeRejected"
-_CHANGED = (
-    "the spec was changed after profiling had begun, and that has no effect: delete the request and create it again"
-)
+_CHANGED = "the spec changed after profiling began, which has no effect: delete the request and create it again"
 _NOT_MEASURABLE = (
-    "spec.hardware.gpuSku: Dynamo's profiler, which measures where searchStrategy is thorough, does not know {sku}: choose "
-    "nodes with one of {known}, or searchStrategy rapid"
+    "spec.hardware.gpuSku: Dynamo's profiler, which searchStrategy thorough uses, does not support {sku}: choose "
+    "nodes with one of {known}, or use searchStrategy rapid"
 )
 
 
@@ -97,7 +95,7 @@ class RequestReconciler:
         changed = draft.phase in _AFTER_VALIDATION and self._was_changed(obj, draft)
         if changed and _is_approved(obj, draft):
             name = draft.status["dgdName"]
-            draft.observe().enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way")
+            draft.observe().enter(RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is starting")
             return await self._write(obj, draft)
         if changed:
             draft.say(VALIDATION, False, _CHANGE_REJECTED, _CHANGED)
@@ -135,7 +133,7 @@ class RequestReconciler:
         spec = spec_of(obj)
         if spec.search_strategy == "thorough":
             return await self._begin_thorough(obj, spec, draft)
-        draft.at(ProfilingPhase.INITIALIZING, "profiling has begun")
+        draft.at(ProfilingPhase.INITIALIZING, "profiling has started")
         return await self._write(obj, draft)
 
     async def _validate(self, obj: KubeObject, draft: StatusDraft) -> Result:
@@ -153,7 +151,7 @@ class RequestReconciler:
             return await self._refuse(obj, draft, str(unknown))
         if spec.search_strategy == "thorough" and (sku := hardware.planned.gpu_sku) not in MEASURABLE:
             return await self._refuse(obj, draft, _NOT_MEASURABLE.format(sku=sku, known=", ".join(MEASURABLE)))
-        message = "the hardware to plan for is known"
+        message = "the hardware for planning is known"
         draft.put(hardware=hardware.status.model_dump(mode="json", by_alias=True, exclude_none=True))
         draft.say(VALIDATION, True, "Valid", "the request can be profiled")
         draft.say(PROFILING, False, "DiscoveringHardware", message)
@@ -180,13 +178,11 @@ class RequestReconciler:
             self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(error)))
             return await self._write(obj, draft.fail(PROFILING, "JobCreationFailed", str(error)))
         if not begun:
-            waits = (
-                f"Job {job} of an earlier request of this name is being deleted, and this one's is created after that"
-            )
+            waits = f"Job {job} of an earlier request with this name is being deleted; this request's Job is created after that"
             await self._write(obj, draft.say(PROFILING, False, "NameTaken", waits).enter(RequestPhase.PENDING, waits))
             return Result(POD_INTERVAL)
         self.announcer.announce(obj, events.PROFILING_JOB_CREATED(f"Created Job {job}"))
-        draft.put(profilingJobName=job).at(ProfilingPhase.INITIALIZING, f"Job {job} profiles on the cluster")
+        draft.put(profilingJobName=job).at(ProfilingPhase.INITIALIZING, f"Job {job} is profiling on the cluster")
         return await self._write(obj, draft)
 
     async def _profiling(self, obj: KubeObject, draft: StatusDraft) -> Result:
@@ -249,9 +245,9 @@ class RequestReconciler:
                 obj, draft.put(profilingPhase=None).fail(SPEC_GENERATED, "GenerationFailed", str(error))
             )
         message = f"DynamoGraphDeployment {name}: {_summary(result)}"
-        phase, sum_up = RequestPhase.READY, f"{message}; spec.autoApply is false: apply it when it suits"
+        phase, sum_up = RequestPhase.READY, f"{message}; spec.autoApply is false, so apply the graph yourself"
         if spec.auto_apply:
-            phase, sum_up = RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is on its way"
+            phase, sum_up = RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is starting"
         draft.at(ProfilingPhase.DONE, sum_up).say(PROFILING, True, "ProfilingCompleted", message)
         draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
         results = await self.large.run(objects.size_of(obj), partial(results_status, obj, result))

@@ -33,13 +33,11 @@ def _values(spec: KubeObject) -> Iterator[FieldError]:
     if mount is not None and (not mount.startswith("/") or ":" in mount):
         yield FieldError("spec.modelCache.pvcMountPath", f"{mount!r} is not an absolute path without colons")
     if cache.get("pvcModelPath") and not cache.get("pvcName"):
-        yield FieldError(
-            "spec.modelCache.pvcName", "is missing next to pvcModelPath: name the volume that has the model"
-        )
+        yield FieldError("spec.modelCache.pvcName", "required with pvcModelPath: name the claim that has the model")
     if wrong := wrong_object_name(cache.get("pvcName") or ""):
         yield FieldError("spec.modelCache.pvcName", wrong)
     if not str(spec.get("model", "")).strip():
-        yield FieldError("spec.model", "is blank; name a model, or the path of one")
+        yield FieldError("spec.model", "is blank; set the name or the path of a model")
 
 
 def _job(spec: KubeObject) -> Iterator[FieldError]:
@@ -48,11 +46,11 @@ def _job(spec: KubeObject) -> Iterator[FieldError]:
     for name, least in _WHOLE.items():
         value = job.get(name)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-            yield FieldError(f"{_JOB}.{name}", f"{value!r} is not a whole number from {least} on")
+            yield FieldError(f"{_JOB}.{name}", f"{value!r} is not a whole number of at least {least}")
     template = job.get("template") or {}
     pod = template.get("spec") or {} if isinstance(template, dict) else None
     if not isinstance(pod, dict):
-        yield FieldError(f"{_JOB}.template", "is not a template of a pod")
+        yield FieldError(f"{_JOB}.template", "is not a pod template")
         return
     yield from _shapes(template.get("metadata"), f"{_JOB}.template.metadata", (), ("labels", "annotations"))
     at = f"{_JOB}.template.spec"
@@ -71,7 +69,7 @@ def _shapes(value: object, at: str, lists: Sequence[str], objects: Sequence[str]
     for name in lists:
         part = given.get(name)
         if part is not None and not (isinstance(part, list) and all(map(_is_entry, part))):
-            yield FieldError(f"{at}.{name}", "must be a list of objects, whose names are texts")
+            yield FieldError(f"{at}.{name}", "must be a list of objects with strings as names")
     for name in objects:
         part = given.get(name)
         if part is not None and not isinstance(part, dict):

@@ -16,7 +16,7 @@ Outcome: TypeAlias = ProfilingResult | ProfilingFailed
 
 log = structlog.get_logger("dynamo.planner.profiling")
 
-_UNEXPECTED = "profiling ended unexpectedly, which is a fault of the platform and not of the request: {error!r}"
+_UNEXPECTED = "profiling failed unexpectedly because of an error of the platform, not of the request: {error!r}"
 
 
 @dataclass(slots=True)

@@ -58,7 +58,7 @@ class Logs:
         if not selected:
             require_selected(pods, selection)
         if (count := sum(not each.is_init for each in selected)) > CONTAINERS:
-            detail = f"{count} containers; choose with component, pod or container at most {CONTAINERS}"
+            detail = f"{count} containers; select at most {CONTAINERS} with component, pod or container"
             raise ProblemError("bad-request", detail)
         part = LogPart(call.text("tail") or "1000", call.text("sinceSeconds"), previous=call.flag("previous"))
         if call.flag("follow"):
@@ -89,7 +89,7 @@ class Logs:
 
         failures = await asyncio.gather(*map(read, selected))
         if left_out:
-            failures.append(f"{left_out} more lines are left out: choose with component, pod, container or tail")
+            failures.append(f"{left_out} more lines are omitted: select fewer with component, pod, container or tail")
         lines.sort(key=lambda each: each["time"])
         return call.answer({"items": lines, "problems": [each for each in failures if each]})
 
@@ -97,7 +97,7 @@ class Logs:
         last = call.request.headers.get("Last-Event-ID", "")
         position = LogPosition.of(last) if last else None
         if last and position is None:
-            raise ProblemError("bad-request", "Last-Event-ID is not one of this stream")
+            raise ProblemError("bad-request", "Last-Event-ID does not belong to this stream")
         acts = [
             ResourceAttributes("list", PODS, call.namespace),
             ResourceAttributes("get", PODS, call.namespace, subresource="log"),
@@ -111,7 +111,7 @@ class Logs:
                     if line is not None:
                         event, identity = ("log", follower.position) if line.time else ("notice", "")
                         await stream.send(event, line.row(), identity)
-            await stream.send("end", {"detail": "there is nothing more to follow"})
+            await stream.send("end", {"detail": "no container is left to follow"})
         return stream.response
 
 

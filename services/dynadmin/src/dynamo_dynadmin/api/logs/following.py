@@ -32,9 +32,9 @@ _LIST_AGAIN = 15.0
 #: incomplete: kubelets end each response after four hours, and the API server ends a response that a kubelet breaks off
 #: as if it were complete.
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
-_TOO_MANY = f"not read: {CONTAINERS} other logs are; choose with component, pod or container"
-_TOO_MANY_OF_CALLER = f"not read: {OF_A_CALLER} other logs are, in all streams of yours; close one"
-_TOO_MANY_OF_ALL = f"not read: {OF_ALL} other logs are, in streams of all users; open it again later"
+_TOO_MANY = f"not read: the limit of {CONTAINERS} logs is reached; select fewer with component, pod or container"
+_TOO_MANY_OF_CALLER = f"not read: your streams already read {OF_A_CALLER} logs; close a stream"
+_TOO_MANY_OF_ALL = f"not read: streams of all users already read {OF_ALL} logs; open the stream again later"
 
 
 class FollowedPods(Protocol):

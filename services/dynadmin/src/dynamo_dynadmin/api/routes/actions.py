@@ -70,7 +70,7 @@ def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) ->
         *("invalid", "not-found", "conflict"),
         body={JSON: "ChatBody"},
     )
-    limit = "The last so many; of a stream, of those that there are."
+    limit = "Maximum number of decisions; in a stream, of existing decisions."
     yield _GRAPH(
         "GET /decisions",
         "listDecisions",
@@ -81,14 +81,14 @@ def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) ->
         "not-found",
         query=(
             number("limit", limit, least=1, most=MOST, default=DEFAULT_LIMIT),
-            flag("watch", "Go on with new decisions."),
+            flag("watch", "Stream new decisions."),
         ),
         streams=True,
     )
     yield _GRAPH(
         "POST /replay",
         "replayDecisions",
-        "The traffic that its decisions show, simulated with its PlannerConfig as it is, and with changes to it. Nothing "
+        "The traffic that its decisions show, simulated with its PlannerConfig, unchanged and changed. Nothing "
         "in the cluster changes. Needs `get` of the ConfigMap with the PlannerConfig, and of the one with the profile.",
         replaying.replay,
         "Replay",

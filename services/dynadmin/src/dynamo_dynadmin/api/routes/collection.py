@@ -43,7 +43,12 @@ _WATCH = flag(
 )
 _CHANGES = ("invalid", "not-found", "stale", "precondition-required", "managed-elsewhere", "conflict")
 _PROPAGATION = choice(
-    "propagation", "What becomes of what it owns.", "Background", "Foreground", "Orphan", default="Background"
+    "propagation",
+    "What happens to the objects that it owns.",
+    "Background",
+    "Foreground",
+    "Orphan",
+    default="Background",
 )
 _OfKind: TypeAlias = Callable[[Call, Kind], Awaitable[web.StreamResponse]]
 
@@ -69,8 +74,8 @@ def collection(
         streamed("The page.", {JSON: "ObjectList"}),
         "not-found",
         query=(
-            number("limit", "Objects of a page at most.", least=1, most=MOST, default=DEFAULT_LIMIT),
-            Parameter("continue", "What the page before said."),
+            number("limit", "Maximum number of objects in a page.", least=1, most=MOST, default=DEFAULT_LIMIT),
+            Parameter("continue", "Token of the previous page."),
             SELECTOR,
             _WATCH,
         ),
@@ -83,7 +88,7 @@ def collection(
         of(writing.read),
         {
             200: ResponseSpec("The object.", {**OBJECT, SSE: ""}, ("ETag",)),
-            304: ResponseSpec("It is as If-None-Match says.", {}, ("ETag",)),
+            304: ResponseSpec("Unchanged since the version in If-None-Match.", {}, ("ETag",)),
         },
         "not-found",
         query=(_WATCH, SELECTOR),
@@ -91,11 +96,13 @@ def collection(
     )
     if kind.writable:
         yield from _writes(kind, route, writing)
-    yield route("GET /{name}/status", f"get{name}Status", "How it is.", of(details.status), "Status", "not-found")
+    yield route(
+        "GET /{name}/status", f"get{name}Status", "Its state and conditions.", of(details.status), "Status", "not-found"
+    )
     yield route(
         "GET /{name}/manifest",
         f"get{name}Manifest",
-        "What a user would apply.",
+        "The manifest that a user would apply.",
         of(details.manifest),
         {200: ResponseSpec("The manifest.", OBJECT_OR_YAML)},
         "not-found",
@@ -104,18 +111,27 @@ def collection(
     yield route(
         "GET /{name}/events",
         f"list{name}Events",
-        "Events of it and of all that it owns, newest first; with `watch` as server-sent events `event`, `synced`, "
-        "`resync`, `unauthorized`, `error`.",
+        "Events of the object and of all objects that it owns, newest first; with `watch` as server-sent events `event`, "
+        "`synced`, `resync`, `unauthorized`, `error`.",
         of(events.events),
         streamed("Events.", {JSON: "Events"}),
         "not-found",
         query=(
-            number("limit", "Events at most; of a stream, of those that there are.", least=1, most=2000, default=200),
-            flag("watch", "Go on with new events, oldest first."),
+            number(
+                "limit", "Maximum number of events; in a stream, of existing events.", least=1, most=2000, default=200
+            ),
+            flag("watch", "Stream new events, oldest first."),
         ),
         streams=True,
     )
-    yield route("GET /{name}/tree", f"get{name}Tree", "It and all that it owns.", of(details.tree), "Tree", "not-found")
+    yield route(
+        "GET /{name}/tree",
+        f"get{name}Tree",
+        "The object and all objects that it owns.",
+        of(details.tree),
+        "Tree",
+        "not-found",
+    )
     if kind.has_pods:
         yield route("GET /{name}/pods", f"list{name}Pods", "Its pods.", of(details.pods), "Pods", "not-found")
         yield route(
@@ -127,13 +143,13 @@ def collection(
             streamed("Lines.", {JSON: "LogLines"}),
             "not-found",
             query=(
-                flag("follow", "Go on with new lines."),
-                Parameter("component", "Pods of this component."),
+                flag("follow", "Stream new lines."),
+                Parameter("component", "Only pods of this component."),
                 Parameter("pod", "This pod."),
-                Parameter("container", "Containers of this name."),
-                number("tail", "Lines of each container, from its end.", least=0, most=10_000, default=1000),
-                number("sinceSeconds", "Lines that are not older.", least=1),
-                flag("previous", "Of the containers before these."),
+                Parameter("container", "Only containers with this name."),
+                number("tail", "Number of last lines of each container.", least=0, most=10_000, default=1000),
+                number("sinceSeconds", "Only lines that are not older.", least=1),
+                flag("previous", "Logs of the previous containers."),
             ),
             streams=True,
         )
@@ -141,7 +157,9 @@ def collection(
 
 def _writes(kind: Kind, route: RouteSection, writing: Writing) -> Iterator[Route]:
     of, name = partial(_of, kind), kind.operation
-    changed = {200: ResponseSpec("The object as it is stored, or would be.", OBJECT, ("ETag",))}
+    changed = {
+        200: ResponseSpec("The stored object; in a dry run, the object that would be stored.", OBJECT, ("ETag",))
+    }
     changes = partial(route, query=(DRY_RUN,), conditional=True)
     yield route(
         "POST ",
@@ -157,7 +175,7 @@ def _writes(kind: Kind, route: RouteSection, writing: Writing) -> Iterator[Route
     yield changes(
         "PUT /{name}",
         f"replace{name}",
-        "Put another object in its place.",
+        "Replace the object.",
         of(writing.replace),
         changed,
         *_CHANGES,
@@ -166,7 +184,7 @@ def _writes(kind: Kind, route: RouteSection, writing: Writing) -> Iterator[Route
     yield changes(
         "PATCH /{name}",
         f"patch{name}",
-        "Change fields of it.",
+        "Change fields of the object.",
         of(writing.patch),
         changed,
         *_CHANGES,

@@ -17,7 +17,7 @@ def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]
     yield route(
         "POST /deploy",
         "deploy",
-        "What a user wants deployed becomes a graph deployment or a deployment request.",
+        "Deploy an intent, as a graph deployment or a deployment request.",
         deploying.deploy,
         created("Dry run, or created by this request before.", {JSON: "Deployed"}),
         *("invalid", "not-found", "already-exists", "key-reused"),
@@ -28,7 +28,7 @@ def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]
     yield route(
         "POST /estimate",
         "estimate",
-        "What an intent is expected to do, simulated; as server-sent events `progress`, `estimate`, `failed`, `end`, "
+        "The expected performance of an intent, simulated; as server-sent events `progress`, `estimate`, `failed`, `end`, "
         "`unauthorized`, `error`.",
         estimating.estimate,
         streamed("The estimate.", {JSON: "Estimate"}),

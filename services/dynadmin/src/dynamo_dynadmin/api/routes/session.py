@@ -12,7 +12,7 @@ _FROM_ISSUER = ("code", "state", "iss", "error", "error_description")
 def session(pages: SessionPages) -> Iterator[Route]:
     """With a token, or at the issuer."""
     route = RouteSection("session", f"{PREFIX}/session")
-    summary = "How a browser session can be begun."
+    summary = "How a browser can start a session."
     yield route("GET /ways", "listSessionWays", summary, pages.ways, "SessionWays", public=True)
     yield route(
         "GET /login",
@@ -21,18 +21,18 @@ def session(pages: SessionPages) -> Iterator[Route]:
         pages.login,
         {303: ResponseSpec("To the issuer.", {}, ("Location", "Set-Cookie"))},
         "not-found",
-        query=(Parameter("returnTo", "Path of the page to come back to."),),
+        query=(Parameter("returnTo", "Path of the page to return to."),),
         public=True,
         by_browser=True,
     )
     yield route(
         "GET /callback",
         "finishLogIn",
-        "Where the issuer sends the browser back: begins the session.",
+        "The issuer sends the browser back here: starts the session.",
         pages.callback,
         {303: ResponseSpec("To the page.", {}, ("Location", "Set-Cookie"))},
         *("not-found", "unidentified", "invalid"),
-        query=tuple(Parameter(name, "As the issuer says it.") for name in _FROM_ISSUER),
+        query=tuple(Parameter(name, "Set by the issuer.") for name in _FROM_ISSUER),
         public=True,
         lenient=True,
         by_browser=True,
@@ -40,7 +40,7 @@ def session(pages: SessionPages) -> Iterator[Route]:
     yield route(
         "POST ",
         "beginSession",
-        "Begin a browser session with a token; it becomes a cookie that scripts cannot read.",
+        "Start a browser session with a token, stored in a cookie that scripts cannot read.",
         pages.begin,
         {201: ResponseSpec("The session.", {JSON: "SessionAnswer"}, ("Set-Cookie",))},
         "invalid",

@@ -39,7 +39,7 @@ def _whole(container: KubeObject, component: KubeObject, at: Location) -> KubeOb
         raise ProfilingFailed(
             "InvalidOverride",
             f"{path_of((*at, PATCH))}: the generated {component['name']} has no container {name!r} with arguments to append "
-            f"to, it has {have}; leave $patch out where the container is a new one",
+            f"to, only {have}; remove $patch if the container is new",
         )
     return {
         **{key: each for key, each in container.items() if key != PATCH},

@@ -65,15 +65,15 @@ def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[Ku
     taken = layout.gpus if parts.mocked else _gpus_of(graph)
     if taken != layout.gpus:
         text = (
-            f"spec.overrides.dgd makes a graph that takes {gpu_words(taken)}, and {parts.objective.total_gpus} are planned for; "
-            f"what is expected of it is that of {gpu_words(layout.gpus)} without the override"
+            f"the graph with spec.overrides.dgd takes {gpu_words(taken)}, but {parts.objective.total_gpus} are planned; "
+            f"the expected figures are those of {gpu_words(layout.gpus)} without the override"
         )
         remarks = (*remarks, Remark(reason="OverrideChangesGpus", message=text))
     planner = parts.objective.planner
     if planner is not None and (lowered := endpoints_lowered(planner, layout)):
         wants = " and ".join(f"{field} {getattr(planner, field)}" for field in lowered)
         text = (
-            f"{gpu_words(parts.objective.total_gpus)} hold {layout.words}, and spec.features.planner wants {wants}; "
+            f"{gpu_words(parts.objective.total_gpus)} hold {layout.words}, fewer than spec.features.planner requires ({wants}); "
             f"the planner keeps {' and '.join(map(str, lowered.values()))}"
         )
         remarks = (*remarks, Remark(reason="EndpointsLowered", message=text))

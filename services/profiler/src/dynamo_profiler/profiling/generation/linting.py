@@ -27,6 +27,8 @@ def refuse(errors: Sequence[FieldError], *, changed: bool) -> None:
     if changed:
         raise ProfilingFailed(
             "InvalidOverride",
-            f"spec.overrides.dgd makes a graph that would be refused: {text}{more}; correct the override",
+            f"admission would refuse the graph with spec.overrides.dgd: {text}{more}; correct the override",
         )
-    raise ProfilingFailed("InvalidGraph", f"the generated graph would be refused: {text}{more}; please report this")
+    raise ProfilingFailed(
+        "InvalidGraph", f"admission would refuse the generated graph: {text}{more}; please report this"
+    )

@@ -35,7 +35,7 @@ def graph_name(request: str, desired: str | None, components: Iterable[tuple[str
         if len(desired) > room:
             raise ProfilingFailed(
                 "NameTooLong",
-                f"spec.overrides.dgd.metadata.name: {desired!r} has {len(desired)} characters; with its components' names it "
+                f"spec.overrides.dgd.metadata.name: {desired!r} has {len(desired)} characters; together with component names it "
                 f"may have {room}: shorten it",
             )
         return desired

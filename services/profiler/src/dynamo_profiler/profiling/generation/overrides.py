@@ -44,7 +44,7 @@ def overridden(graph: KubeObject, override: KubeObject | None) -> tuple[KubeObje
         return graph, ()
     spec = override.get("spec")
     if spec is not None and not isinstance(spec, dict):
-        raise ProfilingFailed("InvalidOverride", f"spec.overrides.dgd.spec: an object is needed, not {spec!r}")
+        raise ProfilingFailed("InvalidOverride", f"spec.overrides.dgd.spec: must be an object, not {spec!r}")
     for at, message in wrong_directives(override):
         raise ProfilingFailed("InvalidOverride", f"{path_of(('spec', 'overrides', 'dgd', *at))}: {message}")
     return _alpha(graph, override) if version_of(override) == ALPHA else _beta(graph, override)
@@ -83,7 +83,7 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Re
     changes = given.pop("components", None) or []
     if not _all_named(changes):
         raise ProfilingFailed(
-            "InvalidOverride", "spec.overrides.dgd.spec.components: a list of objects is needed, each with a name"
+            "InvalidOverride", "spec.overrides.dgd.spec.components: must be a list of objects with names"
         )
     places = {each["name"]: index for index, each in enumerate(changes)}
     given_changes, remarks = _known({each["name"]: each for each in changes}, components)
@@ -111,15 +111,15 @@ def keeps_containers(before: KubeObject, after: KubeObject) -> None:
         if component["name"] not in kept:
             raise ProfilingFailed(
                 "InvalidOverride",
-                f"spec.overrides.dgd: takes away container main of {component['name']}, or its image; leave them out of the "
-                "override, and they stay",
+                f"spec.overrides.dgd: removes container main of {component['name']}, or its image; remove both from the "
+                "override to keep them",
             )
 
 
 def _known(changes: dict[str, Any], known: dict[str, Any]) -> tuple[dict[str, Any], tuple[Remark, ...]]:
     """Changes by the graph's own names, and remarks on services that the graph does not have; these are dropped."""
     if not isinstance(changes, dict):
-        raise ProfilingFailed("InvalidOverride", "spec.overrides.dgd.spec.services: an object by name is needed")
+        raise ProfilingFailed("InvalidOverride", "spec.overrides.dgd.spec.services: must map names to objects")
     applied: dict[str, Any] = {}
     unknown = []
     for name, change in changes.items():
@@ -133,7 +133,7 @@ def _known(changes: dict[str, Any], known: dict[str, Any]) -> tuple[dict[str, An
     have = ", ".join(sorted(known))
     more = [f"{len(unknown) - NAMED} more"] if len(unknown) > NAMED else []
     lacks = ", ".join([*map(shown, unknown[:NAMED]), *more])
-    text = f"spec.overrides.dgd: the graph has no {lacks}, it has {have}; left out"
+    text = f"spec.overrides.dgd: ignored: the graph has no {lacks}, only {have}"
     return applied, (Remark(reason=UNKNOWN, message=text),)
 
 

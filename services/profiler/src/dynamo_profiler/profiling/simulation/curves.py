@@ -105,7 +105,7 @@ def _decode(job: Curves, engines: _Engines, most: int, report: ReportProgress) -
     """Sequences of several lengths, from one to the capacity of the KV cache. Share of the cache, tokens, milliseconds."""
     arrays: Arrays = {"x_kv_usage": [], "y_context_length": [], "z_itl": [], "z_thpt_per_gpu": []}
     ranks = job.decode["dp"]
-    report("decode", "sequences of several lengths, one to as many as the KV cache holds")
+    report("decode", "sequences of several lengths, from one to the capacity of the KV cache")
     for isl in _steps(_SHORTEST, job.max_context - _RESERVED, job.decode_points):
         context = isl + _DECODE_OSL / 2
         held = int(most / (isl + _DECODE_OSL) / ranks)

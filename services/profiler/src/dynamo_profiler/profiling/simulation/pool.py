@@ -137,7 +137,7 @@ class WorkerPool:
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         if self._waiting >= self._settings.waiting:
-            raise PoolBusy(f"{self._waiting} parts of requests wait for a worker process already")
+            raise PoolBusy(f"{self._waiting} parts of requests already wait for a worker process")
         self._waiting += 1
         try:
             await self._turns.acquire()
@@ -199,7 +199,7 @@ class WorkerPool:
             held = worker.resident()
             self.peak = max(self.peak, held)
             if held > limit:
-                text = f"a worker process took {held // _MIB} MiB, and may take {self._settings.memory_mib}"
+                text = f"a worker process took {held // _MIB} MiB; the limit is {self._settings.memory_mib} MiB"
                 raise Overgrown(text, warm=worker.jobs > 0)
             await asyncio.sleep(_MEASURE_EVERY)
 
@@ -246,7 +246,7 @@ async def _listen(worker: _Worker) -> None:
 async def _ask(worker: _Worker, job: WorkerJob, report: ReportProgress) -> JobResult:
     stdin = worker.process.stdin
     if stdin is None:
-        raise WorkerDied("it cannot be spoken to")
+        raise WorkerDied("the worker process has no standard input")
     try:
         stdin.write(json.dumps(job.job()).encode() + b"\n")
         await stdin.drain()
@@ -273,4 +273,4 @@ async def _next(worker: _Worker) -> dict[str, Any]:
 
 def _last_words(worker: _Worker) -> str:
     said = list(worker.words)[-1:]
-    return f"a worker process ended by itself{': ' + said[0][:500] if said else ''}"
+    return f"a worker process ended unexpectedly{': ' + said[0][:500] if said else ''}"

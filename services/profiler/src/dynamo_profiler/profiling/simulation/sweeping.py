@@ -96,7 +96,7 @@ def _sweep(job: SimulationSweep, report: ReportProgress, *, within_node: bool) -
     rows = frame.drop(columns=_HEAVY, errors="ignore").to_dict("records") if frame is not None else []
     points = tuple(asdict(point) for row in rows if (point := _point(row, job)) is not None)
     if not points:
-        return JobResult(outcome=JobStatus.INFEASIBLE, message="no configuration keeps the times")
+        return JobResult(outcome=JobStatus.INFEASIBLE, message="no configuration meets the latencies")
     return JobResult(outcome=JobStatus.FEASIBLE, points=points)
 
 

@@ -58,7 +58,7 @@ class SimulationSweep:
     database: str = "SILICON"
 
     def job(self) -> dict[str, Any]:
-        """As it is sent."""
+        """The message as JSON values."""
         return {"job": "sweep", **asdict(self)}
 
 
@@ -82,7 +82,7 @@ class Curves:
     database: str = "SILICON"
 
     def job(self) -> dict[str, Any]:
-        """As it is sent."""
+        """The message as JSON values."""
         return {"job": "curves", **asdict(self)}
 
 
@@ -97,7 +97,7 @@ class JobResult:
     seconds: float = 0.0
 
     def as_message(self) -> dict[str, Any]:
-        """As it is sent."""
+        """The message as JSON values."""
         return {"answer": asdict(self)}
 
 

@@ -102,7 +102,7 @@ class ThoroughProfiling:
                     return False
                 raise ProfilingFailed(
                     "NameTaken",
-                    f"Job {names.job(request.name)} exists, and was not made for this request: delete it, and create the "
+                    f"Job {names.job(request.name)} exists, and was not created for this request: delete the Job, and create the "
                     "request again",
                 ) from None
         return True
@@ -127,7 +127,7 @@ class ThoroughProfiling:
         if failed is not None:
             return step_of(output, pods), failed
         if job is None:
-            return None, ProfilingFailed("JobDeleted", f"Job {name} is gone: create the request again")
+            return None, ProfilingFailed("JobDeleted", f"Job {name} was deleted: create the request again")
         if ended is not None:
             lacking = (
                 f"Job {name} ended without a result: ConfigMap {names.output(request.name)} has no {names.FINAL_CONFIG}"
@@ -145,9 +145,9 @@ class ThoroughProfiling:
             return unreadable
         except Exception as error:
             # The output may have any content, and reading it again would give the same error.
-            log.exception("the output of a profiling job cannot be read", request=request.name)
+            log.exception("cannot read the output of a profiling Job", request=request.name)
             return ProfilingFailed(
-                "GenerationFailed", f"the profiling job's output cannot be read: {quoted(repr(error))}"
+                "GenerationFailed", f"the profiling Job's output cannot be read: {quoted(repr(error))}"
             )
 
     async def _job(self, obj: KubeObject, request: ProfilingRequest) -> KubeObject | None:

@@ -44,7 +44,9 @@ def end_of(job: KubeObject, now: datetime) -> JobOutcome | None:
     if not objects.is_true(job, _FAILING) or not _is_overdue(job, now):
         return None
     failing = _outcome(job, _FAILING, succeeded=False)
-    return failing._replace(message=f"{failing.message}; its pod has not ended since then: is its node lost?")
+    return failing._replace(
+        message=f"{failing.message}; the Job's pod is still running: check whether the pod's node is lost"
+    )
 
 
 def _outcome(job: KubeObject, type_: str, succeeded: bool) -> JobOutcome:
@@ -72,7 +74,7 @@ def step_of(
     if data.get(names.PHASE):
         return phase, quoted(data.get(names.MESSAGE, ""), TAIL) or f"the profiler is at {phase.value}"
     waits = next(filter(None, map(_waits, pods)), "")
-    return phase, waits or _refused(events) or "the profiling pod is on its way"
+    return phase, waits or _refused(events) or "the profiling pod is starting"
 
 
 def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[KubeObject]) -> ProfilingFailed | None:
@@ -88,9 +90,7 @@ def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[
     said = quoted(own, TAIL) or f"the profiling Job failed: {cause or (ended.message if ended else '')}"
     last = next(filter(None, map(_last_words, pods)), "")
     log = (
-        f"; its last lines: {last}; `kubectl logs` of the profiling pod has the whole"
-        if last and last not in said
-        else ""
+        f"; last lines of its log: {last}; see `kubectl logs` of the profiling pod" if last and last not in said else ""
     )
     return ProfilingFailed(reason, f"{said}{log}")
 
@@ -113,7 +113,7 @@ def _refused(events: Iterable[KubeObject]) -> str:
         return ""
     note = str(newest.get("note", ""))
     # Each attempt has a different pod name, so the name is omitted.
-    return f"the profiling pod is refused: {quoted(note.partition(_FORBIDDEN)[2] or note, TAIL)}"
+    return f"the API server refuses the profiling pod: {quoted(note.partition(_FORBIDDEN)[2] or note, TAIL)}"
 
 
 def _ended_by(pod: KubeObject) -> str:
@@ -122,10 +122,10 @@ def _ended_by(pod: KubeObject) -> str:
     disrupted = objects.condition(pod, "DisruptionTarget") or {}
     by = status if status.get("reason") else disrupted if disrupted.get("status") == "True" else {}
     if by:
-        return f"its pod was ended: {by['reason']}: {quoted(by.get('message') or '', TAIL)}".rstrip(": ")
+        return f"its pod was terminated: {by['reason']}: {quoted(by.get('message') or '', TAIL)}".rstrip(": ")
     for entry in container_statuses(pod):
         if ((entry.get("state") or {}).get("terminated") or {}).get("reason") == "OOMKilled":
-            return f"container {entry['name']} ran out of memory: give it more with spec.overrides.profilingJob (OOMKilled)"
+            return f"container {entry['name']} ran out of memory (OOMKilled): raise its limit with spec.overrides.profilingJob"
     return ""
 
 

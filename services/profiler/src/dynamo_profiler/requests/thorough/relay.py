@@ -1,9 +1,10 @@
-"""Writes the progress of profiling to the request's output ConfigMap. Runs in the profiling pod, by the standard library alone.
+"""Writes the progress of profiling to the request's output ConfigMap. Runs in the profiling pod; needs only the standard
+library.
 
-Its source is the command of a container that ends after the profiler's: it follows the status file, and hands over what the
-profiler wrote when that says that it is done, and once more on SIGTERM, which comes when the profiler has ended. The ConfigMap
-is that of the reference (operator behaviour, section 7.5), with keys phase, message, profiler_status, profiler_error, and the
-files of the profiler by name.
+Its source is the command of a container that ends after the profiler's container. It follows the status file, and writes
+the profiler's files when the status reports the end, and again on SIGTERM, which arrives after the profiler has ended. The
+ConfigMap equals the reference's (operator behaviour, section 7.5): keys phase, message, profiler_status, profiler_error,
+and the profiler's files by name.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ OUTPUT = Path(os.environ.get("RELAY_OUTPUT_DIR", "/data"))
 POLL = float(os.environ.get("RELAY_POLL_SECONDS", "5"))
 #: Kubernetes refuses ConfigMaps beyond 1 MiB. Bytes of all files together, and characters of one scalar next to them.
 LIMIT, SCALAR = 900_000, 4096
-#: By importance: there is room for the first ones.
+#: By importance: if not all fit, the first ones are written.
 FILES = ("final_config.yaml", "profiler_status.yaml", "webui_data.json")
-#: Letters that stand for characters in texts in double quotes.
+#: Escape letters in double-quoted texts, and their characters.
 ESCAPES = dict(zip("0abtnvfreN_LP", "\0\a\b\t\n\v\f\r\x1b\x85\xa0\u2028\u2029", strict=True))
 
 ended = threading.Event()
 
 
 def status_of(text: str) -> dict[str, str]:
-    """Top-level scalars of the status file, as PyYAML writes them: plain or quoted, and folded over lines where they are long."""
+    """Top-level scalars of the status file, as PyYAML writes them: plain or quoted, and folded over lines if long."""
     scalars: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.split("\n"):
@@ -47,7 +48,7 @@ def status_of(text: str) -> dict[str, str]:
 
 
 def scalar(lines: list[str]) -> str:
-    """What a scalar says; nothing where there is none on the line of its key."""
+    """The text of a scalar; empty if the line of its key has none."""
     text = lines[0].strip()
     quote = text[:1]
     if not text:
@@ -68,12 +69,12 @@ def scalar(lines: list[str]) -> str:
 
 
 def unescaped(escape: str) -> str:
-    """A character that a text in double quotes writes with a backslash, which is left out here."""
+    """The character of an escape in a double-quoted text; the argument has no backslash."""
     return ESCAPES.get(escape, escape) if len(escape) == 1 else chr(int(escape[1:], 16))
 
 
 def read(name: str) -> str:
-    """A file of the profiler, or nothing."""
+    """The text of a file of the profiler; empty without the file."""
     try:
         with (OUTPUT / name).open("rb") as file:
             return file.read(LIMIT + 1).decode(errors="replace")
@@ -82,7 +83,7 @@ def read(name: str) -> str:
 
 
 def progress() -> dict[str, str]:
-    """What is reported while the profiler works."""
+    """The data of the ConfigMap while the profiler runs."""
     reported = status_of(read("profiler_status.yaml"))
     return {
         "phase": reported.get("phase", ""),
@@ -92,7 +93,7 @@ def progress() -> dict[str, str]:
 
 
 def results() -> dict[str, str]:
-    """What is reported when it has ended."""
+    """The data of the ConfigMap after the profiler has ended."""
     data = progress()
     room = LIMIT
     for name in FILES:
@@ -105,17 +106,17 @@ def results() -> dict[str, str]:
             room -= size
         elif name == "final_config.yaml":
             data["profiler_status"] = "failed"
-            data["profiler_error"] = f"{name} is larger than {LIMIT} bytes, which no ConfigMap can hold"
+            data["profiler_error"] = f"{name} is larger than {LIMIT} bytes, too large for a ConfigMap"
     if data["profiler_status"] == "failed":
         reported = status_of(data.get("profiler_status.yaml", ""))
         data.setdefault(
-            "profiler_error", reported.get("error") or reported.get("message") or "the profiler says nothing more"
+            "profiler_error", reported.get("error") or reported.get("message") or "the profiler reported no reason"
         )
     return data
 
 
 def apply(data: dict[str, str]) -> None:
-    """Server-side apply of the ConfigMap; OSError where that fails, HTTPException where the answer is half or junk."""
+    """Server-side apply of the ConfigMap. Raises OSError if it fails, HTTPException if the answer is incomplete or invalid."""
     config_map = json.loads(os.environ["RELAY_CONFIG_MAP"])
     config_map["data"] = {key: value for key, value in data.items() if value}
     metadata = config_map["metadata"]
@@ -138,12 +139,12 @@ def apply(data: dict[str, str]) -> None:
 
 
 def deliver(data: dict[str, str], attempts: int) -> bool:
-    """Applies, again where that fails. Whether it succeeded."""
+    """Apply, with retries. Returns whether it succeeded."""
     for attempt in range(attempts):
         try:
             apply(data)
         except (OSError, http.client.HTTPException) as error:
-            print(f"the ConfigMap could not be written: {error!r}", file=sys.stderr, flush=True)
+            print(f"cannot write the ConfigMap: {error!r}", file=sys.stderr, flush=True)
             if attempt + 1 < attempts:
                 time.sleep(min(2.0**attempt, 5.0))
         else:
@@ -152,13 +153,13 @@ def deliver(data: dict[str, str], attempts: int) -> bool:
 
 
 def main() -> int:
-    """Relays until the profiler has ended, then hands over."""
+    """Relay progress until the profiler has ended, then write its files."""
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     reported: dict[str, str] = {}
     while not ended.wait(POLL):
         now = progress()
         if now != reported and any(now.values()):
-            # Its last status is reported with all that belongs to it, whether or not the signal is heard.
+            # The last status is written with all files, even if the signal was missed.
             over = now["profiler_status"] in ("success", "failed")
             reported = now if deliver(results() if over else now, 1) else reported
     return 0 if deliver(results(), 6) else 1
