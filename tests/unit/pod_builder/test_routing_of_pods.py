@@ -98,11 +98,11 @@ def test_a_pod_without_an_owner_reconciles_nothing() -> None:
         ("Deployment", "other", []),
     ],
 )
-def test_pods_are_matched_by_their_workload(kind, name, observed) -> None:
+async def test_pods_are_matched_by_their_workload(kind, name, observed) -> None:
     cache = ObjectCache()
     index(cache)
     for letter, object_labels in (("d", OF_DEPLOYMENT), ("l", OF_LWS), ("q", OF_GROVE), ("r", OF_GROUP)):
         cache.put(PODS, pod(object_labels, name=letter))
     workload = {"kind": kind, "metadata": {"name": name, "namespace": "ns"}}
-    assert sorted(each["metadata"]["name"] for each in pods_of(cache, workload)) == observed
-    assert pods_of(cache, None) == []
+    assert sorted(each["metadata"]["name"] for each in await pods_of(cache, workload)) == observed
+    assert await pods_of(cache, None) == []

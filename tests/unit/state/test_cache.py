@@ -1,12 +1,13 @@
 """The object cache: what it takes in, what it refuses, what it can be asked."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.state import ObjectCache
-from dynamo_shared.state.cache import FEW, GRACE, OwnWrite
+from dynamo_shared.state.cache import FEW, GRACE, READ_AT_A_TIME, OwnWrite
 from dynamo_shared.state.versions import Version, version_of
 
 from tests.building.clock import ManualClock
@@ -44,6 +45,19 @@ def ended(cache: ObjectCache, version: int, uid: str = "u1") -> bool:
 def held(cache: ObjectCache) -> str | None:
     observed = cache.get(DEPLOYMENTS, KEY)
     return f"{observed['metadata']['uid']}-{observed['metadata']['resourceVersion']}" if observed else None
+
+
+async def test_others_run_while_thousands_of_objects_of_one_value_are_read() -> None:
+    """A tenant's 10,000 pods with the labels of one component kept every other task waiting, at each read."""
+    cache, names = ObjectCache(), [f"p{number}" for number in range(3 * READ_AT_A_TIME)]
+    cache.add_index(DEPLOYMENTS, "app", by_app)
+    for name in names:
+        cache.put(DEPLOYMENTS, obj(1, name=name, uid=name))
+    reading = asyncio.create_task(cache.read_by_index(DEPLOYMENTS, "app", "x"))
+    await asyncio.sleep(0)
+    cache.remove(DEPLOYMENTS, ObjectKey("ns", names[-1]), names[-1])
+    assert not reading.done()
+    assert [each["metadata"]["name"] for each in await reading] == names[:-1]
 
 
 def test_the_end_of_an_object_is_reported_where_another_one_of_its_name_took_its_place() -> None:

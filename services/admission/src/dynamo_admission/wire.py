@@ -138,17 +138,17 @@ class _ConversionAnswer(Struct, frozen=True, rename="camel"):
     kind: str = CONVERSION_KIND
 
 
-class _Metadata(Struct, frozen=True):
+class _PlacedMetadata(Struct, frozen=True):
     namespace: str = ""
 
 
-class _Outline(Struct, frozen=True):
+class _Place(Struct, frozen=True):
     kind: str = ""
-    metadata: _Metadata = _Metadata()
+    metadata: _PlacedMetadata = _PlacedMetadata()
 
 
 _decode = msgspec.json.Decoder().decode
-_decode_outline = msgspec.json.Decoder(_Outline).decode
+_decode_outline = msgspec.json.Decoder(_Place).decode
 _admission = msgspec.json.Decoder(AdmissionReview)
 _conversion = msgspec.json.Decoder(ConversionReview)
 _encode = msgspec.json.Encoder().encode
@@ -209,12 +209,12 @@ def _value(content: Raw) -> Any:
         raise BadReview(f"not JSON: {error}") from error
 
 
-def _outline(content: Raw) -> _Outline:
+def _outline(content: Raw) -> _Place:
     """What identifies an object, without decoding the rest; empty if it is invalid, which `decoded` reports."""
     try:
         return _decode_outline(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _Outline()
+        return _Place()
 
 
 def _read(decoder: msgspec.json.Decoder[Any], body: bytes, api: str, kind: str) -> Any:

@@ -7,7 +7,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, PODS, ObjectKey
 from dynamo_shared.state.cache import ObjectCache
 
-from dynamo_pod_builder.pods import pods_of
+from dynamo_pod_builder.pods import WORKLOAD_INDEX, index_value
 
 #: Labels that the pods of one engine share, within their scaling group.
 _SAME = (labels.GROVE_SCALING_GROUP_REPLICA, labels.GROVE_POD_INDEX)
@@ -36,10 +36,10 @@ def cohort(cache: ObjectCache, pod: KubeObject) -> list[KubeObject]:
     group = pod_labels.get(labels.GROVE_SCALING_GROUP)
     if not group or any(label not in pod_labels for label in _SAME):
         return [pod]
-    metadata = {"namespace": pod["metadata"]["namespace"], "name": group}
+    members = index_value(POD_CLIQUE_SCALING_GROUPS.kind, ObjectKey(objects.namespace(pod), group))
     return [
         each
-        for each in pods_of(cache, {"kind": POD_CLIQUE_SCALING_GROUPS.kind, "metadata": metadata})
+        for each in cache.by_index(PODS, WORKLOAD_INDEX, members)
         if labels.FAILOVER_ENGINE_GROUP_MEMBER in objects.labels(each)
         and all(objects.labels(each).get(label) == pod_labels[label] for label in _SAME)
     ]

@@ -13,6 +13,7 @@ from dynamo_shared.api.resources import (
     POD_CLIQUES,
     PODS,
     ObjectKey,
+    key_of,
 )
 from dynamo_shared.runtime.routes import CacheChange
 from dynamo_shared.state.cache import ObjectCache
@@ -35,13 +36,18 @@ def index(cache: ObjectCache) -> None:
     cache.add_index(PODS, WORKLOAD_INDEX, _values)
 
 
-def pods_of(cache: ObjectCache, workload: KubeObject | None) -> list[KubeObject]:
+async def pods_of(cache: ObjectCache, workload: KubeObject | None) -> list[KubeObject]:
     """Pods that a workload runs; empty without a workload."""
     if workload is None:
         return []
-    metadata = workload["metadata"]
-    kind = workload.get("kind", DEPLOYMENTS.kind)
-    return cache.by_index(PODS, WORKLOAD_INDEX, f"{kind}/{metadata['namespace']}/{metadata['name']}")
+    return await cache.read_by_index(
+        PODS, WORKLOAD_INDEX, index_value(workload.get("kind", DEPLOYMENTS.kind), key_of(workload))
+    )
+
+
+def index_value(kind: str, workload: ObjectKey) -> str:
+    """The value in `WORKLOAD_INDEX` of the pods of a workload."""
+    return f"{kind}/{workload.namespace}/{workload.name}"
 
 
 def component_of(cache: ObjectCache, pod: KubeObject) -> str:
@@ -72,4 +78,4 @@ def _workloads(pod: KubeObject) -> Iterator[tuple[str, str]]:
 
 def _values(pod: KubeObject) -> list[str]:
     namespace = pod["metadata"].get("namespace", "")
-    return [f"{kind}/{namespace}/{name}" for kind, name in _workloads(pod)]
+    return [index_value(kind, ObjectKey(namespace, name)) for kind, name in _workloads(pod)]

@@ -16,6 +16,7 @@ Objects are plain dicts, shared and not copied: callers read an object and never
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections import Counter
@@ -46,6 +47,9 @@ GRACE = 30.0
 """Seconds within which STATE must confirm a write. The watcher publishes a change within milliseconds, and within
 seconds of a reconnection.
 """
+
+READ_AT_A_TIME = 250
+"""Objects that `read_by_index` reads before other tasks run: about ten milliseconds."""
 
 log = structlog.get_logger("dynamo.bus.cache")
 
@@ -269,6 +273,19 @@ class ObjectCache:
             return []
         objects = (table.get(key) for key in keys)
         return [obj for obj in objects if obj is not None]
+
+    async def read_by_index(self, resource: Resource, name: str, value: str) -> Objects:
+        """Like `by_index`, but other tasks run meanwhile: users may give thousands of objects the same value.
+
+        An object that changes meanwhile is read before or after its change.
+        """
+        objects, table = Objects(), self._table(resource)
+        for number, key in enumerate(tuple(table.indexes[name].keys(value)), 1):
+            if (obj := table.get(key)) is not None:
+                objects.append(obj)
+            if number % READ_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        return objects
 
     def keys_by_index(self, resource: Resource, name: str, value: str) -> Collection[ObjectKey]:
         """Keys of the objects of `by_index`, without unpacking them. Valid until the cache changes."""

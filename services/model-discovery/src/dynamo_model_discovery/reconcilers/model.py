@@ -236,7 +236,7 @@ class ModelReconciler:
                 slices.append(of_pods(each, self.cache.keys_by_index(PODS, BASE_MODEL_INDEX, value)))
             # One has a thousand endpoints at most, and anyone may create hundreds: others go on meanwhile.
             await asyncio.sleep(0)
-        pods = self.cache.by_index(PODS, BASE_MODEL_INDEX, value)
+        pods = await self.cache.read_by_index(PODS, BASE_MODEL_INDEX, value)
         return find_workers(pods, slices, port=self.settings.worker_port)
 
     async def _remember(self, model: KubeObject, record: AdapterRecord) -> tuple[KubeObject, AdapterRecord] | None:

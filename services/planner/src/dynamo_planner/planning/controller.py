@@ -247,7 +247,7 @@ class Plans(Controller):
         claims = KnownClaims(
             lambda name: self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(graph.namespace, name)),
             lambda name: self.cache.get(RESOURCE_CLAIMS, ObjectKey(graph.namespace, name)),
-            lambda: gathering.pods_of(self.cache, graph, component["name"]),
+            lambda: self.cache.by_index(PODS, gathering.OF_COMPONENT, gathering.index_value(graph, component["name"])),
         )
         return of_replica(component, claims)
 

@@ -67,9 +67,14 @@ def index(cache: ObjectCache) -> None:
     cache.add_index(discovered.WORKERS, OF_GRAPH, _place_of)
 
 
-def pods_of(cache: ObjectCache, graph: ObjectKey, component: str) -> list[KubeObject]:
+async def pods_of(cache: ObjectCache, graph: ObjectKey, component: str) -> list[KubeObject]:
     """Pods of a component, in any phase."""
-    return cache.by_index(PODS, OF_COMPONENT, f"{graph.namespace}/{graph.name}/{component}")
+    return await cache.read_by_index(PODS, OF_COMPONENT, index_value(graph, component))
+
+
+def index_value(graph: ObjectKey, component: str) -> str:
+    """The value in `OF_COMPONENT` of the pods of a component."""
+    return f"{graph.namespace}/{graph.name}/{component}"
 
 
 def _component_of(pod: KubeObject) -> list[str]:
@@ -105,7 +110,10 @@ class ClusterGatherer:
         def lacks(name: str, why: InputUnavailable) -> None:
             missing[name], troubles[name] = why.why, why.message
 
-        pods = {pool: self._pods(component) for pool, component in self._plan.components.items()}
+        pods = {
+            pool: await pods_of(self._cache, self._plan.graph, component)
+            for pool, component in self._plan.components.items()
+        }
         namespaces = self._namespaces(pods)
         workers = self._workers(pods)
         if isinstance(workers, InputUnavailable):
@@ -139,9 +147,6 @@ class ClusterGatherer:
             missing=missing,
         )
         return Gathered(observation, troubles)
-
-    def _pods(self, component: str) -> list[KubeObject]:
-        return pods_of(self._cache, self._plan.graph, component)
 
     def _workers(self, pods: dict[Pool, list[KubeObject]]) -> dict[Pool, PoolCounts] | InputUnavailable:
         graph = self._cache.get(DYNAMO_GRAPH_DEPLOYMENTS, self._plan.graph)

@@ -150,7 +150,7 @@ class CheckpointReconciler:
     async def _follow(self, obj: KubeObject) -> Result:
         now, key = self.now(), ObjectKey(obj["metadata"]["namespace"], obj["status"]["jobName"])
         taker = await self._job(obj, key)
-        pods = pods_of(self.cache, taker)
+        pods = await pods_of(self.cache, taker)
         observation = GONE if taker is None else checkpoint_status.observe(taker, troubles(pods, now))
         if observation.progress is JobProgress.UNDER_WAY:
             return await self._report(obj, checkpoint_status.under_way(obj, observation, now), recheck_after(pods, now))

@@ -227,7 +227,7 @@ class ComponentReconciler:
     async def _report(self, component: KubeObject, outcome: ComponentOutcome) -> Result:
         failure, before, now = outcome.failure, status.failure_of(component), self.now()
         workload = workload_of(self.cache, component)
-        pods = pods_of(self.cache, workload)
+        pods = await pods_of(self.cache, workload)
         lacking = stateful_set_lacking(workload, pods)
         causes = await self.pod_events.explain(objects.namespace(component), troubles(pods, now), workload, lacking)
         shape = gpu_shape(self.cache.get, objects.namespace(component), component.get("spec", {}))

@@ -67,7 +67,7 @@ class GraphObserver:
             if place[0] == resources.POD_CLIQUE_SCALING_GROUPS.id
         }
         shapes = {each["name"]: gpu_shape(cache.get, namespace, each) for each in specs}
-        pods = {workload_place(each): pods_of(cache, each) for each in (*workloads.values(), *cliques.values())}
+        pods = {workload_place(each): await pods_of(cache, each) for each in (*workloads.values(), *cliques.values())}
         return Observed(
             graph=graph,
             now=self.now(),
