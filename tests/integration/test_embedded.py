@@ -24,7 +24,6 @@ from dynamo_shared.kube.openapi import SchemaSource, published, schemas
 from tests.examples import TIMES
 
 HERE = Path(__file__).parent.parent / "unit" / "api" / "embedded"
-PUBLISHED = HERE / "published.json"
 LIMIT = 16
 
 # One of each type, and those that are as good as nothing to some fields and wrong for others.
@@ -277,7 +276,7 @@ async def test_the_file_for_tests_without_a_server(kube: KubeClient) -> None:
     assert specification.loader is not None
     file = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(file)
-    assert PUBLISHED.read_text() == file.text_of(await schemas(kube, await published(kube))), (
+    assert file.FILE.read_text() == file.text_of(await schemas(kube, await published(kube))), (
         "write it again: see published.py"
     )
 

@@ -5,11 +5,11 @@ Objects come as the API server writes them, with sorted keys. What it refuses by
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from dynamo_admission.review import Webhook, World, review, scale_advice
 from dynamo_admission.wire import AdmissionRequest, GroupVersionKind, UserInfo
+from dynamo_ctl import embedded_types
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.validation.check import REFUSING
@@ -18,13 +18,12 @@ from tests.admission.case import FACTS, Case, load
 
 LOADED = load()
 NAMESPACE = "cases"
-PUBLISHED = Path(__file__).parent.parent / "api" / "embedded" / "published.json"
 
 
 @pytest.fixture(scope="session")
 def checker() -> Checker:
     """A checker of the types that the API server published."""
-    return Checker.from_documents(json.loads(PUBLISHED.read_text()))
+    return embedded_types.checker()
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in LOADED])

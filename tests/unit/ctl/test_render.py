@@ -126,6 +126,24 @@ def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, dynamoctl: Dynamo
 
 
 @pytest.mark.parametrize(
+    ("field", "path"),
+    [
+        ("resources: {limts: {}}", "resources.limts"),
+        ("args: text", "args"),
+        ("readinessProbe: {httpGet: {port: '70000'}}", "readinessProbe.httpGet.port"),
+    ],
+)
+def test_pod_templates_are_checked_without_a_cluster(
+    field: str, path: str, tmp_path: Path, dynamoctl: Dynamoctl
+) -> None:
+    bad = written(tmp_path, GRAPH.replace("image: engine", f"image: engine, {field}"))
+    code, _, error = dynamoctl("render", bad)
+    assert code == ExitCode.FAILED
+    assert error.count("\n") == 1
+    assert error.startswith(f"dynamoctl: {bad}: spec.components[0].podTemplate.spec.containers[0].{path}: ")
+
+
+@pytest.mark.parametrize(
     ("content", "said"),
     [(b"\xff\xfe", "is not UTF-8"), (b"a: [", "YAML"), (b"", "it holds no manifest"), (b"- 1\n", "")],
 )

@@ -23,6 +23,7 @@ from dynamo_shared.api.v1beta1 import (
 )
 from dynamo_shared.api.validation import Facts, validate
 
+from dynamo_ctl import embedded_types
 from dynamo_ctl.claims import Claims
 from dynamo_ctl.commands.convert.conversion import in_version
 from dynamo_ctl.files import NotUsable
@@ -45,7 +46,7 @@ def manifests_of(
     `facts`; `warn` gets the warnings. Raises NotUsable.
     """
     try:
-        return load_manifests(text, lambda obj: _by_rules(obj, namespace, facts, warn))
+        return load_manifests(text, lambda obj: _by_rules(obj, namespace, facts, warn), embedded_types.checker().errors)
     except InvalidManifest as error:
         raise NotUsable([str(each) for each in error.errors]) from error
 

@@ -46,6 +46,9 @@ Manifest = (
 )
 """A manifest of a kind that the platform defines, in the version in which it was written."""
 
+Embedded = Callable[[Mapping[str, Any]], Iterable[FieldError]]
+"""Says what is wrong with the types of Kubernetes that a manifest embeds."""
+
 _KINDS = [definition.kind for definition in DEFINITIONS]
 _CURRENT_KINDS = [definition.kind for definition in DEFINITIONS if definition not in LEGACY]
 _MOVED: dict[str, dict[str, Mapping[str, str]]] = {
@@ -83,11 +86,12 @@ def load_manifest(source: str | Mapping[str, Any]) -> Manifest:
 
 
 def load_manifests(
-    text: str, rules: Callable[[KubeObject], Iterable[FieldError]] = lambda _: ()
+    text: str, rules: Callable[[KubeObject], Iterable[FieldError]] = lambda _: (), embedded: Embedded | None = None
 ) -> list[Manifest | KubeObject]:
     """All manifests of a text, in order: also the items of a List, which is what kubectl prints of several objects.
 
-    Kinds of other groups (a ConfigMap, a claim) are given back as they are.
+    Kinds of other groups (a ConfigMap, a claim) are given back as they are. `embedded` checks the types of Kubernetes that
+    manifests embed; without it only what rendering relies on is checked.
     InvalidManifest holds the errors of all documents, each with the name of its object: those of the schema, then those
     that `rules` finds, which is asked also where the schema refuses an object.
     """
@@ -101,7 +105,7 @@ def load_manifests(
         broken: list[FieldError] = []
         written = document
         try:
-            manifests.append(manifest := _load(document))
+            manifests.append(manifest := _load(document, embedded))
             written = to_dict(manifest)
         except InvalidManifest as error:
             broken += error.errors
@@ -145,8 +149,10 @@ def moved(resource: Resource) -> Mapping[str, str]:
     return _MOVED.get(resource.kind, {}).get(resource.version, {})
 
 
-def _load(document: Any) -> Manifest:
-    result, errors = _read(document, embedded=True)
+def _load(document: Any, embedded: Embedded | None = None) -> Manifest:
+    result, errors = _read(document, embedded=embedded is None)
+    if embedded is not None:
+        errors += embedded(document)
     if errors or not isinstance(result, Manifest):
         raise InvalidManifest(errors)
     return result

@@ -1,4 +1,4 @@
-"""What an API server published of the types that our kinds embed: `published.json`, for tests without a server.
+"""What an API server published of the types that our kinds embed: a file of `dynamoctl`, also for tests without a server.
 
     python tests/unit/api/embedded/published.py KUBECONFIG
 
@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dynamo_ctl
 from dynamo_shared.kube import KubeClient, openapi
 
 HERE = Path(__file__).parent
-FILE = HERE / "published.json"
+FILE = Path(dynamo_ctl.__file__).parent / "kubernetes_types.json"
 FULL_TEMPLATE = HERE / "full_template.yaml"
 
 
