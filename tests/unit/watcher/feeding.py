@@ -1,4 +1,4 @@
-"""A watcher's feed without servers: what an API server would send, and the feed that takes it to STATE."""
+"""A watcher's feed without servers: the messages of an API server, and the feed that publishes them to STATE."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -20,7 +20,7 @@ CLUSTER = "c"
 
 
 class Cluster:
-    """What an API server would send."""
+    """The lists and watch events of an API server."""
 
     def __init__(self) -> None:
         self.objects: dict[Resource, dict[ObjectKey, dict[str, Any]]] = {}
@@ -65,7 +65,7 @@ class Cluster:
     ) -> AsyncGenerator[Item, None]:
         self.lists += 1
         self.served[watched.resource] = served
-        # As the API server does: a resource without namespaces has the same objects in each.
+        # Like the API server: a resource without namespaces has the same objects in each.
         namespace = namespace if watched.resource.namespaced else ""
         while watched.resource in self.absent:
             yield Absent()

@@ -1,4 +1,4 @@
-"""The watcher without servers: what it publishes of the changes it receives, and when it starts over."""
+"""The watcher without servers: what it publishes for the changes that it receives, and when it starts over."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def names(cache: ObjectCache, resource: Resource = DEPLOYMENTS) -> list[str]:
     return sorted(obj["metadata"]["name"] for obj in cache.list(resource))
 
 
-async def test_what_is_not_installed_is_said_once_and_is_followed_when_it_is() -> None:
+async def test_a_missing_resource_is_reported_once_and_watched_when_it_is_installed() -> None:
     bus, cluster = MemoryBus(), Cluster()
     cluster.absent.add(SERVICES)
     cluster.put(SERVICES, "later")
@@ -56,7 +56,7 @@ async def test_what_is_not_installed_is_said_once_and_is_followed_when_it_is() -
         await until(lambda: names(cache, SERVICES) == ["later"])
 
 
-async def test_the_next_watcher_knows_of_what_state_has_that_it_was_served() -> None:
+async def test_the_next_watcher_reports_objects_of_state_that_it_does_not_serve() -> None:
     bus, cluster = MemoryBus(), Cluster()
     cluster.put(DEPLOYMENTS, "a")
     async with feeding(bus, cluster), reading(bus):
@@ -65,7 +65,7 @@ async def test_the_next_watcher_knows_of_what_state_has_that_it_was_served() -> 
         await until(lambda: cluster.served == {DEPLOYMENTS: True, SERVICES: False})
 
 
-async def test_what_there_is_and_what_changes_is_in_state() -> None:
+async def test_existing_objects_and_changes_are_in_state() -> None:
     bus, cluster = MemoryBus(), Cluster()
     cluster.put(DEPLOYMENTS, "a")
     async with feeding(bus, cluster), reading(bus) as cache:
@@ -77,7 +77,7 @@ async def test_what_there_is_and_what_changes_is_in_state() -> None:
         await until(lambda: names(cache) == ["b"])
 
 
-async def test_the_next_leader_buries_what_vanished_meanwhile() -> None:
+async def test_the_next_leader_publishes_tombstones_for_objects_that_vanished_meanwhile() -> None:
     bus, cluster = MemoryBus(), Cluster()
     cluster.put(DEPLOYMENTS, "a")
     cluster.put(DEPLOYMENTS, "b")
@@ -88,11 +88,11 @@ async def test_the_next_leader_buries_what_vanished_meanwhile() -> None:
     before = (await bus.stream_state(streams.STATE)).last_sequence
     async with reading(bus) as cache, feeding(bus, cluster):
         await until(lambda: names(cache) == ["b"])
-        # The tombstone and, after it, the two markers; b itself is there already.
+        # The tombstone, and after it the two markers; b is already there.
         await until(lambda: bus.stream(streams.STATE).last_sequence == before + 3)
 
 
-async def test_lost_state_is_filled_again_and_said_so() -> None:
+async def test_lost_state_is_filled_again_and_reported() -> None:
     bus, cluster = MemoryBus(), Cluster()
     cluster.put(DEPLOYMENTS, "a")
     async with feeding(bus, cluster), reading(bus) as cache:
@@ -111,8 +111,8 @@ async def test_lost_state_is_filled_again_and_said_so() -> None:
         assert (await bus.stream_state(streams.STATE)).messages == 4
 
 
-async def test_a_bus_that_comes_while_state_is_being_read_lost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each connection leads to a check of STATE, and nothing was read yet that it could be compared with."""
+async def test_a_reconnection_while_state_is_read_does_not_count_as_lost_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each connection leads to a check of STATE, but nothing has been read yet to compare it with."""
     monkeypatch.setattr(audit, "MOST_SUSPECTS", 1)
     bus, cluster = MemoryBus(), Cluster()
     for name in ("a", "b", "c"):
@@ -128,12 +128,12 @@ async def test_a_bus_that_comes_while_state_is_being_read_lost_nothing(monkeypat
             assert names(cache) == ["a", "b", "c"]
             cluster.put(SERVICES, "s")
             await until(lambda: names(cache, SERVICES) == ["s"])
-    # One list of each resource.
+    # One list for each resource.
     assert cluster.lists == lists + 2
 
 
-async def test_while_state_takes_nothing_no_more_is_kept_than_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All objects of a large cluster are more than the watcher has memory for."""
+async def test_memory_is_bounded_while_state_accepts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watcher does not have the memory for all objects of a large cluster."""
     monkeypatch.setattr(outbox, "MOST_BYTES", 10_000)
     bus, cluster = MemoryBus(), Cluster()
     async with feeding(bus, cluster) as feed, reading(bus) as cache:
@@ -150,19 +150,19 @@ async def test_while_state_takes_nothing_no_more_is_kept_than_fits(monkeypatch: 
         assert feed._publisher._outbox._size == 0
 
 
-async def test_namespaces_are_one_resource_together() -> None:
+async def test_namespaces_together_are_one_resource() -> None:
     bus, cluster = MemoryBus(), Cluster()
     for namespace in ("n1", "n2", "other"):
         cluster.put(DEPLOYMENTS, f"in-{namespace}", namespace)
     async with feeding(bus, cluster, namespaces=("n1", "n2")), reading(bus) as cache:
         assert names(cache) == ["in-n1", "in-n2"]
-    # Fewer namespaces than before: what is no longer watched leaves STATE.
+    # With fewer namespaces, objects that are no longer watched leave STATE.
     async with reading(bus) as cache, feeding(bus, cluster, namespaces=("n1",)):
         await until(lambda: names(cache) == ["in-n1"])
 
 
-async def test_what_has_no_namespace_is_in_none_of_the_served_ones_and_is_watched_all_the_same() -> None:
-    """A node of which another watcher has just said something: it is asked for, and it is there."""
+async def test_cluster_scoped_objects_are_watched_although_only_some_namespaces_are_served() -> None:
+    """Another watcher has just published a node: this one reads it, and it exists."""
     bus, cluster = MemoryBus(), Cluster()
     node = subjects.state_subject(CLUSTER, NODES.id, ObjectKey("", "node"))
 
@@ -200,7 +200,7 @@ async def test_a_follower_that_ends_ends_the_feed(error: BaseException | None) -
     assert caught.group_contains(type(error) if isinstance(error, RuntimeError) else EndedByItselfError)
 
 
-async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_watcher_is_active_and_stops_when_it_loses_the_election(monkeypatch: pytest.MonkeyPatch) -> None:
     from dynamo_shared.runtime import Health, HealthState, Settings
     from dynamo_shared.runtime.metrics import Metrics
 
@@ -247,7 +247,7 @@ async def test_one_is_active_and_stops_when_it_is_deposed(monkeypatch: pytest.Mo
         ({"apiVersion": "apps/v1", "kind": "Deployment", "controller": True}, False),
     ],
 )
-def test_what_one_of_our_kinds_controls_is_watched_without_any_label(owner, included):
+def test_objects_controlled_by_a_kind_of_the_platform_are_watched_without_a_label(owner, included):
     services = next(each for each in WATCHED if each.resource == SERVICES)
     assert services.includes({"metadata": {"name": "s", "ownerReferences": [owner]}}) == included
     assert not services.includes({"metadata": {"name": "s"}})

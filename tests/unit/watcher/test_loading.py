@@ -1,4 +1,4 @@
-"""What a watcher publishes that was just started, while it still reads what STATE has."""
+"""What a new watcher publishes while it still reads STATE."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def subject(resource: Resource, name: str) -> str:
 
 
 class Recording(MemoryBus):
-    """Remembers what STATE took, by subject; what it has of some resources is read only once `reading` is set."""
+    """Records what STATE accepted, by subject. Some resources of it can be read only once `reading` is set."""
 
     def __init__(self, *slow: Resource) -> None:
         super().__init__()
@@ -53,12 +53,12 @@ class Recording(MemoryBus):
         return await super().subscribe(stream, filters, **options)
 
     async def objects(self) -> dict[str, Any]:
-        """What STATE has, without tombstones."""
+        """The objects in STATE, without tombstones."""
         last = [await self.last_message(streams.STATE, each) for each in self.taken]
         return {each.subject: json.loads(each.payload) for each in last if each is not None and each.payload}
 
 
-async def test_a_graph_that_changes_does_not_wait_until_all_of_state_is_read() -> None:
+async def test_a_changed_graph_does_not_wait_until_all_of_state_is_read() -> None:
     bus, cluster = Recording(DEPLOYMENTS), Cluster()
     cluster.put(DYNAMO_GRAPH_DEPLOYMENTS, "g")
     cluster.put(DEPLOYMENTS, "d")
@@ -66,7 +66,7 @@ async def test_a_graph_that_changes_does_not_wait_until_all_of_state_is_read() -
         await until(lambda: subject(DYNAMO_GRAPH_DEPLOYMENTS, "g") in bus.taken)
         cluster.put(DYNAMO_GRAPH_DEPLOYMENTS, "g")
         await until(lambda: bus.taken[subject(DYNAMO_GRAPH_DEPLOYMENTS, "g")] == [(101, True), (103, True)])
-        # What is not read yet is neither published nor missed, by a check either.
+        # A part that is not read yet is neither published nor reported as missing, not even by a check.
         await feed._publisher._audit.scan()
         assert not feed._publisher.lost.is_set()
         assert subject(DEPLOYMENTS, "d") not in bus.taken
@@ -96,7 +96,7 @@ async def _change(
 
 
 async def _outcome(before: Any, between: Any, meanwhile: Any) -> dict[str, Any]:
-    """STATE after a watcher was replaced by another one, whatever happened before, between and while it read STATE."""
+    """STATE after one watcher replaced another, whatever happened before, in between and while it read STATE."""
     bus, cluster = Recording(), Cluster()
     cluster.objects = {each: {} for each in KINDS}
     bus.reading.set()
@@ -125,16 +125,16 @@ async def _outcome(before: Any, between: Any, meanwhile: Any) -> dict[str, Any]:
         await settled()
     for where, taken in bus.taken.items():
         said = [held.get(where, (0, False)), *taken]
-        # Each version of an object once, in order, and none that STATE had.
+        # Each version of an object once, in order, and none that STATE already had.
         versions = [version for version, is_there in said if is_there]
         assert versions == sorted(set(versions)), (where, said)
-        # An end follows an object, and is at least at its version.
+        # A deletion follows its object, with at least the object's version.
         assert all(is_there or (before[1] and version >= before[0]) for before, (version, is_there) in pairwise(said))
     return await bus.objects()
 
 
 @given(CHANGES, CHANGES, CHANGES)
-def test_state_is_the_same_whether_or_not_a_part_of_it_is_read_before_the_rest(
+def test_state_is_the_same_whether_or_not_a_part_is_read_before_the_rest(
     before: Any, between: Any, meanwhile: Any
 ) -> None:
     in_parts = asyncio.run(_outcome(before, between, meanwhile))

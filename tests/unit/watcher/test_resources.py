@@ -1,4 +1,4 @@
-"""Which objects are published."""
+"""The objects that are published."""
 
 from typing import Any
 
@@ -35,7 +35,9 @@ def watched(resource: Resource) -> Watched:
         ({"app.kubernetes.io/managed-by": "Helm", "nvidia.com/dynamo-component-pod": "true"}, True),
     ],
 )
-def test_accounts_are_managed_or_labelled_for_component_pods(object_labels: dict[str, str], published: bool) -> None:
+def test_accounts_of_the_platform_and_accounts_labelled_for_component_pods_are_watched(
+    object_labels: dict[str, str], published: bool
+) -> None:
     account: dict[str, Any] = {"metadata": {"name": "a", "labels": object_labels}}
     assert watched(SERVICE_ACCOUNTS).includes(account) is published
 
@@ -51,7 +53,7 @@ def test_accounts_are_managed_or_labelled_for_component_pods(object_labels: dict
         ({}, None, False),
     ],
 )
-def test_autoscalers_are_labelled_or_scale_an_adapter(
+def test_autoscalers_with_a_label_or_an_adapter_as_their_target_are_watched(
     resource: Resource, object_labels: dict[str, str], target: Any, published: bool
 ) -> None:
     autoscaler = {"metadata": {"name": "a", "labels": object_labels}, "spec": {"scaleTargetRef": target}}
@@ -63,8 +65,8 @@ def test_pods_of_components_are_watched_and_secrets_never() -> None:
     assert all(entry.resource != SECRETS for entry in WATCHED)
 
 
-def test_what_has_no_namespace_is_left_out_where_the_settings_do_without() -> None:
-    """A platform of some namespaces may not read it, and would wait for a first list without end."""
+def test_cluster_scoped_objects_are_not_watched_if_the_settings_exclude_them() -> None:
+    """A platform of some namespaces may lack the right to read them, and would wait for a first list without end."""
     assert left_out(Settings()) == set()
     without = {"gpu": {"discoveryEnabled": False}, "orchestrators": {"kaiScheduler": {"enabled": False}}}
     assert left_out(Settings.model_validate(without)) == {NODES, RESOURCE_SLICES, KAI_QUEUES}

@@ -1,4 +1,4 @@
-"""The lease by which this platform announces its one namespace is given up at the end, also in the middle of a renewal."""
+"""The Lease by which a platform announces its only namespace is released at the end, even during a renewal."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from tests.building.waiting import until
 
 
 class Refusing:
-    """An API server that does not let the lease be renewed."""
+    """An API server that rejects renewals of the Lease."""
 
     async def apply(self, *_: Any) -> KubeObject:
         raise Forbidden(403, "Forbidden", "no")
 
 
 class Kube:
-    """An API server with the one lease. It writes the second time, too, and answers that once it may."""
+    """An API server with one Lease. It stores the second write, but delays the answer until the test permits it."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -63,7 +63,7 @@ def held(kube: Kube) -> asyncio.Task[None]:
 
 
 async def silent_in_a_renewal(kube: Kube) -> asyncio.Task[None]:
-    """A lease whose second renewal the API server has, and does not answer yet."""
+    """A Lease whose second renewal the API server has stored but not answered."""
     holding = held(kube)
     await until(lambda: kube.version)
     kube.may_answer.clear()
@@ -72,7 +72,7 @@ async def silent_in_a_renewal(kube: Kube) -> asyncio.Task[None]:
     return holding
 
 
-async def test_it_is_given_up_where_a_renewal_is_cut_off() -> None:
+async def test_the_lease_is_released_if_a_renewal_is_cancelled() -> None:
     kube = Kube()
     holding = await silent_in_a_renewal(kube)
     asyncio.get_running_loop().call_soon(kube.may_answer.set)
@@ -81,7 +81,7 @@ async def test_it_is_given_up_where_a_renewal_is_cut_off() -> None:
     assert not kube.there
 
 
-async def test_one_that_is_renewed_hides_no_other_that_is_not() -> None:
+async def test_a_renewed_lease_does_not_hide_another_that_cannot_be_renewed() -> None:
     problems: dict[str, str] = {}
 
     async def renewed(kube: Kube | Refusing, namespace: str) -> None:
@@ -100,7 +100,7 @@ async def test_one_that_is_renewed_hides_no_other_that_is_not() -> None:
     assert [problem for problem in problems.values() if problem] == ["403 Forbidden: no"]
 
 
-async def test_one_whose_renewal_is_not_answered_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lease_whose_renewal_gets_no_answer_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scope, "RELEASE_WITHIN", 0.0)
     kube = Kube()
     await ended(await silent_in_a_renewal(kube))

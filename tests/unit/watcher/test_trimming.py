@@ -1,4 +1,4 @@
-"""Pods in STATE: what services read is there, and nothing that their users wrote for the node."""
+"""Pods in STATE: they have all that services read, and nothing that their users wrote for the node."""
 
 from typing import Any
 
@@ -58,11 +58,11 @@ def pod() -> dict[str, Any]:
     return made
 
 
-def test_nothing_of_a_containers_environment_leaves() -> None:
+def test_variables_commands_and_arguments_are_removed() -> None:
     assert SECRET not in str(trimmed(pod()))
 
 
-def test_what_services_read_stays() -> None:
+def test_fields_that_services_read_stay() -> None:
     result = trimmed(pod())
     assert result["metadata"]["annotations"] == {RESTART_AT: "now"}
     main = {"name": "main", "image": "x", "resources": {"limits": {"memory": "1Gi"}}}
@@ -75,7 +75,7 @@ def test_what_services_read_stays() -> None:
     assert trimmed(result) == result
 
 
-def test_a_pod_that_says_little() -> None:
+def test_a_nearly_empty_pod() -> None:
     bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     assert trimmed(bare) == {**bare, "spec": {}, "status": {}}
 
@@ -84,7 +84,7 @@ def test_no_secret_is_watched() -> None:
     assert all(entry.resource.kind != "Secret" for entry in WATCHED)
 
 
-def test_of_a_resource_slice_the_gpus_are_there() -> None:
+def test_a_resource_slice_keeps_its_gpus() -> None:
     kept = {"productName": {"string": "H100"}, "type": {"string": "gpu"}}
     memory = {"memory": {"value": "80Gi"}}
     attributes = {**kept, "uuid": {"string": SECRET}}
@@ -102,7 +102,7 @@ def stored(kind: str, spec: dict[str, Any], **status: Any) -> dict[str, Any]:
     return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec, "status": status}
 
 
-def test_of_a_resource_claim_the_numbers_are_there() -> None:
+def test_a_resource_claim_keeps_its_numbers() -> None:
     kept = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}
     asked = {**kept, "selectors": [{"cel": {"expression": SECRET}}]}
     result = {"request": "gpus", "driver": "gpu.nvidia.com", "pool": "a", "device": "gpu-0"}
@@ -124,7 +124,7 @@ def test_of_a_resource_claim_the_numbers_are_there() -> None:
     assert waiting["status"] == {}
 
 
-def test_of_a_capture_all_but_the_pod_is_there() -> None:
+def test_a_snapshot_job_keeps_everything_but_its_pod() -> None:
     own = {AUTO_CHECKPOINT: "true", CHECKPOINT_DELETION_POLICY: "Delete", CHECKPOINT_OWNER_UID: "g"}
     template = {"metadata": {"annotations": {SNAPSHOT_COMPATIBILITY_HASH: "0"}}, "targetContainers": ["main"]}
     whole = stored("SnapshotJob", {"podTemplate": pod(), "podSnapshotTemplate": template}, podSnapshotName="s")

@@ -1,4 +1,4 @@
-"""What other controllers do in a story, a step at a time: those of Kubernetes, Grove, LeaderWorkerSets, and the scaler."""
+"""Other controllers of a story, one step at a time: those of Kubernetes, Grove and LeaderWorkerSets, and the scaler."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,12 +19,12 @@ from .world import WORKLOADS, World
 Step: TypeAlias = Callable[[], None]
 
 FINALIZER = "grove.io/podcliqueset.grove.io"
-#: What the status of a workload says of its template: of pods of another one, none counts as updated.
+#: A workload's status names the template of its pods; pods of another template do not count as updated.
 OF_TEMPLATE = "template"
 
 
 class Controllers:
-    """`steps` are all that one of them could do next, each one write; each is valid until the world changes."""
+    """`steps` are all possible next steps, one write each. A step is valid until the world changes."""
 
     def __init__(self, world: World, chance: Random) -> None:
         self._world = world
@@ -49,7 +49,7 @@ class Controllers:
                 yield partial(self._world.end, resources.of(obj), key_of(obj))
 
     def _roll(self, workload: KubeObject) -> None:
-        """Pods become as the workload asks: all at once, or first its number is known, then they serve."""
+        """Pods follow the workload: either at once, or first their number is reported and then they serve."""
         before, after = workload.get("status", {}), _served(workload)
         if self._chance.random() < 0.5:
             serving = min(before.get("availableReplicas", 0), after["replicas"])
@@ -64,14 +64,14 @@ class Controllers:
         self._write(workload, partial(_having, "status", after))
 
     def _ends(self, pod_clique_set: KubeObject) -> Iterator[Step]:
-        """Grove deletes cliques of a set one by one, then lets go of it."""
+        """Grove deletes the cliques of a set one by one, then removes its finalizer from the set."""
         for each in self._world.owned(pod_clique_set)[:1]:
             yield partial(self._world.end, resources.of(each), key_of(each))
             return
         yield partial(self._write, pod_clique_set, lambda obj: obj["metadata"].pop("finalizers"))
 
     def _grows(self, pod_clique_set: KubeObject) -> Iterator[Step]:
-        """Grove holds a set, makes and changes its cliques, and says so when all is done. Replicas count at creation alone."""
+        """Grove adds its finalizer, creates and changes cliques, then reports. It copies replicas only at creation."""
         if not pod_clique_set["metadata"].get("finalizers"):
             yield partial(self._write, pod_clique_set, lambda obj: obj["metadata"].update(finalizers=[FINALIZER]))
         desired = {(each.resource, each.name): each for each in grove.workloads(pod_clique_set)}
@@ -95,7 +95,7 @@ class Controllers:
         spec = {name: value for name, value in clique["spec"].items() if name != "replicas"}
         key = ObjectKey(objects.namespace(pod_clique_set), desired.name)
         if there is None:
-            # One of another set waits for the garbage collector.
+            # A clique of another set waits for the garbage collector.
             if (desired.resource.id, key) in self._world.objects:
                 return None
             made = _clique(pod_clique_set, desired, {**spec, "replicas": desired.replicas}, clique["labels"])
@@ -105,7 +105,7 @@ class Controllers:
         return partial(self._write, there, lambda obj: obj.update(spec={**spec, "replicas": obj["spec"]["replicas"]}))
 
     def _copies_replicas(self, graph: KubeObject) -> Iterator[Step]:
-        """The scaler writes numbers of adapters into the graph."""
+        """The scaler copies the numbers of adapters into the graph."""
         adapters = self._world.of_kinds(["DynamoGraphDeploymentScalingAdapter"])
         if differences := adapted.differences(graph, adapted.replicas_of(graph, adapted.owning(graph, adapters))):
 
@@ -128,7 +128,7 @@ def _having(field: str, value: KubeObject, obj: KubeObject) -> None:
 
 
 def _served(workload: KubeObject) -> KubeObject:
-    """Status of a workload whose pods are all as it asks."""
+    """The status of a workload whose pods all are as desired."""
     spec = workload["spec"]
     counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
     return {

@@ -1,4 +1,4 @@
-"""The network between the pod-builder and the API server: calls take turns, fail, lose their answers or come late."""
+"""The network between pod-builder and API server: calls are interleaved, fail, lose their answers or arrive late."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -13,11 +13,11 @@ from tests.building.objects import copied
 
 from .world import World
 
-#: Share of the calls that fail before they do anything, and as many lose their answer.
+#: The share of calls that fail without effect; the same share loses its answer.
 RATES = (0.02, 0.05, 0.15)
-#: Of calls that only read, how many can fail at all.
+#: The share of read calls that may fail.
 READS = 0.3
-#: Of writes whose process ends before their answer, how many come to the API server later.
+#: The share of writes that reach the API server after their process has ended.
 LATE = 0.6
 REFUSED = (
     Unavailable(500, "InternalError", "no leader"),
@@ -26,12 +26,12 @@ REFUSED = (
     WebhookUnavailable(500, "InternalError", "failed calling webhook x"),
     Forbidden(403, "Forbidden", "exceeded quota"),
 )
-#: A delete has no version that could be outdated.
+#: A delete has no resourceVersion that could be outdated.
 OUTDATED = Conflict(409, "Conflict", "modified")
 
 
 class Network:
-    """What is under way: the story decides which call goes on next. `over` ends all faults."""
+    """Calls in progress: the story decides which one continues. `over` ends all faults."""
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
@@ -42,28 +42,28 @@ class Network:
 
     @property
     def busy(self) -> bool:
-        """Whether a call waits for its turn."""
+        """Whether a call waits to continue."""
         self._waiting = [each for each in self._waiting if not each.done()]
         return bool(self._waiting)
 
     @property
     def has_late(self) -> bool:
-        """Whether there is a write of a process that has ended."""
+        """Whether a write of an ended process has not arrived yet."""
         return bool(self._late)
 
     def go_on(self) -> None:
-        """One call that waits goes on."""
+        """Let one waiting call continue."""
         self._waiting.pop(self._chance.randrange(len(self._waiting))).set_result(None)
 
     async def arrive(self) -> None:
-        """The oldest write of a process that has ended comes to the API server."""
+        """Deliver the oldest write of an ended process to the API server."""
         try:
             await self._late.pop(0)
         except KubeError:
             return
 
     def close(self) -> None:
-        """Late writes get lost."""
+        """Drop late writes."""
         for each in self._late:
             each.close()
         self._late.clear()
@@ -71,7 +71,7 @@ class Network:
     async def carry(
         self, call: Coroutine[Any, Any, Any], *, refused: Sequence[KubeError] = (), reads: bool = False
     ) -> Any:
-        """The answer of `call`. Raises one of `refused` instead, or Unavailable where the answer was lost."""
+        """The answer of `call`. Raises an error of `refused` instead, or Unavailable if the answer is lost."""
         try:
             await self._turn()
         except asyncio.CancelledError:
@@ -97,7 +97,7 @@ class Network:
 
 
 class Client:
-    """The pod-builder's client: what `KubeClient` has of methods that its reconcilers call."""
+    """The pod-builder's client: the methods of `KubeClient` that its reconcilers call."""
 
     def __init__(self, world: World, network: Network) -> None:
         self.field_manager = world.field_manager
@@ -124,7 +124,7 @@ class Client:
     async def merge_patch(
         self, resource: Resource, key: ObjectKey, patch: KubeObject, *, subresource: str = ""
     ) -> KubeObject:
-        """Of a subresource, the answer is another object: only its version counts."""
+        """For a subresource the answer is another object, of which only the resourceVersion counts."""
         answer = await self._write(self._world.merge_patch(resource, key, patch))
         return {"metadata": {"resourceVersion": answer["metadata"]["resourceVersion"]}} if subresource else answer
 

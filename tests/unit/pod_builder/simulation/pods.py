@@ -1,4 +1,4 @@
-"""Pods of a story: controllers that make them, a scheduler with limited room, and nodes that start and end them, by the clock."""
+"""Pods of a story with a clock: controllers create them, a scheduler with limited room places them, nodes run them."""
 
 import json
 import math
@@ -24,39 +24,39 @@ from .timed import TimedWorld
 
 GPU = "nvidia.com/gpu"
 FOREGROUND = "foregroundDeletion"
-#: Label of a pod: the template that it is of, as controllers have it.
+#: The label with the template of a pod, as controllers set it.
 OF_TEMPLATE = "pod-template-hash"
-#: Images that never serve.
+#: Images that never become ready.
 ABSENT, CRASHES = "img:absent", "img:crashes"
-#: A node selector that no node fits.
+#: A node selector that matches no node.
 NOWHERE = {"gpu": "none"}
-#: Seconds until a pod serves once it has a node, and until it is gone once it is deleted.
+#: Seconds until a pod with a node serves, and until a deleted pod is gone.
 STARTS, ENDS = (2, 30, 90), (0, 10, 60)
-#: Seconds after which a controller acts on what changed.
+#: Seconds until a controller acts on a change.
 LAGS = (0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A pod that served and was taken by the controller of its workload, and what served right before and after."""
+    """A serving pod that its controller removed, and the replicas that served just before and after."""
 
     component: str
     generation: str
     before: dict[str, dict[str, int]]
     after: dict[str, dict[str, int]]
-    #: Whether some pod had waited for room for so long that the update goes on without.
+    #: Whether a pod had waited for room for so long that the update continues without it.
     no_room: bool
 
 
 @dataclass
 class Pods:
-    """`step` does what is due; `next_at` is when more is. `room`: GPUs of each node. `prompt` controllers act at once."""
+    """`step` does due work, `next_at` is when more is due. `room`: GPUs by node. `prompt`: controllers act at once."""
 
     world: TimedWorld
     chance: Random
     room: list[int]
     prompt: bool = False
-    #: What controllers took away that served, in order.
+    #: Serving pods that controllers removed, in order.
     taken: list[Taken] = field(default_factory=list)
     _timers: list[tuple[float, str, Callable[[KubeObject], None]]] = field(default_factory=list)
     _synced: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Pods:
         return min([*self._due.values(), *(at for at, _, _ in self._timers)], default=None)
 
     def step(self) -> bool:
-        """Everything that is due, once. Whether anything changed."""
+        """Do all due work once. Returns whether anything changed."""
         now = self.world.clock.now
         due = [each for each in self._timers if each[0] <= now]
         if self._version == self.world.version and not due and not any(at <= now for at in self._due.values()):
@@ -84,7 +84,7 @@ class Pods:
         workloads = self._workloads()
         for workload in workloads:
             self._sync(workload)
-        # Of what is gone meanwhile nothing is due.
+        # Work on deleted objects is dropped.
         there = set(map(objects.uid, workloads))
         self._due = {uid: at for uid, at in self._due.items() if uid in there}
         self._schedule()
@@ -94,7 +94,7 @@ class Pods:
         return [obj for (id_, _), obj in self.world.objects.items() if id_ == PODS.id]
 
     def serving(self) -> dict[str, dict[str, int]]:
-        """Replicas that serve, by generation and component: of workloads that no one deletes."""
+        """Serving replicas by generation and component, of workloads that are not being deleted."""
         serving: dict[str, dict[str, int]] = defaultdict(dict)
         for workload in self._workloads():
             template = _templates(workload)[0]["metadata"]
@@ -110,7 +110,7 @@ class Pods:
         return {name: dict(each) for name, each in serving.items()}
 
     def moving(self) -> set[str]:
-        """Components whose pods are being exchanged: of several templates, or not all of them serve."""
+        """Components whose pods are being replaced: they have several templates, or not all of them serve."""
         moving = set()
         for workload in self._workloads():
             there = [pod for pod in self._of(workload) if is_there(pod)]
@@ -121,23 +121,23 @@ class Pods:
         return moving
 
     def fail(self, pod: KubeObject, seconds: float) -> None:
-        """A probe of a pod fails for some time."""
+        """Let a probe of the pod fail for some time."""
         self._turn(pod, False)
         self._later(seconds, pod, lambda each: self._turn(each, True) if is_there(each) else None)
 
     def delete_in_foreground(self, obj: KubeObject) -> None:
-        """As `kubectl delete --cascade=foreground` does."""
+        """Delete like `kubectl delete --cascade=foreground`."""
         resource, key = resources.of(obj), key_of(obj)
         finalizers = [*(obj["metadata"].get("finalizers") or ()), FOREGROUND]
         self.world.change(resource, key, lambda each: each["metadata"].update(finalizers=finalizers))
         self.world.end(resource, key)
 
     def evict(self, pod: KubeObject) -> None:
-        """Its node ends it; it stays as it ended."""
+        """The node ends the pod, which stays as a failed pod."""
         self._change(pod, lambda each: each["status"].update(phase="Failed", reason="Evicted", conditions=[]))
 
     def end(self, pod: KubeObject) -> None:
-        """Delete a pod: at once where it never had a node."""
+        """Delete a pod: at once if it never had a node."""
         if objects.is_deleting(pod):
             return
         if not pod["spec"].get("nodeName") or has_ended(pod):
@@ -147,15 +147,15 @@ class Pods:
         self._later(self.chance.choice(ENDS), pod, lambda each: self.world.remove(PODS, key_of(each)))
 
     def hurry(self) -> None:
-        """What controllers have observed they act on at once."""
+        """Let controllers act at once on everything they have observed."""
         self._due = dict.fromkeys(self._due, self.world.clock.now)
 
     def touch(self) -> None:
-        """Pods that wait are considered again: nodes were added."""
+        """Let the scheduler consider waiting pods again, as if nodes were added."""
         self._version = -1
 
     def lacks_room(self) -> bool:
-        """Whether a pod has had no node for as long as an update waits for one."""
+        """Whether a pod has been without a node for as long as an update waits for one."""
         waiting = (objects.condition(pod, "PodScheduled") for pod in self.all() if not pod["spec"].get("nodeName"))
         long_ago = self.world.moment(-NO_ROOM.total_seconds())
         return any(each is not None and each["lastTransitionTime"] <= long_ago for each in waiting)
@@ -193,7 +193,7 @@ class Pods:
                 self.world.change(resources.of(obj), key_of(obj), lambda each: each["metadata"].pop("finalizers"))
 
     def _sync(self, workload: KubeObject) -> None:
-        """What its controller does, once it has observed that something changed."""
+        """What its controller does after it has observed a change."""
         uid, now, pods = objects.uid(workload), self.world.clock.now, self._of(workload)
         versions = tuple(pod["metadata"]["resourceVersion"] for pod in pods)
         observed = (objects.generation(workload), objects.is_deleting(workload), versions)
@@ -218,7 +218,7 @@ class Pods:
         self._report(workload)
 
     def _exchange(self, deployment: KubeObject, pods: list[KubeObject]) -> Iterator[KubeObject]:
-        """Makes the pods of a Deployment that are missing. Yields those that are to go."""
+        """Create the missing pods of a Deployment. Yields the pods to delete."""
         there, desired = [pod for pod in pods if is_there(pod)], objects.replicas(deployment)
         new = [pod for pod in there if pod["metadata"]["labels"][OF_TEMPLATE] == self._hash(deployment)]
         old = [pod for pod in there if pod not in new]
@@ -241,12 +241,12 @@ class Pods:
             self._count += 1
             self._make(deployment, f"{objects.name(deployment)}-{self._count}", _templates(deployment)[0])
         if missing < 0 and len(new) > desired:
-            # Those go first that have no node, then those that do not serve.
+            # Pods without a node are deleted first, then pods that do not serve.
             by_use = sorted(self._any(new), key=lambda pod: (bool(pod["spec"].get("nodeName")), serves(pod)))
             yield from by_use[: len(new) - desired]
 
     def _exchange_groups(self, workload: KubeObject, pods: list[KubeObject]) -> Iterator[KubeObject]:
-        """The same of a LeaderWorkerSet: its groups are made, ended and replaced as a whole, the last one first."""
+        """The same for a LeaderWorkerSet, which creates, deletes and replaces whole groups, the last one first."""
         size, desired, of = (
             workload["spec"]["leaderWorkerTemplate"]["size"],
             objects.replicas(workload),
@@ -262,7 +262,7 @@ class Pods:
             ]
             there = [names[name] for name in members if name in names]
             if not all(map(is_there, there)):
-                # One of them is on its way out: so are all.
+                # If one of its pods is being deleted, all are.
                 yield from (pod for pod in there if not objects.is_deleting(pod))
                 all_serve = False
                 continue
@@ -307,7 +307,7 @@ class Pods:
         generation = {"observedGeneration": objects.generation(workload)}
         counted, size = there, 1
         if workload["kind"] == LEADER_WORKER_SETS.kind:
-            # Older releases do not say of which generation of the spec it is.
+            # Older releases do not report the generation of the spec.
             generation, size = {}, workload["spec"]["leaderWorkerTemplate"]["size"]
             counted = [pod for pod in there if _is_leader(pod)]
         whole = [
@@ -330,7 +330,7 @@ class Pods:
             self.world.change(resources.of(workload), key_of(workload), lambda each: each.update(status=status))
 
     def _schedule(self) -> None:
-        """Pods without a node get one in any order, where one has room."""
+        """Assign nodes to waiting pods in random order, as far as there is room."""
         pods = self.all()
         free = list(self.room)
         for pod in pods:
@@ -401,7 +401,7 @@ class Pods:
         self.world.change(PODS, key_of(pod), change)
 
     def _any(self, pods: Iterable[KubeObject]) -> list[KubeObject]:
-        """In any order."""
+        """In random order."""
         listed = list(pods)
         self.chance.shuffle(listed)
         return listed

@@ -1,4 +1,4 @@
-"""A process of the pod-builder: its reconcilers over a cache, and the work that waits, without threads and servers."""
+"""A process of the pod-builder: its reconcilers, a cache and the work queue, without threads and servers."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -49,9 +49,9 @@ from .faults import Client
 from .world import Word, World
 
 BASE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-#: Back-off of a reconcile that fails, without jitter. Seconds.
+#: The back-off of a failed reconcile, without jitter. Seconds.
 FIRST_RETRY, LONGEST_RETRY = 0.2, 30.0
-#: Rounds of the event loop in which all that can go on without the API server does.
+#: Rounds of the event loop after which all tasks wait for the API server.
 ROUNDS = 12
 
 
@@ -59,7 +59,7 @@ class _Keys:
     name = "mpi-keys"
 
     async def ensure(self, owner: KubeObject) -> None:
-        """They are there."""
+        """The keys exist."""
 
 
 class _Explained:
@@ -76,7 +76,7 @@ class _Schema:
 
 
 class Process:
-    """Starts with the whole feed read, and each of its objects to be reconciled, as after a restart."""
+    """Starts with the whole feed read and all its objects queued, as after a restart."""
 
     retried: tuple[type[Exception], ...] = (KubeError,)
     """what a reconcile may raise; all else ends the story"""
@@ -128,36 +128,36 @@ class Process:
         self._routes = routes(cache, Debounce(clock), statuses.progress)
 
     def enqueue_all(self) -> None:
-        """Everything is reconciled once more."""
+        """Queue all objects again."""
         for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
             for key in sorted(self.cache.keys(resource)):
                 self._enqueue(Task.of(resource, key))
         self._enqueue(Task(NAMESPACES.plural, ObjectKey("", "ns")))
 
     def take(self, word: Word) -> None:
-        """Read a word of STATE."""
+        """Read a message of STATE."""
         resource, key, obj, version = word
         if obj is None or not self.cache.confirm(resource, key, version):
             self.cache.take(resource, key, obj, version)
 
     @property
     def due(self) -> list[Task]:
-        """What can begin now."""
+        """The tasks that can start now."""
         return sorted(task for task, at in self._due.items() if at <= self._clock.now and task not in self._running)
 
     @property
     def next_at(self) -> float | None:
-        """When the next task is due, or was; None where nothing waits."""
+        """When the next task is due, or was; None if no task waits."""
         return min(self._due.values(), default=None)
 
     @property
     def failing(self) -> list[Task]:
-        """What is tried again because it raised."""
+        """Tasks that are retried because they raised."""
         return list(self._failures)
 
     @property
     def working(self) -> bool:
-        """Whether a reconcile is under way."""
+        """Whether a reconcile is running."""
         return bool(self._running)
 
     def begin(self, task: Task) -> None:
@@ -166,9 +166,9 @@ class Process:
         self._running[task] = asyncio.ensure_future(self._reconcilers[task.concern](task.key))
 
     async def settle(self) -> None:
-        """Everything goes on until it waits for the API server; what has ended is repeated as it asks.
+        """Run until every task waits for the API server, and requeue ended tasks as they request.
 
-        Raises what a reconcile raises, but for what is retried.
+        Raises the error of a reconcile unless it is retried.
         """
         for _ in range(ROUNDS):
             await asyncio.sleep(0)
@@ -187,12 +187,12 @@ class Process:
             self._enqueue(task, result.requeue_after)
 
     def correct(self) -> None:
-        """Ask the API server for what STATE has not confirmed in time."""
+        """Read the objects from the API server that STATE has not confirmed in time."""
         for key, write in self.cache.overdue():
             self.cache.correct(key, write, self._world.objects.get((write.resource.id, key)))
 
     async def stop(self, *, hard: bool) -> list[asyncio.Task[Result]]:
-        """Begin nothing more; `hard` cancels what is under way. Gives what goes on."""
+        """Start nothing more; `hard` cancels running tasks. Returns the running ones."""
         running = list(self._running.values())
         if hard:
             for each in running:

@@ -1,4 +1,4 @@
-"""A graph whose workers are updated, scaled and restarted in a cluster of limited room, and what is asked of that."""
+"""A graph whose workers are updated, scaled and restarted in a cluster of limited room, and the checks of it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,18 +29,18 @@ from .user import ENGINE, KEY
 from .world import Word
 
 WITH_GROUPS = replace(CONFIG, leader_worker_sets=True, ssh_secret="mpi-keys")
-#: A cluster without faults is calm within this time, whatever was changed before. Seconds: some times ten minutes, for room.
+#: Without faults a cluster becomes calm within this time: several times ten minutes, for room. Seconds.
 CALM = 4 * 3600.0
-#: Seconds until the platform reads of a change, for each kind of object, in order.
+#: Seconds until the platform reads a change, by kind of object; changes of a kind stay in order.
 DELAYS = (0.0, 0.3, 2.0, 8.0)
-#: Changes and reconciles at one moment.
+#: The limit of changes and reconciles at one moment.
 BOUND = 300
 TICK = 0.01
 
 
 @dataclass(frozen=True)
 class Worker:
-    """A component of the graph: what one replica of it takes, and how it may be exchanged."""
+    """A component of the graph: the size of one replica, and the margins of its updates."""
 
     name: str
     replicas: int = 1
@@ -65,7 +65,7 @@ class Worker:
 
     @property
     def is_exchanged(self) -> bool:
-        """Whether generations of it take turns."""
+        """Whether its generations replace each other."""
         return self.type_ != "frontend"
 
     @property
@@ -78,7 +78,7 @@ class Worker:
 
 
 def room_for(workers: Sequence[Worker], *, exchange: bool = True) -> int:
-    """GPUs that these take, while they are exchanged, too."""
+    """The GPUs of these components, including the surge of an update."""
     return sum(each.takes(each.replicas + (each.margins[0] if exchange else 0)) for each in workers)
 
 
@@ -90,9 +90,9 @@ class _Direct:
 
 
 class RolloutStory:
-    """`workers` begin as they are, of `img:1`, all of them serving. `watch` is called after each change of the world.
+    """`workers` start with `img:1`, all serving. `watch` is called after each change of the world.
 
-    With `late` news the platform decides on what was, but for what it wrote itself.
+    With `late` reads the platform decides on outdated objects, except for its own writes.
     """
 
     def __init__(
@@ -133,18 +133,18 @@ class RolloutStory:
 
     @property
     def is_updated(self) -> bool:
-        """Whether the graph is as its spec says, and no update of its workers is under way."""
+        """Whether the graph is as its spec says, and no update of its workers is in progress."""
         of = (self.status.get("state"), self.status.get("observedGeneration"))
         rolling = (self.status.get("rollingUpdate") or {}).get("phase", "Completed")
         return of == ("successful", objects.generation(self.graph)) and rolling == "Completed"
 
     @property
     def promised(self) -> float:
-        """The share of the graph's replicas that serve all along."""
+        """The share of the graph's replicas that must serve at all times."""
         return min(1 - each.margins[1] / each.replicas for each in self.workers.values() if each.replicas)
 
     def share(self, serving: Mapping[str, Mapping[str, int]]) -> float:
-        """The share of its replicas that serve: workers find only those of their own generation."""
+        """The share of its replicas that serve: workers discover only those of their own generation."""
         desired = {name: each.replicas for name, each in self.workers.items() if each.is_exchanged and each.replicas}
         return sum(
             min((each.get(name, 0) / count for name, count in desired.items()), default=0.0)
@@ -154,7 +154,7 @@ class RolloutStory:
 
     @property
     def generation(self) -> str:
-        """Hash of the workers that the graph asks for; "" where there is nothing of them yet."""
+        """The hash of the desired workers; "" if none of them exist yet."""
         for each in self.world.stored(DYNAMO_COMPONENT_DEPLOYMENTS):
             hash_ = objects.labels(each).get(labels.WORKER_HASH, "")
             if hash_ and each["spec"]["podTemplate"]["spec"]["containers"][0]["image"] == self.image:
@@ -162,7 +162,7 @@ class RolloutStory:
         return ""
 
     def leftovers(self) -> set[str]:
-        """Component deployments, and pods, of another image than the graph's."""
+        """Component deployments and pods with another image than the graph's."""
         specs = {objects.name(each): each["spec"] for each in self.pods.all()}
         for each in self.world.stored(DYNAMO_COMPONENT_DEPLOYMENTS):
             specs[objects.name(each)] = each["spec"]["podTemplate"]["spec"]
@@ -187,19 +187,19 @@ class RolloutStory:
         )
 
     async def catch_up(self) -> None:
-        """Controllers do what was decided so far: the next change is not of that."""
+        """Let controllers act on all decisions so far, so that none acts on the next change together with them."""
         self.pods.hurry()
         await self._settle()
 
     async def start_again(self) -> None:
-        """The platform ends, and starts with all that is there."""
+        """The platform stops, and starts again with all existing objects."""
         await self.close()
         self._held.clear()
         self.world.publish_all()
         self.process = self._started()
 
     async def go_on(self, seconds: float) -> None:
-        """So much time passes."""
+        """Let that much time pass."""
         until = self.clock.now + seconds
         while await self._settle() and (at := self._next_at()) is not None and at <= until:
             self.clock.now = max(self.clock.now + TICK, at)
@@ -207,7 +207,7 @@ class RolloutStory:
         await self._settle()
 
     async def calm(self) -> bool:
-        """Time passes until nothing is left to do. Whether that is ever so."""
+        """Let time pass until nothing is left to do. Returns whether that happened."""
         until = self.clock.now + CALM
         while await self._settle() and (at := self._next_at()) is not None:
             if at > until:
@@ -216,7 +216,7 @@ class RolloutStory:
         return True
 
     async def repeat(self) -> list[str]:
-        """What is written when everything is reconciled once more."""
+        """The writes when everything is reconciled once more."""
         writes, statuses = len(self.world.writes), self.world.statuses
         self.process.enqueue_all()
         await self.go_on(300)
@@ -226,7 +226,7 @@ class RolloutStory:
         await self.process.stop(hard=True)
 
     async def _settle(self) -> bool:
-        """All that can be done now is."""
+        """Do all work that is possible now."""
         for _ in range(BOUND):
             worked = self._read()
             for task in self.process.due:

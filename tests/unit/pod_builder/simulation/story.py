@@ -1,4 +1,4 @@
-"""A story: the pod-builder, other controllers, users and faults in an order that a seed gives, and then calm."""
+"""A story: pod-builder, other controllers, users and faults in the order of a seed; then a calm phase."""
 
 import asyncio
 from collections import deque
@@ -22,28 +22,28 @@ from .process import Process
 from .user import ALWAYS, User
 from .world import Word, World
 
-#: With all ways that there are of running a graph.
+#: With every way to run a graph.
 ALL_WAYS = replace(CONFIG, leader_worker_sets=True, grove=True, ssh_secret="mpi-keys")
-#: Changes by users and restarts, before it becomes calm.
+#: The number of user changes, and the chance of a restart, before the calm phase.
 ACTS, RESTARTS = 10, 0.3
-#: Share of the steps that are such a change: more while something ends, which is when most can go wrong.
+#: The share of steps that are such a change: higher while objects are being deleted, when most can go wrong.
 ACTING, ACTING_AT_AN_END = 0.01, 0.05
-#: Share of the steps that let time go on although there is work.
+#: The share of steps that let time pass although there is work.
 WAITING = 0.02
-#: Share of the resources whose changes are read late from the moment on that something ends, and for how long (seconds).
+#: Shares of the resources whose changes are read late once an object is being deleted, and the delays in seconds.
 LATE, DELAYS = (0.0, 0.5, 1.0), (0.2, 5.0)
-#: Steps that the time with faults may take, and the calm after it: many times what it takes.
+#: The limit of steps of the phase with faults, and of the calm phase: many times the usual number.
 BOUND = 40_000
-#: What it may take until the platform has retried all that failed, and checked all that STATE did not confirm. Seconds.
+#: Time limits for retrying all failures, and for checking all that STATE did not confirm. Seconds.
 CALM, REST = 1500.0, 120.0
-#: The least that time goes on. Seconds.
+#: The shortest time that passes. Seconds.
 TICK = 0.05
 
 
 class Story:
-    """`careful` is of its users, and of its restarts: what a process has sent arrives before the next one begins.
+    """`careful` users and restarts: the writes of a process arrive before the next one starts.
 
-    `outages`: components that served, and that nothing served any more, each with when that was.
+    `outages`: components that served and then had no serving pods, each with the time.
     """
 
     def __init__(self, seed: int, *, careful: bool) -> None:
@@ -68,7 +68,7 @@ class Story:
         return Process(self.world, Client(self.world, self.network), self._clock, ALL_WAYS)
 
     async def run(self) -> None:
-        """Changes with faults, then calm. AssertionError where it does not become calm; raises what a reconcile raises."""
+        """Changes with faults, then calm. Raises AssertionError if it never becomes calm, and errors of reconciles."""
         acts, steps = ACTS, 0
         while acts:
             options = self._options()
@@ -90,20 +90,20 @@ class Story:
         await self.calm()
 
     async def calm(self) -> None:
-        """All goes on without faults and late news until nothing is left to do."""
+        """Run without faults and late reads until nothing is left to do."""
         self.network.over = True
         self._held_until.clear()
         await self._go_on(until=self._clock.now + CALM)
 
     async def repeat(self) -> list[str]:
-        """What is written when everything is reconciled once more: nothing, where all is as it should be."""
+        """The writes when everything is reconciled once more: none if the state is final."""
         writes, statuses = len(self.world.writes), self.world.statuses
         self.process.enqueue_all()
         await self._go_on(until=self._clock.now + REST)
         return self.world.writes[writes:] + ["status"] * (self.world.statuses - statuses)
 
     async def close(self) -> None:
-        """Leaves no task behind."""
+        """Leave no task behind."""
         former = [*self._former, *await self.process.stop(hard=True)]
         for each in former:
             each.cancel()
@@ -122,7 +122,7 @@ class Story:
         raise AssertionError("never calm")
 
     def _options(self) -> list[Callable[[], Any]]:
-        """What can happen next, the likelier the more often."""
+        """The possible next steps; likelier ones are repeated."""
         return [
             *([self._read] * 4 if self._readable() else ()),
             *([self._call] * 6 if self.network.busy else ()),
@@ -160,7 +160,7 @@ class Story:
             self.user.act()
 
     def _skip(self) -> bool:
-        """Where no one can do anything: time goes on until someone can. False where no one ever will."""
+        """If no one can do anything, let time pass until someone can. Returns False if no one ever will."""
         self.process.correct()
         if self.process.next_at is None and not any(self.world.feed.values()):
             return False
@@ -173,7 +173,7 @@ class Story:
         self._clock.now = max(self._clock.now + TICK, nearest)
 
     def _hold_back(self) -> None:
-        """What ends is known late; what users write is not."""
+        """Deletions are read late; writes of users are not."""
         share, until = self._chance.choice(LATE), self._clock.now + self._chance.choice(DELAYS)
         late = [each for each in self.world.feed if self._chance.random() < share]
         self._held_until = {each: until for each in late if each != DYNAMO_GRAPH_DEPLOYMENTS.id}
@@ -194,7 +194,7 @@ class Story:
 
 
 async def as_new(graph: KubeObject) -> World:
-    """What there is of a graph that is created as it is now, where nothing fails."""
+    """The objects of a graph that is created in its present form, without faults."""
     story = Story(0, careful=True)
     metadata = {name: graph["metadata"][name] for name in ("name", "namespace", "uid")}
     way = {name: value for name, value in objects.annotations(graph).items() if name == ENABLE_GROVE}

@@ -1,4 +1,4 @@
-"""Whatever the order of events, faults, restarts and changes: what serves goes on, and in the end all is as the graph asks."""
+"""In every order of events, faults, restarts and changes, serving pods are kept, and the final state is the graph's."""
 
 import json
 import re
@@ -15,16 +15,16 @@ from tests.examples import examples
 from .story import Story, as_new
 from .world import World
 
-#: A seed has no simpler one: where a story fails, `Story(seed, ...)` shows it again.
+#: A seed cannot be simplified: if a story fails, `Story(seed, ...)` repeats it.
 SEEDS = given(seed=st.integers(0, 2**32 - 1))
 AS_IT_COMES = (Phase.explicit, Phase.reuse, Phase.generate)
-#: Of generations of workers: a graph that was changed has others than a new one.
+#: Names of worker generations: a changed graph has other ones than a new graph.
 HASH = re.compile(r"-[0-9a-f]{8}\b")
 
 
 @examples(20, phases=AS_IT_COMES)
 @SEEDS
-async def test_what_serves_is_kept_until_the_next_one_serves(seed: int) -> None:
+async def test_serving_pods_are_kept_until_their_successors_serve(seed: int) -> None:
     story = Story(seed, careful=True)
     try:
         await story.run()
@@ -36,7 +36,7 @@ async def test_what_serves_is_kept_until_the_next_one_serves(seed: int) -> None:
 
 @examples(8, phases=AS_IT_COMES)
 @SEEDS
-async def test_in_the_end_all_is_as_for_a_new_graph_and_the_status_says_so(seed: int) -> None:
+async def test_the_final_state_equals_that_of_a_new_graph_and_the_status_reports_it(seed: int) -> None:
     story = Story(seed, careful=False)
     try:
         await story.run()
@@ -60,7 +60,7 @@ def assert_converged(story: Story) -> None:
 
 
 def desired(world: World) -> KubeObject:
-    """All objects without metadata and status, by kind and name, without what says the generation of workers."""
+    """All objects by kind and name, without metadata, status and the generation of workers."""
     left_out = ("metadata", "status", "apiVersion", "kind")
     all_of = {
         f"{each['kind']} {objects.name(each)}": {name: value for name, value in each.items() if name not in left_out}

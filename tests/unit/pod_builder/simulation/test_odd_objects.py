@@ -1,6 +1,6 @@
-"""Objects that say what their readers do not expect: whose definition is another's, or leaves open what no one has checked.
+"""Malformed objects: their CRD is not the platform's, or leaves parts unchecked.
 
-A graph is in the middle of an update of its workers, and one of its objects is odd in one place.
+A graph is in the middle of an update of its workers, and one of its objects is malformed in one place.
 """
 
 import asyncio
@@ -27,18 +27,18 @@ from .timed import TimedWorld
 
 Path = tuple[str | int, ...]
 KINDS = ("DynamoGraphDeployment", "DynamoComponentDeployment", "Deployment", "LeaderWorkerSet", "Pod")
-#: What has a status, by concern.
+#: Objects with a status, by where it is used.
 REPORTING = {each.plural: each.id for each in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)}
-#: Stands for a field that is not there.
+#: Stands for a missing field.
 ABSENT = "(absent)"
 VALUES: tuple[Any, ...] = (ABSENT, None, {}, [], "x", -1, 2**31 - 1, [None], [{}], {"a": None})
-#: Longer than anything that a status waits for, and than the longest back-off. Seconds.
+#: Longer than any delay of a status, and than the longest back-off. Seconds.
 LONG, STEP = 1500.0, 300.0
 
 
 @cache
 def begun() -> tuple[float, list[KubeObject]]:
-    """When an update has begun, and all objects there are then."""
+    """All objects after an update has started."""
 
     async def begin() -> tuple[float, list[KubeObject]]:
         workers = (
@@ -57,7 +57,7 @@ def begun() -> tuple[float, list[KubeObject]]:
 
 
 def places(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Where something stands in an object, but in its metadata, which the API server checks itself."""
+    """All places of an object except in its metadata, which the API server checks itself."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, each in inner:
         if path or step in ("spec", "status"):
@@ -66,7 +66,7 @@ def places(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def odd(obj: KubeObject, path: Path, value: Any) -> KubeObject:
-    """The object with another value there."""
+    """The object with another value at that place."""
     changed: Any = copied(obj)
     place = changed
     for step in path[:-1]:
@@ -79,7 +79,7 @@ def odd(obj: KubeObject, path: Path, value: Any) -> KubeObject:
 
 
 class Story:
-    """All that was there, with one object that is odd; its controller writes nothing more."""
+    """All objects, one of them malformed, whose controller writes nothing more."""
 
     def __init__(self, changed: KubeObject) -> None:
         now, stored = begun()
@@ -92,7 +92,7 @@ class Story:
         self.process.retried = (Exception,)
 
     async def go_on(self, seconds: float) -> None:
-        """So much time passes."""
+        """Let that much time pass."""
         until = self.clock.now + seconds
         while self.clock.now < until:
             for feed in self.world.feed.values():
@@ -105,7 +105,7 @@ class Story:
             self.clock.now += STEP
 
     async def writes(self) -> list[str]:
-        """What is written when everything is reconciled again and again."""
+        """The writes when everything is reconciled repeatedly."""
         writes, statuses = len(self.world.writes), self.world.statuses
         for _ in range(2):
             self.process.enqueue_all()
@@ -116,11 +116,11 @@ class Story:
 @pytest.mark.parametrize("kind", KINDS)
 @examples(12)
 @given(data=st.data())
-def test_what_an_odd_object_leads_to_is_reported_once_and_over_when_it_is_right_again(
+def test_the_effect_of_a_malformed_object_is_reported_once_and_ends_when_it_is_repaired(
     kind: str, data: st.DataObject
 ) -> None:
     obj = data.draw(st.sampled_from([each for each in begun()[1] if each["kind"] == kind]))
-    # Conditions of the platform's own kinds are checked by its own schemas, and say what a status is written after.
+    # The platform's own schemas check conditions of its own kinds.
     own = obj["kind"].startswith("Dynamo")
     within = [each for each in places(obj) if len(each) > 1 and not (own and each[:2] == ("status", "conditions"))]
     path = data.draw(st.sampled_from(within))

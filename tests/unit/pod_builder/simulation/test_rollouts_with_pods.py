@@ -1,4 +1,4 @@
-"""Roll-outs and restarts with pods and limited room: what serves is kept, all ends, nothing flaps, a wait says for what."""
+"""Roll-outs and restarts with pods and limited room: serving pods are kept, all ends, no flapping, explained waits."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -25,20 +25,20 @@ from tests.examples import examples
 from .pods import ABSENT, CRASHES, serves
 from .rollout import RolloutStory, Worker, room_for
 
-#: Its name in its package is that of the step.
+#: The name in its package is that of the step.
 restart_step = import_module("dynamo_pod_builder.reconcilers.graph.steps.restart")
 COUNT = count()
 #: Less than any share of replicas.
 NOTHING = 1e-9
 NAMES = ("Decode", "Prefill", "Third")
 MARGINS = [("25%", "25%"), ("1", "0"), ("0", "1"), ("50%", "50%"), ("2", "0")]
-#: Times between two changes: pods start, or are ready, or frontends have admitted them, or some wait for room for long.
+#: Pauses between two changes: pods start, are ready, are admitted by frontends, or have waited long for room.
 PAUSES = st.sampled_from([0, 3, 31, 36, 95, 700])
 
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to a graph, and how many seconds pass then."""
+    """A change of the graph, and the seconds that pass afterwards."""
 
     name: str
     what: Any = None
@@ -47,7 +47,7 @@ class Change:
 
     @property
     def is_sudden(self) -> bool:
-        """Whether controllers that act late would act on what was."""
+        """Whether late controllers would act on outdated objects."""
         return self.name not in ("update", "start_again")
 
 
@@ -109,17 +109,17 @@ async def carry_out_change(of: RolloutStory, change: Change) -> None:
 
 
 def assert_nothing_taken_too_early(of: RolloutStory) -> None:
-    """Of what served, controllers took only what the margins allow, or what served nothing."""
+    """Controllers removed only serving pods that the margins allow, or whose generation did not serve as a whole."""
     for each in of.pods.taken:
         before, after = of.share(each.before), of.share(each.after)
         kept = min(of.promised, before)
         shares = {name: of.share({name: serving}) for name, serving in each.before.items()}
         new = shares.pop(of.generation, 0.0)
         if sum(share > 0 for share in shares.values()) > 1:
-            # An update was corrected in its middle: of the generations before only one stays as a whole.
+            # An update was corrected while it ran: of the former generations only one stays as a whole.
             kept = min(kept, new + max(shares.values()))
         if each.no_room and before > 0:
-            # The update goes on by each component for itself, and what loses its counterparts by that makes way.
+            # Each component continues its update by itself, and pods that lose their counterparts make way.
             worker = of.workers[each.component]
             kept, after = (
                 min(worker.replicas - worker.margins[1], together(each.before, each.component)),
@@ -134,7 +134,7 @@ def together(serving: dict[str, dict[str, int]], component: str) -> float:
 
 
 async def assert_ended(of: RolloutStory) -> None:
-    """The update is over, nothing of another generation is left, and nothing more is written."""
+    """The update is over, nothing of another generation is left, and no more is written."""
     assert await of.calm(), of.ready
     assert of.is_updated, (of.ready, of.pods.serving())
     assert of.leftovers() == set()
@@ -144,7 +144,7 @@ async def assert_ended(of: RolloutStory) -> None:
 
 
 def assert_reasons_are_given(of: RolloutStory) -> None:
-    """An update that waits until someone makes room says so, where old pods have that room."""
+    """If an update waits for a user to make room, and old pods have that room, the condition says so."""
     message, new = of.ready.get("message", ""), of.generation
     has_room = any(sum(each.values()) for name, each in of.pods.serving().items() if name not in ("", new))
     waits = has_room and of.pods.lacks_room() and of.clock.now > of.moved_at + 60
@@ -173,14 +173,14 @@ async def roll_out(
 @examples(10)
 @given(of=workers(), changes=st.lists(UPDATES, max_size=3), seed=st.integers(0, 99))
 async def test_updates_and_corrections_with_room_for_both_generations(of, changes, seed):
-    """All the room that an update may take, and no more: what never serves must not keep it."""
+    """With exactly the room that an update may take: pods that never serve must not keep it."""
     await roll_out(of, changes, room_for(of) - room_for(of, exchange=False), seed)
 
 
 @examples(10)
 @given(of=workers(), changes=st.lists(UPDATES | STARTS, max_size=4), seed=st.integers(0, 99))
-async def test_updates_of_which_the_platform_learns_late_and_that_it_forgets(of, changes, seed):
-    """Decided on what was: what serves is kept all the same."""
+async def test_updates_with_late_reads_and_restarts_of_the_platform(of, changes, seed):
+    """Serving pods are kept even if decisions are based on outdated objects."""
     await roll_out(of, changes, room_for(of) - room_for(of, exchange=False), seed, late=True)
 
 
@@ -191,8 +191,8 @@ async def test_updates_of_which_the_platform_learns_late_and_that_it_forgets(of,
     spare=st.integers(0, 4),
     seed=st.integers(0, 99),
 )
-async def test_updates_in_a_cluster_that_is_full_or_nearly_so(of, changes, spare, seed):
-    """Until there is room in the end, whatever is scaled, deleted or fails meanwhile."""
+async def test_updates_in_a_full_or_nearly_full_cluster(of, changes, spare, seed):
+    """Finally there is room, whatever is scaled, deleted or fails meanwhile."""
     await roll_out(of, changes, spare, seed)
 
 
@@ -203,8 +203,8 @@ async def test_updates_in_a_cluster_that_is_full_or_nearly_so(of, changes, spare
     orders=st.lists(st.permutations(("Front", *NAMES)), min_size=3, max_size=3),
     seed=st.integers(0, 99),
 )
-async def test_restarts_one_after_the_other(of, times, orders, seed):
-    """Each new id in the midst of the restart before it."""
+async def test_a_restart_during_a_restart(of, times, orders, seed):
+    """Each new id comes during the former restart."""
     async with story([Worker("Front", 2, gpus=0, type_="frontend"), *of], spare=9, seed=seed) as made:
         made.watch = lambda: assert_one_moves(made)
         for number, (pause, order) in enumerate(zip(times, orders, strict=False)):
@@ -228,7 +228,7 @@ PAIR = [Worker("Decode"), Worker("Prefill")]
 
 
 @pytest.mark.parametrize("advice", [{"unavailable": "1"}, {"strategy": "Recreate"}])
-async def test_in_a_full_cluster_the_advice_of_the_condition_helps(advice):
+async def test_the_advice_of_the_condition_helps_in_a_full_cluster(advice):
     async with story(PAIR) as made:
         made.update("img:2")
         await made.go_on(NO_ROOM.seconds + 60)
@@ -259,7 +259,7 @@ def updated(spare: int = 2) -> Callable[[], Awaitable[None]]:
     return lambda: roll_out(PAIR, [], spare, 1)
 
 
-#: What is wrong in the platform, and the story that it comes to light in.
+#: A fault of the platform, and the story that detects it.
 WRONG = {
     "pods count that have no counterparts": (serving, "paired", lambda available, _: dict(available), updated()),
     "what has taken over does not count": (rollout_step, "step", without_end, updated()),
@@ -271,7 +271,7 @@ WRONG = {
 
 
 @rows("module, name, wrong, happens", WRONG)
-async def test_each_of_these_faults_would_come_to_light(module, name, wrong, happens, monkeypatch):
+async def test_each_fault_of_the_platform_is_detected(module, name, wrong, happens, monkeypatch):
     monkeypatch.setattr(module, name, wrong)
     with pytest.raises(AssertionError):
         await happens()

@@ -1,4 +1,4 @@
-"""The API server of a story whose pods take time: what is stored has the time of its clock."""
+"""The API server of a story with a clock, whose time stored objects get."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from .world import World
 
 
 class TimedWorld(World):
-    """`moment` is its time, `ahead` so many seconds later."""
+    """`moment` is its time, `ahead` seconds later than the clock."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What users do in a story: a graph of two or three components, changed, scaled, moved to and from Grove, deleted, damaged."""
+"""Users of a story: they change, scale, move to and from Grove, delete and damage graphs of two or three components."""
 
 from functools import partial
 from random import Random
@@ -14,7 +14,7 @@ from tests.unit.render.building import component, graph
 from .world import World
 
 KEY = ObjectKey("ns", "graph")
-#: Components that each graph has.
+#: The components that each graph has.
 ALWAYS = ("Front", "One")
 ENGINE = {
     "command": ["python3", "-m", "dynamo.vllm"],
@@ -28,7 +28,7 @@ PARTS = ("Service", "ServiceAccount", "RoleBinding", "ConfigMap")
 
 
 class User:
-    """A `careful` one does nothing that could end what serves: no replicas of 0, and no object of the platform touched."""
+    """`careful` users end nothing that serves: they set no replicas of 0 and touch no object of the platform."""
 
     def __init__(self, world: World, chance: Random, *, careful: bool) -> None:
         self._world = world
@@ -46,7 +46,7 @@ class User:
         self._ways = (self._respecify, *[self._move] * (8 if careful else 2), *(() if careful else careless))
 
     def act(self) -> None:
-        """One change; the graph is created where it is not there."""
+        """Make one change; create the graph if it does not exist."""
         adapters = self._world.of_kinds(ADAPTERS)
         if self.graph is None:
             annotations = self._chance.choice([{}, {ENABLE_GROVE: "false"}])
@@ -59,7 +59,7 @@ class User:
 
     @property
     def graph(self) -> KubeObject | None:
-        """As it is now."""
+        """The graph in its present form."""
         return self._world.objects.get((DYNAMO_GRAPH_DEPLOYMENTS.id, KEY))
 
     def _components(self) -> list[KubeObject]:
@@ -116,7 +116,7 @@ def _scaled(replicas: int, obj: KubeObject) -> None:
 
 
 def _moved(obj: KubeObject) -> None:
-    """To Grove, or away from it."""
+    """Move the graph to Grove, or away from it."""
     annotations = dict(objects.annotations(obj))
     if annotations.pop(ENABLE_GROVE, None) is None:
         annotations[ENABLE_GROVE] = "false"

@@ -1,4 +1,4 @@
-"""The API server of a story, and the feed of its changes, as the watcher publishes them."""
+"""The API server of a story, and the feed of its changes as the watcher publishes them."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -13,12 +13,12 @@ from dynamo_shared.state.versions import Version, version_of
 from tests.building.memory_kube import NOW, MemoryKube
 from tests.building.objects import copied
 
-#: What runs pods. `availableReplicas` of their status says how many serve.
+#: Workloads. `availableReplicas` of their status is the number of serving replicas.
 WORKLOADS = ("Deployment", "LeaderWorkerSet", "PodClique", "PodCliqueScalingGroup")
 
 
 class Word(NamedTuple):
-    """What STATE says next about a name; `obj` is None for the end of the object of `version`."""
+    """A message of STATE about an object; `obj` is None if the object of `version` was deleted."""
 
     resource: Resource
     key: ObjectKey
@@ -27,9 +27,9 @@ class Word(NamedTuple):
 
 
 class World(MemoryKube):
-    """Its calls write at once and without faults: clients of a story are slower (`faults.Client`).
+    """Calls take effect at once and without faults: the clients of a story are slower (`faults.Client`).
 
-    `feed` has what is not yet read of each resource: only words about one resource keep their order.
+    `feed` has the unread messages of each resource; only messages of one resource keep their order.
     """
 
     def __init__(self) -> None:
@@ -40,23 +40,23 @@ class World(MemoryKube):
 
     @property
     def version(self) -> int:
-        """Another one after each change."""
+        """A new version after each change."""
         return self._version
 
     def create_as_other(self, obj: KubeObject) -> None:
-        """What another client creates: the API server gives it a uid."""
+        """Create an object as another client; the API server assigns a uid."""
         metadata = {**obj["metadata"], "uid": f"other-{self._version}", "generation": 1, "creationTimestamp": NOW}
         self._store(resources.of(obj), key_of(obj), {**obj, "metadata": metadata})
 
     def change(self, resource: Resource, key: ObjectKey, change: Callable[[KubeObject], object]) -> None:
-        """What another client writes. Nothing where the object is gone."""
+        """Change an object as another client. A deleted object stays deleted."""
         if (before := self.objects.get((resource.id, key))) is not None:
             after = copied(before)
             change(after)
             self._change(resource, key, copied(before), after)
 
     def end(self, resource: Resource, key: ObjectKey) -> None:
-        """What another client deletes: it stays while it has finalizers."""
+        """Delete an object as another client: it stays while it has finalizers."""
         if (obj := self.objects.get((resource.id, key))) is None:
             return
         if not obj["metadata"].get("finalizers"):
@@ -66,7 +66,7 @@ class World(MemoryKube):
             self._store(resource, key, {**obj, "metadata": {**obj["metadata"], **ending}})
 
     def of_kinds(self, kinds: Iterable[str]) -> list[KubeObject]:
-        """Objects that no one deletes."""
+        """Objects that are not being deleted."""
         return [each for each in self.objects.values() if each["kind"] in kinds and not objects.is_deleting(each)]
 
     def orphans(self) -> list[KubeObject]:
@@ -75,11 +75,11 @@ class World(MemoryKube):
         return [each for each in self.objects.values() if _owner(each) not in uids]
 
     def is_ending(self) -> bool:
-        """Whether something is on its way out."""
+        """Whether any object is being deleted."""
         return any(map(objects.is_deleting, self.objects.values())) or bool(self.orphans())
 
     def serving(self) -> set[str]:
-        """Components of which at least one pod serves, and is to go on."""
+        """Components with at least one serving pod that are to go on serving."""
         uids = {objects.uid(each) for each in self.objects.values()}
         return {
             objects.labels(each).get(labels.COMPONENT, "")
@@ -88,7 +88,7 @@ class World(MemoryKube):
         }
 
     def owned(self, owner: KubeObject) -> list[KubeObject]:
-        """Objects whose controller it is."""
+        """Objects with that controller."""
         return [each for each in self.objects.values() if _owner(each) == objects.uid(owner)]
 
     async def create(
@@ -104,7 +104,7 @@ class World(MemoryKube):
         return await super().apply_status(resource, obj)
 
     async def replace(self, resource: Resource, obj: KubeObject) -> KubeObject:
-        """A PUT, which leaves the status alone."""
+        """A PUT, which does not change the status."""
         key = key_of(obj)
         before = await self._checked(resource, key, obj)
         self.writes.append(f"replace {resource.kind} {key.name}")
@@ -128,7 +128,7 @@ class World(MemoryKube):
         self.feed.setdefault(word.resource.id, deque()).append(word)
 
     def publish_all(self) -> None:
-        """What a new reader gets first: everything as it is."""
+        """All objects, as a new reader gets them first."""
         self.feed.clear()
         for obj in self.objects.values():
             self._publish(Word(resources.of(obj), key_of(obj), copied(obj), version_of(obj)))
