@@ -236,7 +236,7 @@ e2e-runtime: $(STAMP) ## Debian, root: the real Dynamo runtime in pods of a real
 hostile: programs ## A tenant with `edit` in one namespace tries to stop or mislead the platform; ARGS="--only lease", ARGS=--list.
 	@$(BIN)/python -m tests.hostile $(ARGS)
 
-chaos: programs ## ROUNDS=10 rounds in which replicas, NATS, etcd and the API server are killed, stopped, wiped and set back.
+chaos: programs ## ROUNDS=10 rounds in which replicas, NATS, etcd and the API server are killed, stopped, wiped and restored.
 	@$(BIN)/python -m tests.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
 
 e2e-platform: $(STAMP) ## Debian, root: both charts on a real node, from helm install to helm uninstall.

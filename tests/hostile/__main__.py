@@ -1,4 +1,4 @@
-"""`make hostile`: each attack of the table in turn, and after each what must hold whatever a tenant does."""
+"""`make hostile`: runs each attack of the table, and checks after each what must hold for the platform."""
 
 import argparse
 import asyncio
@@ -26,24 +26,24 @@ from .world import TOGETHER, Probed, World, world
 
 TABLES = ("documents", "leases", "sizes", "shapes", "answers", "storms", "takeovers", "bus", "addresses", "captures")
 BASELINE = 5
-#: A loop of ten million additions takes this long on the machine for which the bounds are given. Seconds.
+#: Time of a loop of ten million additions on the machine to which the bounds apply. Seconds.
 REFERENCE = 0.6
 HEALTH_WITHIN = 1.0
 SETTLED_WITHIN = 30.0
-#: Storms are cleaned up by the garbage collector, which is limited to 20 requests a second by default.
+#: The garbage collector cleans up after storms, and is limited to 20 requests a second by default.
 BRISK = ("--kube-api-qps=500", "--kube-api-burst=1000")
-#: Cleaning up that takes longer is reported, because it makes a run long. Seconds.
+#: A longer clean-up is reported, because it makes a run long. Seconds.
 LONG = 5.0
 
 
 @dataclass(slots=True)
 class Report:
-    """What came of one attack."""
+    """The result of one attack."""
 
     attack: Attack
     problems: list[str] = field(default_factory=list)
     first: list[str] = field(default_factory=list)
-    """problems of the first try, where this is the second"""
+    """problems of the first try, if this is the second"""
     worst: tuple[str, float] = ("", 0.0)
     grown: tuple[str, float] = ("", 0.0)
     probed: Probed | None = None
@@ -51,7 +51,7 @@ class Report:
     answers: str = ""
 
     def line(self) -> str:
-        """One line for people."""
+        """The result as one line."""
         probed = (
             f"{self.probed.children:.2f}/{self.probed.successful:.2f}/{self.probed.whole:.2f}s" if self.probed else "-"
         )
@@ -64,7 +64,7 @@ class Report:
 
 @dataclass(slots=True)
 class Runner:
-    """Runs attacks and holds the platform against what it must."""
+    """Runs attacks and checks the platform's requirements."""
 
     world: World
     prober: Prober
@@ -72,9 +72,9 @@ class Runner:
     speed: float
 
     async def run(self, attacks: Sequence[Attack]) -> list[Report]:
-        """Attacks at the same time, from doing them to having cleaned up; where they do not hold, each of them alone.
+        """Run attacks concurrently, from execution to clean-up; if one fails, each runs again alone.
 
-        One that does not hold alone is done once more: what else runs on the machine comes and goes, a fault stays.
+        An attack that fails alone is tried once more: other load on the machine is transient, a fault is not.
         """
         worlds = [self.world.within(name) for name in TOGETHER] if len(attacks) > 1 else [self.world]
         reports = await self._run(list(zip(attacks, worlds, strict=False)))
@@ -87,7 +87,7 @@ class Runner:
         return [again]
 
     async def _run(self, acts: Sequence[tuple[Attack, World]]) -> list[Report]:
-        """What holds for the platform, of all of them, stands in the first report."""
+        """The first report has the results for the platform, which are common to all."""
         reports, up = [Report(attack) for attack, _ in acts], self.world
         whole, services = reports[0], up.stage.services
         before = {each.id: (each.process.pid, each.restarts(), each.resident_mib()) for each in services}
@@ -125,9 +125,9 @@ class Runner:
         return reports
 
     async def _compared(self, report: Report) -> None:
-        """Hold the other namespace's times against idle ones; where they are long, against what is idle by now.
+        """Compare the other namespace's times with idle ones; if they are long, with idle times measured now.
 
-        Other work comes and goes on the machine, and would count as the attack's.
+        Otherwise other work on the machine would count as the attack's.
         """
         if report.probed is None or not self._slower(report, self.idle):
             return
@@ -152,7 +152,7 @@ class Runner:
         return results
 
     def _healthy(self, report: Report, waits: dict[str, float]) -> None:
-        # The same wait hits a server that does nothing: that is the machine, not the platform.
+        # If a server that does nothing has the same wait, the machine is slow, not the platform.
         most = HEALTH_WITHIN * self.speed + waits.get(CONTROL, 0.0)
         for name, seconds in waits.items():
             if name == CONTROL:
@@ -177,7 +177,10 @@ class Runner:
                 report.problems.append(f"{each.id} grew by {grown:.0f} MiB; at most {report.attack.memory:.0f}")
 
     async def _settled(self, services: list[Service]) -> None:
-        """All are ready again. One that is not is started again, so that the next attack meets a whole platform."""
+        """Wait until all are ready.
+
+        Restart services that are not, so that the next attack starts with a whole platform.
+        """
         late = {each.id: said for each in services if (said := await self._not_ready(each))}
         for each in services:
             if each.id in late:
@@ -188,7 +191,7 @@ class Runner:
         assert not late, f"not ready {SETTLED_WITHIN:g} s later: {late}"
 
     async def _not_ready(self, service: Service) -> str:
-        """What a process says while it is not ready; empty as soon as it is."""
+        """The reason why a process is not ready; empty as soon as it is."""
         said, deadline = "it does not run", time.monotonic() + SETTLED_WITHIN
         while time.monotonic() < deadline:
             try:
@@ -209,7 +212,7 @@ async def _do(report: Report, world: World) -> None:
     try:
         await report.attack.run(world)
         if world.answers.total() != world.refused():
-            # What was refused is not there to work.
+            # A refused attack needs no time to take effect.
             await asyncio.sleep(report.attack.linger)
     except AssertionError as error:
         report.problems.append(str(error)[:1500])
@@ -230,7 +233,7 @@ async def _check(report: Report, world: World) -> None:
 
 
 def _batches(attacks: Sequence[Attack]) -> Iterator[list[Attack]]:
-    """Attacks in order, those that may run at the same time in groups of neighbours."""
+    """Attacks in order; neighbours that may run concurrently form a group."""
     group: list[Attack] = []
     for each in attacks:
         if group and (not each.together or len(group) == len(TOGETHER)):
@@ -245,7 +248,7 @@ def _batches(attacks: Sequence[Attack]) -> Iterator[list[Attack]]:
 
 
 async def main(options: argparse.Namespace) -> int:
-    """Run; returns the exit code."""
+    """Run the attacks; returns the exit code."""
     for table in TABLES:
         with contextlib.suppress(ModuleNotFoundError):
             import_module(f"tests.hostile.attacks.{table}")
@@ -263,7 +266,7 @@ async def main(options: argparse.Namespace) -> int:
     speed = max(1.0, _additions() / REFERENCE)
     print(f"{len(chosen)} attacks; this machine counts as {speed:.1f} times slower than that of the bounds", flush=True)
     async with farm() as answers, farm() as prometheus:
-        # Exporters would be asked here; nodes without labels make the planner ask them.
+        # The planner would query exporters here: the nodes lack GPU labels.
         os.environ["DCGM_METRICS_ENDPOINT_TEMPLATE"] = f"{answers.url}/dcgm/{{POD_IP}}/metrics"
         model_discovery = {"proxy": answers.url, "probeInterval": "2s", "requestTimeout": "5s", "longestRetry": "4s"}
         settings = {"modelDiscovery": model_discovery, "planner": {"prometheus": {"endpoint": prometheus.url}}}
@@ -286,7 +289,7 @@ async def main(options: argparse.Namespace) -> int:
 
 
 async def _attack(chosen: list[Attack], around: World, prober: Prober, speed: float) -> int:
-    # The first graphs of a process are slower than all later ones.
+    # The first graphs of a process are slower than all others.
     probes = [await around.probe() for _ in range(BASELINE + 2)][2:]
     idle = _of_each(statistics.median, probes)
     print(
@@ -321,7 +324,7 @@ def _of_each(figure: Callable[[Iterable[float]], float], probes: Sequence[Probed
 
 
 def _additions() -> float:
-    """CPU seconds, so that what else runs on the machine does not count: the prober's control accounts for that."""
+    """CPU seconds, which exclude other work on the machine: the prober's control accounts for that."""
     began, total = time.process_time(), 0
     for number in range(10_000_000):
         total += number
@@ -330,8 +333,10 @@ def _additions() -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
-    parser.add_argument("--only", default="", help="attacks whose name or row holds one of these, with commas between")
-    parser.add_argument("--begin", help="with this attack, to go on where a run was ended")
-    parser.add_argument("--list", action="store_true", help="print the table and end")
-    parser.add_argument("--keep-logs", help="folder that gets the logs of the services")
+    parser.add_argument(
+        "--only", default="", help="attacks whose name or row contains one of these words, separated by commas"
+    )
+    parser.add_argument("--begin", help="the first attack, to continue an ended run")
+    parser.add_argument("--list", action="store_true", help="print the table and exit")
+    parser.add_argument("--keep-logs", help="folder for the logs of the services")
     sys.exit(asyncio.run(main(parser.parse_args())))

@@ -1,4 +1,4 @@
-"""What an attack is: an entry of the table, what it does, and what must hold next to that the platform lives on."""
+"""An attack: an entry of the table, the actions of the tenant, and what must hold in addition to `ALWAYS`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 Check: TypeAlias = Callable[["World"], Awaitable[None]]
 
-#: What every attack must leave as it is; the runner holds each of them against it.
+#: What must hold after every attack; the runner checks it.
 ALWAYS = "health within a second, no restart, memory within bounds, another namespace served as before"
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One attack. `run` does it as the tenant; `check` raises AssertionError where what `must` hold does not."""
+    """One attack. `run` acts as the tenant; `check` raises AssertionError if `must` does not hold."""
 
     name: str
     row: str
@@ -28,26 +28,26 @@ class Attack:
     check: Check | None = None
     must: str = ALWAYS
     linger: float = 1.0
-    """seconds before the first check, in which the attack takes effect"""
+    """seconds for the attack to take effect before the first check"""
     memory: float = 64.0
-    """MiB by which a process may grow meanwhile; more only where objects that it must hold take more"""
+    """MiB by which a process may grow; more only if it must keep more objects in memory"""
     slack: float = 1.0
-    """seconds by which the other namespace may be slower than twice the idle time: what the API server itself takes"""
+    """seconds by which the other namespace may exceed twice the idle time: the share of the API server itself"""
     together: bool = False
-    """whether others like it may run at the same time, each in a namespace of its own: it uses nothing but its own"""
+    """whether it may run concurrently with others, each in its own namespace: it uses only its own resources"""
 
 
 TABLE: dict[str, Attack] = {}
 
 
 def add(attack: Attack) -> None:
-    """Enter an attack into the table; its name must be new."""
+    """Add an attack to the table; its name must be new."""
     assert attack.name not in TABLE, attack.name
     TABLE[attack.name] = attack
 
 
 def stored(name: str, row: str, does: str, objects: Callable[[str], Iterable[KubeObject]], **more: object) -> None:
-    """An attack by objects alone: all are created, in order; what the API server refuses is refused.
+    """An attack that only creates objects, in order; the API server may refuse some.
 
     `objects` is called with the tenant's namespace.
     """
@@ -56,13 +56,13 @@ def stored(name: str, row: str, does: str, objects: Callable[[str], Iterable[Kub
         for obj in objects(world.namespace):
             await world.create(obj)
 
-    # Those with a bound of their own are measured alone.
+    # Attacks with their own bounds are measured alone.
     together = not {"memory", "slack"} & more.keys()
     add(Attack(name, row, does, run, together=together, **more))  # type: ignore[arg-type]
 
 
 def attack(name: str, row: str, does: str, **more: object) -> Callable[[Check], Check]:
-    """Decorate what an attack does with its entry of the table."""
+    """Decorate the function of an attack with its table entry."""
 
     def register(run: Check) -> Check:
         add(Attack(name, row, does, run, **more))  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""The tenant's HTTP server: it plays every pod that answers, badly, and counts who came.
+"""The tenant's HTTP server: it acts as every pod, misbehaves, and records the requests.
 
-KWOK's pods have addresses at which nothing listens. Requests that the platform sends through the proxy of its settings
-arrive here in absolute form; so do those of a tenant's own addresses.
+Nothing listens at the addresses of KWOK's pods. The platform sends requests through the proxy in its settings, which is
+this server, in absolute form; requests to a tenant's own addresses arrive here, too.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _METADATA = "http://169.254.169.254/latest/meta-data/iam/security-credentials/"
 
 @dataclass
 class Farm:
-    """`mode` is how it answers; `heard` are the request lines that came, the last thousand."""
+    """`mode` is its behaviour; `heard` are the last thousand request lines."""
 
     port: int = 0
     mode: str = "ok"
@@ -31,7 +31,7 @@ class Farm:
         return f"http://127.0.0.1:{self.port}"
 
     def reset(self, mode: str = "ok") -> None:
-        """Behave in another way from now on, and forget who came."""
+        """Change the behaviour from now on, and clear the record."""
         self.mode = mode
         self.heard.clear()
         self.bodies.clear()

@@ -1,4 +1,4 @@
-"""Objects that attacks are made of; each builder gives a valid one unless its arguments say otherwise."""
+"""Builders of objects for attacks; each object is valid unless the arguments say otherwise."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0"
 
 
 def obj(resource: Resource, namespace: str, name: str, /, **fields: Any) -> KubeObject:
-    """An object; `labels`, `annotations` and `metadata` go where they belong, all else stands next to the metadata."""
+    """An object; `labels`, `annotations` and `metadata` go into the metadata, all other fields next to it."""
     metadata = {"name": name, "namespace": namespace, **fields.pop("metadata", {})}
     for each in ("labels", "annotations"):
         if each in fields:
@@ -19,7 +19,7 @@ def obj(resource: Resource, namespace: str, name: str, /, **fields: Any) -> Kube
 
 
 def pods(*others: KubeObject, **main: Any) -> KubeObject:
-    """A pod template whose main container has these fields, too."""
+    """A pod template whose main container has these additional fields."""
     return {"spec": {"containers": [{"name": "main", "image": IMAGE, **main}, *others]}}
 
 
@@ -31,7 +31,7 @@ def component(name: str, type_: str = "worker", gpus: int = 0, **fields: Any) ->
 
 
 def graph(namespace: str, name: str, *components: KubeObject, spec: Any = None, **fields: Any) -> KubeObject:
-    """A graph: of a frontend where no components are given."""
+    """A graph; without components it has a frontend."""
     parts = list(components) or [component("Frontend", "frontend")]
     content = {"backendFramework": "vllm", "components": parts, **(spec or {})}
     return obj(resources.DYNAMO_GRAPH_DEPLOYMENTS, namespace, name, spec=content, **fields)
@@ -50,7 +50,7 @@ def disaggregated(namespace: str, name: str, **fields: Any) -> KubeObject:
 
 
 def request(namespace: str, name: str, **fields: Any) -> KubeObject:
-    """A request that is simulated at once."""
+    """A request with rapid profiling, which starts at once."""
     spec = {
         "model": "Qwen/Qwen3-0.6B",
         "backend": "vllm",
@@ -66,23 +66,23 @@ def request(namespace: str, name: str, **fields: Any) -> KubeObject:
 
 
 def model(namespace: str, name: str, **spec: Any) -> KubeObject:
-    """A model of a base model."""
+    """A DynamoModel with a base model."""
     return obj(resources.DYNAMO_MODELS, namespace, name, spec={"modelName": "m", "baseModelName": "b", **spec})
 
 
 def checkpoint(namespace: str, name: str, **job: Any) -> KubeObject:
-    """A checkpoint that a job of this specification takes."""
+    """A checkpoint with this specification of its Job."""
     spec = {"identity": {"model": "m", "backendFramework": "vllm"}, "job": job}
     return obj(resources.DYNAMO_CHECKPOINTS, namespace, name, spec=spec)
 
 
 def condition(type_: str = "Ready", *, since: str = "0001-01-01T00:00:00Z", **fields: Any) -> KubeObject:
-    """A condition of a status, which holds."""
+    """A condition that is true."""
     return {"type": type_, "status": "True", "reason": "R", "message": "", "lastTransitionTime": since, **fields}
 
 
 def lease(namespace: str, **spec: Any) -> KubeObject:
-    """The Lease by which another platform says that a namespace is its own."""
+    """The Lease by which another platform claims a namespace."""
     content = {"holderIdentity": "user", "leaseDurationSeconds": 30, "renewTime": "2026-01-01T00:00:00.000000Z"}
     return obj(resources.LEASES, namespace, "dynamo-operator-namespace-scope", spec={**content, **spec})
 

@@ -1,6 +1,6 @@
-"""Texts that cost their reader more than their writer: YAML, JSON, compressed, dates, durations, quantities.
+"""Texts that cost their reader more than their writer: YAML, JSON, compressed data, dates, durations, quantities.
 
-Used by the attacks on a cluster and by the unit tests of each reader.
+The attacks on a cluster and the unit tests of each reader use them.
 """
 
 import base64
@@ -9,29 +9,29 @@ import zlib
 from collections.abc import Iterator
 
 MIB = 1 << 20
-#: Bytes of a compressed value that an annotation has room for.
+#: Bytes of a compressed value that fit into an annotation.
 PACKED = 180_000
 
 
 def alias_bomb(levels: int = 9, width: int = 9) -> str:
-    """Each line is the one above, several times: a few hundred bytes that stand for `width ** levels` values."""
+    """Each line repeats the one above several times: a few hundred bytes that expand to `width ** levels` values."""
     lines = [f"a0: &a0 [{', '.join(['lol'] * width)}]"]
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * width)}]" for level in range(1, levels)]
     return "\n".join(lines) + "\n"
 
 
 def alias_bomb_at(field: str, levels: int = 9) -> str:
-    """The same as the value of a field, so that a message about the field would repeat it."""
+    """The same as the value of a field, so that an error message about the field might repeat it."""
     return f"{alias_bomb(levels)}{field}: *a{levels - 1}\n"
 
 
 def self_alias() -> str:
-    """A list that holds itself."""
+    """A list that contains itself."""
     return "a: &a [*a, *a]\nb: &b {c: *b}\n"
 
 
 def merges(objects: int = 60, keys: int = 60) -> str:
-    """Objects that merge all those before them."""
+    """Objects that merge all previous ones."""
     lines = [f"o0: &o0 {{{', '.join(f'k{key}: {key}' for key in range(keys))}}}"]
     lines += [
         f"o{number}: &o{number} {{<<: [{', '.join(f'*o{number - 1}' for _ in range(15))}], n{number}: 1}}"
@@ -41,7 +41,7 @@ def merges(objects: int = 60, keys: int = 60) -> str:
 
 
 def merge_chain(size: int = 91_000) -> str:
-    """Merges of one object of many keys, as long as `size` says."""
+    """Merges of one object with many keys, `size` long."""
     keys = ", ".join(f"k{key}: {key}" for key in range(2000))
     line = "{<<: *o}"
     count = max(1, (size - len(keys)) // (len(line) + 2))
@@ -49,12 +49,12 @@ def merge_chain(size: int = 91_000) -> str:
 
 
 def plain_list(size: int) -> str:
-    """Nothing but small values."""
+    """A list of small values."""
     return "[" + "1, " * (size // 3 - 1) + "1]"
 
 
 def plain_map(size: int) -> str:
-    """Nothing but small keys."""
+    """A mapping with small keys."""
     lines, length, number = [], 0, 0
     while length < size:
         line = f"k{number}: {number}"
@@ -65,17 +65,17 @@ def plain_map(size: int) -> str:
 
 
 def nested(depth: int, opening: str = "[", closing: str = "]") -> str:
-    """Brackets within brackets."""
+    """Nested brackets."""
     return opening * depth + closing * depth
 
 
 def block_nested(depth: int) -> str:
-    """Block sequences within each other: `- - - -`."""
+    """Nested block sequences: `- - - -`."""
     return "- " * depth + "1"
 
 
 def packed_bomb(size: int = 512 * MIB) -> str:
-    """A `preserved-fields` value that unpacks to very much."""
+    """A small `preserved-fields` value that decompresses to a huge one."""
     packer = zlib.compressobj(9)
     chunk = b" " * MIB
     content = b""
@@ -189,7 +189,7 @@ NAMES = (
 
 
 def yaml_texts() -> Iterator[tuple[str, str]]:
-    """Every expensive or odd YAML text by name, small enough for an annotation but for the last ones."""
+    """Every expensive or unusual YAML text by name; all but the last ones fit into an annotation."""
     yield "alias-bomb", alias_bomb()
     yield "self-alias", self_alias()
     yield "merges", merges()

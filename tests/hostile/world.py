@@ -1,4 +1,4 @@
-"""What attacks work with: the tenant's rights, his namespace, a quiet namespace next to it, and cleaning up."""
+"""The environment of attacks: the tenant's rights and namespace, a quiet namespace of another tenant, and clean-up."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from .farm import Farm
 from .objects import graph
 
 TENANT, QUIET = "tenant", "quiet"
-#: Namespaces of the tenant in which attacks run at the same time.
+#: Namespaces of the tenant for concurrent attacks.
 TOGETHER = tuple(f"tenant-{number}" for number in range(8))
-#: How long what an attack left may take to go. Seconds.
+#: Limit for the deletion of an attack's objects. Seconds.
 GONE_WITHIN = 90.0
-#: From creation of the probe graph to its success, at worst, on a machine that does a hundred things. Seconds.
+#: Limit from the creation of the probe graph to its success, on a very busy machine. Seconds.
 PROBE_WITHIN = 60.0
 CHECK_EVERY = 0.02
 
-#: In the order in which they are removed: owners before what they own.
+#: Deleted in this order: owners before what they own.
 SWEPT: tuple[Resource, ...] = (
     resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     resources.DYNAMO_GRAPH_DEPLOYMENTS,
@@ -61,7 +61,7 @@ SWEPT: tuple[Resource, ...] = (
     resources.ROLE_BINDINGS,
     resources.ROLES,
 )
-#: What Kubernetes puts into every namespace, and we into the tenant's.
+#: Objects that Kubernetes creates in every namespace, and the tests in the tenant's.
 KEPT = frozenset({"default", "kube-root-ca.crt", "hostile-edit"})
 
 
@@ -69,39 +69,39 @@ KEPT = frozenset({"default", "kube-root-ca.crt", "hostile-edit"})
 class Probed:
     """Seconds of a graph in the quiet namespace, from its creation.
 
-    Controllers of Kubernetes and KWOK have queues of their own, in which all tenants wait: what they take from the Deployment
-    to its pods is in `whole` alone.
+    Controllers of Kubernetes and KWOK have their own queues, which all tenants share: their time from the Deployment to
+    its pods counts in `whole` alone.
     """
 
     children: float
-    """until its Deployment is there"""
+    """until its Deployment exists"""
     successful: float
-    """`children`, and from the available Deployment to `successful`: what the platform takes"""
+    """`children`, plus the time from the available Deployment to `successful`: the platform's part"""
     whole: float
     """until it is successful"""
 
 
 @dataclass(slots=True)
 class World:
-    """The stage, and who stands on it."""
+    """The stage, the tenant, and their servers."""
 
     stage: Stage
     tenant: Api
     farm: Farm
     prometheus: Farm
-    """plays the platform's own Prometheus"""
+    """acts as the platform's own Prometheus"""
     namespace: str = TENANT
     answers: Counter[int] = field(default_factory=Counter)
     last_refusal: str = ""
     graphs: int = 400
-    """how many graphs a storm has: what the API server of this machine stores in about ten seconds"""
+    """graphs of a storm: as many as the API server of this machine stores in about ten seconds"""
     memory: dict[str, Any] = field(default_factory=dict)
-    """what a check remembers of its attack"""
+    """data that an attack keeps for its check"""
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     @property
     def admin(self) -> Api:
-        """A client with all rights, for checks and for cleaning up."""
+        """A client with all rights, for checks and clean-up."""
         return self.stage.admin
 
     async def create(self, obj: KubeObject) -> Answer:
@@ -109,7 +109,7 @@ class World:
         return self.note(await self.tenant.create(obj))
 
     async def create_all(self, objects: list[KubeObject]) -> list[Answer]:
-        """Create many as the tenant."""
+        """Create many objects as the tenant."""
         return [self.note(answer) for answer in await self.tenant.create_all(objects)]
 
     async def patch(self, resource: Resource, name: str, patch: KubeObject, subresource: str = "") -> Answer:
@@ -117,18 +117,18 @@ class World:
         return self.note(await self.tenant.patch(resource, self.namespace, name, patch, subresource))
 
     def note(self, answer: Answer) -> Answer:
-        """Count an answer that the tenant got."""
+        """Record an answer to the tenant."""
         self.answers[answer.status] += 1
         if not answer.ok:
             self.last_refusal = str(answer)
         return answer
 
     def within(self, namespace: str) -> World:
-        """The same world from another namespace of the tenant, with answers of its own."""
+        """The same world with another namespace of the tenant, and separate records of answers."""
         return replace(self, namespace=namespace, answers=Counter(), last_refusal="", memory={})
 
     def refused(self) -> int:
-        """How many of the tenant's requests were refused; without requests, one counts as accepted."""
+        """The number of refused requests of the tenant; without requests, one counts as accepted."""
         return sum(count for status, count in self.answers.items() if 400 <= status < 500) or -1
 
     async def status_of(self, resource: Resource, name: str) -> KubeObject:
@@ -137,9 +137,9 @@ class World:
         return (observed or {}).get("status") or {}
 
     async def probe(self) -> Probed:
-        """A small graph in the quiet namespace, from creation to `successful`; it is removed again.
+        """A small graph in the quiet namespace, from its creation to `successful`; it is deleted afterwards.
 
-        AssertionError where it does not get there.
+        AssertionError if it does not become successful.
         """
         name = f"probe-{next(self._numbers)}"
         began = time.monotonic()
@@ -165,7 +165,10 @@ class World:
             await self.admin.delete(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, name)
 
     async def sweep(self) -> dict[str, int]:
-        """Remove everything from the tenant's namespace; what went last. AssertionError where something stays."""
+        """Delete everything in the tenant's namespace; returns what was deleted last.
+
+        AssertionError if something remains.
+        """
         deadline = time.monotonic() + GONE_WITHIN
         last: dict[str, int] = {}
         while True:
@@ -212,11 +215,11 @@ class World:
 
 @asynccontextmanager
 async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[World]:
-    """The two namespaces, and the tenant with the ClusterRole `edit` in his."""
+    """Two namespaces, and a tenant with the ClusterRole `edit` in the first."""
     admin = stage.admin
     for name in (TENANT, QUIET, *TOGETHER):
         await admin.create(namespace(name))
-    # As an aggregated role of the platform's charts would give it.
+    # The platform's charts would grant it by an aggregated role.
     metadata = {"name": "dynamo-edit", "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"}}
     rules = [{"apiGroups": ["nvidia.com"], "resources": ["*"], "verbs": ["*"]}]
     await admin.create({**CLUSTER_ROLES.type_meta, "metadata": metadata, "rules": rules})
@@ -237,7 +240,7 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
 
 
 async def _storable(tenant: Api) -> int:
-    """Graphs that are stored in ten seconds, by a dry run of some; their children take as long again each."""
+    """Graphs that can be stored in ten seconds, estimated by a dry run; their children take as long again each."""
     path, count = f"{DYNAMO_GRAPH_DEPLOYMENTS.path(TENANT)}?dryRun=All", 40
     began = time.monotonic()
     await asyncio.gather(*(tenant.request("POST", path, graph(TENANT, f"dry-{number}")) for number in range(count)))

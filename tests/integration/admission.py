@@ -1,4 +1,4 @@
-"""The admission service on a control plane of its own: webhooks hold for a whole cluster, so other tests stay out of it.
+"""The admission service on a separate control plane, because webhooks apply to a whole cluster.
 
 `admission_platform` runs the service in this process, `admission_process` as `dynamoctl run admission`.
 """
@@ -32,7 +32,10 @@ ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Webhooks at work. `port` is the listener's, `url` what is registered; `running` is None for a process of its own."""
+    """Active webhooks.
+
+    `port` is the listener's, `url` the registered address; `running` is None for a separate process.
+    """
 
     kubeconfig: Path
     port: int
@@ -44,19 +47,19 @@ class Admission:
 
 @asynccontextmanager
 async def bare_control_plane(programs: Programs | None = None, **options: Any) -> AsyncIterator[ControlPlane]:
-    """etcd and kube-apiserver with our CRDs: all that admission needs. Objects stay objects, nothing runs."""
+    """etcd and kube-apiserver with the platform's CRDs, enough for admission. There are no controllers."""
     programs = programs or Programs()
     async with ControlPlane(await prepared(programs, **WITHOUT_CONTROLLERS, **options), programs) as plane:
         yield plane
 
 
 def admission_settings(kubeconfig: Path, port: int, url: str = "", **extra: str) -> Settings:
-    """Settings of the service at a port of this machine; `extra` are DYNAMO_ variables without their prefix.
+    """Settings of the service at a local port; `extra` are DYNAMO_ variables without their prefix.
 
-    `url` is the address for the API server, if it is not the port itself.
+    `url` is the address for the API server, if it differs from the port.
     """
     values = {"PLATFORM__ADMISSION__DRAIN": "0s", "PLATFORM__ADMISSION__REFRESH": "1s", **extra}
-    # No one listens there: the service needs no NATS.
+    # Nothing listens there: the service needs no NATS.
     configured = webhooks.on_loopback(settings(kubeconfig, "nats://127.0.0.1:9", **values), port)
     admission = configured.platform.admission
     return with_platform(configured, admission=admission.model_copy(update={"url": url or admission.url}))
@@ -72,14 +75,15 @@ async def admission_platform(
     called: bool = True,
     **extra: str,
 ) -> AsyncIterator[Admission]:
-    """The service in this process, registered, ready and called by the API server; with `parts`, other services, too.
+    """The service in this process, registered, ready and called by the API server; `parts` adds other services.
 
-    The API server hears of a registration by a watch of its own, after the service is ready, and calls whom it knows until
-    then. That is not waited for at a `url`, which leads here later, or where it is not `called`.
+    The API server learns of a registration by its own watch, after the service is ready; until then it calls the
+    previous webhooks. This does not wait for that if there is a `url`, which becomes valid later, or if the service is
+    not `called`.
     """
     port = port or free_port()
     if not parts:
-        # Nor does it need etcd, though it is configured.
+        # It does not need etcd either, though etcd is configured.
         extra = {"PLATFORM__ETCD__ENDPOINTS": "http://127.0.0.1:9", **extra}
     configured = admission_settings(control_plane.kubeconfig, port, url, **extra)
     await _make_namespace(control_plane.kubeconfig, configured)
@@ -92,9 +96,9 @@ async def admission_platform(
 
 
 async def until_called(kubeconfig: Path, restricted: str = "") -> None:
-    """Return once the API server asks the webhooks about graphs, and has both versions converted by them.
+    """Return once the API server calls the webhooks for graphs, and converts both versions with them.
 
-    A platform of one namespace converts nothing.
+    A platform of one namespace does not convert.
     """
     namespace = restricted or "default"
     graph = {
@@ -119,7 +123,7 @@ async def until_called(kubeconfig: Path, restricted: str = "") -> None:
 
 @asynccontextmanager
 async def admission_process(kubeconfig: Path, folder: Path, **extra: Any) -> AsyncIterator[Admission]:
-    """`dynamoctl run admission`, registered and ready: CPU and memory are its alone. Its log is `folder/admission.log`.
+    """`dynamoctl run admission` in a separate process, registered and ready. Its log is `folder/admission.log`.
 
     `extra` are entries of the section `platform.admission`.
     """
@@ -144,7 +148,7 @@ async def admission_process(kubeconfig: Path, folder: Path, **extra: Any) -> Asy
 
 
 async def authorities(kube: KubeClient) -> bytes:
-    """The bundle that clients of the webhooks trust, PEM; empty if the configuration has none."""
+    """The PEM bundle that clients of the webhooks trust; empty if the configuration has none."""
     try:
         secret = await kube.get(SECRETS, ObjectKey(webhooks.NAMESPACE, "webhook-server-cert"))
     except NotFound:

@@ -1,4 +1,4 @@
-"""A store of archives, and a registry of artifacts, as a small HTTP server of the tests' own."""
+"""An archive store and an artifact registry: a small HTTP server."""
 
 import base64
 import hashlib
@@ -17,13 +17,13 @@ class Store(ThreadingHTTPServer):
         super().__init__((host, 0), _Handler)
         self.host = host
         self.archives: dict[str, bytes] = {}
-        #: `user:password` that is asked for, of artifacts through a token.
+        #: The required `user:password`; for artifacts, the login that gets a token.
         self.login = ""
-        #: Only the routes of older stores.
+        #: Whether it only has the routes of older stores.
         self.old = False
-        #: Answered in place of each manifest.
+        #: The answer in place of each manifest.
         self.manifest = b""
-        #: Answered with this code.
+        #: The status code of every answer.
         self.failing = 0
         self.paths: list[str] = []
 
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: tests read `paths`."""
+        """Logs nothing: tests read `paths`."""
 
 
 def _digest(content: bytes) -> str:
@@ -101,7 +101,7 @@ def _digest(content: bytes) -> str:
 
 @contextmanager
 def archive_store(host: str = "127.0.0.1") -> Iterator[Store]:
-    """A store that runs while the block does."""
+    """A store that runs during the block."""
     with Store(host) as store:
         thread = threading.Thread(target=store.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

@@ -1,4 +1,4 @@
-"""A webhook that lets everything in, called by the real API server: every object that is created is one handshake."""
+"""A webhook that allows every request of the real API server: each created object is one TLS handshake."""
 
 import asyncio
 import base64
@@ -22,14 +22,14 @@ from .platform import eventually
 
 NAMES = ("127.0.0.1", "dynamo-webhook.dynamo-system.svc")
 SECRET = "webhook-server-cert"
-#: Seconds between two calls. A step of a rotation lasts a second or more, and meets dozens of them.
+#: Seconds between two calls. A step of a rotation lasts a second or more, so dozens of calls fall into it.
 PAUSE = 0.02
 _numbers = itertools.count(1)
 
 
 @dataclass
 class Webhook:
-    """The registration of one namespace's ConfigMaps, and whom the calls were served by."""
+    """The registration for one namespace's ConfigMaps, and the bundles that were registered."""
 
     kube: KubeClient
     namespace: str
@@ -42,7 +42,7 @@ class Webhook:
         return f"certificates-{self.namespace}"
 
     async def register(self, certificates: Certificates) -> None:
-        """As the admission service does: the bundle, or who is to inject it."""
+        """As the admission service does: register the bundle, or the name of its injector."""
         client: dict[str, Any] = {"url": f"https://127.0.0.1:{self.port}/validate"}
         metadata: dict[str, Any] = {"name": self.name}
         if certificates.bundle:
@@ -65,7 +65,7 @@ class Webhook:
         await self.kube.apply(VALIDATING_WEBHOOK_CONFIGURATIONS, manifest)
 
     async def injected(self) -> bytes:
-        """The authorities that are registered now; empty where nothing is."""
+        """The CA bundle that is registered now; empty if there is none."""
         try:
             observed = await self.kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey("", self.name))
         except NotFound:
@@ -73,12 +73,12 @@ class Webhook:
         return base64.b64decode(observed["webhooks"][0]["clientConfig"].get("caBundle") or "")
 
     async def call(self) -> None:
-        """Create something: KubeError where the API server refuses the certificate."""
+        """Create an object: KubeError if the API server rejects the certificate."""
         metadata = {"namespace": self.namespace, "name": f"each-{next(_numbers)}"}
         await self.kube.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
     async def asked(self) -> bool:
-        """Whether the API server knows the registration already: it takes a moment."""
+        """Whether the API server knows the registration: this takes a moment."""
         before = self.calls
         await self.call()
         return self.calls > before
@@ -86,14 +86,14 @@ class Webhook:
 
 @asynccontextmanager
 async def webhook(kube: KubeClient, namespace: str, certificates: Certificates) -> AsyncIterator[Webhook]:
-    """Serve with these certificates; nothing is registered yet."""
+    """Serve with these certificates; the webhook is not registered yet."""
     hook = Webhook(kube, namespace)
 
     async def validate(request: web.Request) -> web.Response:
         hook.calls += 1
         review = await request.json()
         answer = {**review, "response": {"uid": review["request"]["uid"], "allowed": True}}
-        # Each call is a handshake of its own.
+        # Each call needs its own handshake.
         return web.json_response(answer, headers={"Connection": "close"})
 
     app = web.Application()
@@ -106,7 +106,7 @@ async def webhook(kube: KubeClient, namespace: str, certificates: Certificates) 
 
 
 def mount(folder: Path, data: dict[str, str]) -> None:
-    """A Secret's data as kubelet mounts it: a new folder, and one link that is moved to it."""
+    """Write a Secret's data as kubelet mounts it: a new folder, and one link that is moved to it."""
     content = folder / f"..{next(_numbers)}"
     content.mkdir(parents=True)
     for name, text in data.items():
@@ -119,7 +119,7 @@ def mount(folder: Path, data: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def calling(hook: Webhook) -> AsyncIterator[None]:
-    """Calls one after another while the block runs: one refused handshake fails the test."""
+    """Call the webhook repeatedly while the block runs: one failed handshake fails the test."""
     await eventually(hook.asked, "the API server knows the webhook")
     ended = asyncio.Event()
 
@@ -144,7 +144,7 @@ def settings(namespace: str, mode: str, folder: Path | None = None, **admission:
 
 @asynccontextmanager
 async def kubelet(kube: KubeClient, key: ObjectKey, folder: Path) -> AsyncIterator[None]:
-    """Mounts the Secret once it is there, and again when it changes."""
+    """Mount the Secret once it exists, and again when it changes."""
     mounted: str | None = None
 
     async def sync() -> bool:

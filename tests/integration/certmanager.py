@@ -13,7 +13,7 @@ from tests.building.objects import object_of
 
 from .platform import eventually
 
-#: Where it was not built before the tests, it is built now. Seconds.
+#: Time to build it, if it was not built before the tests. Seconds.
 BUILT_WITHIN = 900
 GROUP = "cert-manager.io"
 CERTIFICATES = Resource(GROUP, "v1", "certificates", "Certificate")
@@ -28,7 +28,7 @@ KINDS = (
 
 @asynccontextmanager
 async def cert_manager(program: Path, kubeconfig: Path, kube: KubeClient, log: Path) -> AsyncIterator[None]:
-    """It runs while the block does."""
+    """cert-manager, which runs during the block."""
     for kind in KINDS:
         await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition(kind))
     await eventually(lambda: _established(kube), "cert-manager's kinds are served")
@@ -48,7 +48,7 @@ def issuer(namespace: str, name: str, **spec: Any) -> KubeObject:
 
 
 def certificate(namespace: str, name: str, issued_by: str, **spec: Any) -> KubeObject:
-    """A Certificate, into the Secret of its name."""
+    """A Certificate whose Secret has the same name."""
     issuer_ref = {"name": issued_by, "kind": ISSUERS.kind, "group": GROUP}
     key = {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
     spec = {"secretName": name, "issuerRef": issuer_ref, "privateKey": key, **spec}
@@ -56,7 +56,7 @@ def certificate(namespace: str, name: str, issued_by: str, **spec: Any) -> KubeO
 
 
 async def renew(kube: KubeClient, key: ObjectKey) -> None:
-    """As `cmctl renew` does."""
+    """Renew like `cmctl renew`."""
     now = "2026-01-01T00:00:00Z"
     issuing = {"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "lastTransitionTime": now}
     observed = await kube.get(CERTIFICATES, key)
@@ -68,7 +68,7 @@ async def renew(kube: KubeClient, key: ObjectKey) -> None:
 
 
 def _definition(kind: Resource) -> KubeObject:
-    """Its controllers do without the schemas."""
+    """A definition without a schema, which its controllers do not need."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     kinds = {"kind": kind.kind, "singular": kind.kind.lower(), "listKind": kind.kind + "List"}
     stored = {"served": True, "storage": True, "schema": {"openAPIV3Schema": anything}, "subresources": {"status": {}}}

@@ -1,4 +1,4 @@
-"""dynamoctl and kubectl as processes, and dynamoctl in the test's own."""
+"""Runs dynamoctl and kubectl as processes, and dynamoctl in the test's own process."""
 
 import asyncio
 import io
@@ -16,13 +16,13 @@ from dynamo_ctl import cli, interrupts, settings
 
 from tests.building.processes import ending
 
-#: For an answer of a command. Seconds.
+#: Limit for the answer of a command. Seconds.
 WITHIN = 120.0
 
 
 @asynccontextmanager
 async def dynamoctl(*arguments: str, cwd: Path, **environ: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A command; it is killed where it has not ended by then."""
+    """A command; it is killed if it has not ended by the end of the block."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "dynamo_ctl", *arguments,
@@ -33,7 +33,7 @@ async def dynamoctl(*arguments: str, cwd: Path, **environ: str) -> AsyncIterator
 
 
 async def called(*arguments: str, cwd: Path, **environ: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of a command in this process: one of its own takes a second to start."""
+    """Exit code, standard output and standard error of a command in this process: a new one takes a second."""
     logging = structlog.get_config()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(cwd)
@@ -49,12 +49,12 @@ async def called(*arguments: str, cwd: Path, **environ: str) -> tuple[int, str, 
 
 
 def _log_from(*, level: str, **_: str) -> None:
-    """The level of a command; all else stays as the services of the test have it."""
+    """Set the level of a command; all else stays as the test's services configured it."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(level))
 
 
 class _OfThread(io.StringIO):
-    """What the thread that created it writes. Others write where they did."""
+    """Collects what its own thread writes. Output of other threads passes through."""
 
     def __init__(self, others: TextIO) -> None:
         super().__init__()
@@ -79,9 +79,9 @@ async def finished(process: asyncio.subprocess.Process, sent: bytes = b"") -> tu
 
 
 async def kubectl(program: Path, kubeconfig: Path, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
-    """kubectl as a user has it: exit code, standard output and standard error."""
+    """Run kubectl as a user: exit code, standard output and standard error."""
     pipe = asyncio.subprocess.PIPE
-    # It ends before collecting garbage pays.
+    # It ends before garbage collection pays off.
     environ = {**os.environ, "GOGC": "off"}
     process = await asyncio.create_subprocess_exec(
         str(program), f"--kubeconfig={kubeconfig}", *arguments, env=environ, stdin=pipe, stdout=pipe, stderr=pipe
@@ -90,11 +90,11 @@ async def kubectl(program: Path, kubeconfig: Path, *arguments: str, stdin: str =
 
 
 async def printed(process: asyncio.subprocess.Process, expected: str, *, as_error: bool = False) -> None:
-    """Return with the first line that has these words, of standard output or of standard error."""
+    """Return at the first line of standard output or standard error with these words."""
     stream = process.stderr if as_error else process.stdout
     assert stream is not None
     async with asyncio.timeout(WITHIN):
         async for line in stream:
             if expected in line.decode():
                 return
-    raise AssertionError(f"it ended without saying {expected!r}: {(await process.communicate())[1].decode()}")
+    raise AssertionError(f"the command ended without {expected!r}: {(await process.communicate())[1].decode()}")

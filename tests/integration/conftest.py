@@ -1,4 +1,4 @@
-"""Real servers for integration tests: started once a session, a namespace of its own for each test."""
+"""Real servers for integration tests: started once a session; each test gets its own namespace."""
 
 import itertools
 import os
@@ -28,13 +28,13 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def programs() -> Programs:
-    """Where server programs come from; obtaining them the first time takes minutes."""
+    """The source of server programs; the first download or build takes minutes."""
     return Programs()
 
 
 @pytest.fixture(scope="session")
 def dynamo_runtime() -> RuntimeEnvironment:
-    """The environment of the real Dynamo runtime. `make test` installs it before: it takes longer than a test may."""
+    """The environment of the real Dynamo runtime. `make test` installs it first, which takes longer than a test may."""
     environment = environment_of()
     if not environment.complete:
         pytest.skip("the Dynamo runtime is not installed: `make test-runtime` does so, or says why it cannot")
@@ -43,7 +43,7 @@ def dynamo_runtime() -> RuntimeEnvironment:
 
 @pytest.fixture(scope="session")
 async def prometheus_program(programs: Programs) -> Path:
-    """Prometheus, which is not to be had everywhere."""
+    """Prometheus, if it is available on this machine."""
     try:
         return await programs.obtain("prometheus")
     except ProgramUnavailableError as error:
@@ -66,7 +66,10 @@ async def kube(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
 
 @pytest.fixture
 async def namespace(kube: KubeClient) -> AsyncIterator[str]:
-    """A fresh namespace. It goes with the control plane; what the next tests would meet is deleted after the test."""
+    """A new namespace.
+
+    It disappears with the control plane; objects that would affect later tests are deleted after the test.
+    """
     name = f"test-{os.getpid()}-{next(_numbers)}"
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
@@ -75,42 +78,42 @@ async def namespace(kube: KubeClient) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def nats_server(programs: Programs, tmp_path: Path) -> AsyncIterator[NatsServer]:
-    """A nats-server with JetStream, of this test alone."""
+    """A nats-server with JetStream for this test alone."""
     async with NatsServer(await programs.obtain("nats-server"), tmp_path / "nats") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 async def shared_nats_server(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
-    """A nats-server with JetStream for the tests of a file whose platform goes on from test to test."""
+    """A nats-server with JetStream for a file whose tests share a platform."""
     async with NatsServer(await programs.obtain("nats-server"), tmp_path_factory.mktemp("nats")) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 async def running_platform(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Any]:
-    """The watcher and the pod-builder, for all tests of a file that need nothing else of them."""
+    """The watcher and the pod-builder, shared by the tests of a file that only use them."""
     async with platform(settings(control_plane.kubeconfig, shared_nats_server.url)) as up:
         yield up
 
 
 @pytest.fixture(scope="module")
 async def rest_api(control_plane: ControlPlane, shared_nats_server: NatsServer) -> AsyncIterator[Api]:
-    """The watcher and dynadmin, for all tests of a file that need nothing else of them; callers are each test's own."""
+    """The watcher and dynadmin, shared by the tests of a file that only use them; each test has its own callers."""
     async with dynadmin(control_plane.kubeconfig, shared_nats_server.url, HEARTBEAT="0.2s", RECHECK="0.3s") as up:
         yield up
 
 
 @pytest.fixture
 async def etcd_server(programs: Programs, tmp_path: Path) -> AsyncIterator[EtcdServer]:
-    """An etcd, of this test alone."""
+    """An etcd for this test alone."""
     async with EtcdServer(await programs.obtain("etcd"), tmp_path / "etcd") as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 async def admission_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
-    """etcd and kube-apiserver of the tests of admission alone: webhooks hold for a whole cluster."""
+    """etcd and kube-apiserver for tests of admission, because webhooks apply to a whole cluster."""
     async with bare_control_plane(programs) as plane:
         yield plane
 
@@ -124,14 +127,14 @@ async def admission(admission_plane: ControlPlane) -> AsyncIterator[Admission]:
 
 @pytest.fixture(scope="session")
 async def admission_kube(admission_plane: ControlPlane, admission: Admission) -> AsyncIterator[KubeClient]:
-    """A client of that control plane with all rights, of a user that is not the platform."""
+    """A client of that control plane with all rights, as a user other than the platform."""
     async with await KubeClient.open(kubeconfig=admission_plane.kubeconfig, field_manager="dynamo-tests") as client:
         yield client
 
 
 @pytest.fixture
 async def admission_namespace(admission_kube: KubeClient) -> str:
-    """A fresh namespace there; it goes with the control plane."""
+    """A new namespace there; it disappears with the control plane."""
     name = f"test-{os.getpid()}-{next(_numbers)}"
     await admission_kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return name
@@ -139,6 +142,6 @@ async def admission_namespace(admission_kube: KubeClient) -> str:
 
 @pytest.fixture
 async def lora() -> AsyncIterator[Farm]:
-    """Workers that load adapters, and the proxy they are behind."""
+    """Workers that load adapters, and the proxy in front of them."""
     async with farm() as started:
         yield started

@@ -1,4 +1,4 @@
-"""GPUs for dynamic resource allocation, as a driver publishes them, on nodes that run no driver."""
+"""GPUs for dynamic resource allocation, published as a driver would, on nodes without a driver."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass
 
 @asynccontextmanager
 async def devices_of(kube: KubeClient) -> AsyncIterator[None]:
-    """What a driver for GPUs reports to the cluster: a class of devices, and those of each node."""
+    """Publish what a GPU driver reports: a DeviceClass, and the devices of each node."""
     selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
     made: list[tuple[Resource, KubeObject]] = [
         (DEVICE_CLASSES, {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}})

@@ -1,4 +1,4 @@
-"""What tests of worker discovery share: events as they are heard, STATE as it is read, processes of the real runtime."""
+"""Helpers for tests of worker discovery: received events, STATE for a new reader, processes of the real runtime."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ SCHEMAS = Path(__file__).parents[2] / "proto" / "schemas"
 
 @dataclass
 class Heard:
-    """Events as a plain client gets them."""
+    """Events as a plain client receives them."""
 
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
@@ -39,7 +39,7 @@ class Heard:
 
     @property
     def workers(self) -> dict[str, dict[str, Any]]:
-        """Who is there by role, as events alone report it. A card may be registered some time after its endpoint."""
+        """Workers by role, from events alone. A card may be registered some time after its endpoint."""
         there: dict[str, dict[str, Any]] = {}
         for type_, data in self.events:
             if type_ == "worker.left.v1":
@@ -50,7 +50,7 @@ class Heard:
 
     @property
     def joins(self) -> list[str]:
-        """Events without those about a changed worker: a further endpoint may come at any time."""
+        """Events except those about changed workers: a further endpoint may arrive at any time."""
         return [type_ for type_, _ in self.events if type_ != "worker.changed.v1"]
 
 
@@ -72,7 +72,7 @@ async def listening(server: NatsServer) -> AsyncIterator[Heard]:
 
 @dataclass
 class Views:
-    """STATE as a late joiner reads it."""
+    """STATE as a late reader gets it."""
 
     cache: ObjectCache
 

@@ -1,4 +1,4 @@
-"""The dynadmin service on real servers, and callers with tokens of their own."""
+"""The dynadmin service on real servers, and callers with their own tokens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Answer:
 
 @dataclass
 class Api:
-    """The service; `token` is that of the usual caller."""
+    """The service; `token` is the usual caller's."""
 
     url: str
     session: aiohttp.ClientSession
@@ -81,14 +81,14 @@ class Api:
 
 
 class Events:
-    """Server-sent events as they come."""
+    """Server-sent events in order of arrival."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
         self.response = response
 
     async def next(self) -> tuple[str, Any, str]:
-        """Event, data, id. Heartbeats are left out."""
+        """Event, data, id of the next event, without heartbeats."""
         event, data, identity = "", "", ""
         async for raw in self.response.content:
             line = raw.decode().rstrip("\n")
@@ -103,7 +103,7 @@ class Events:
         return "closed", None, ""
 
     async def until(self, expected: str) -> list[tuple[str, Any, str]]:
-        """Events up to the first of a name, it included."""
+        """Events up to and including the first of this name."""
         results = []
         while True:
             results.append(await self.next())
@@ -143,7 +143,7 @@ async def account(kube: KubeClient, namespace: str, name: str, *rules: dict[str,
 
 
 async def may(kube: KubeClient, namespace: str, name: str, subject: dict[str, str], *rules: dict[str, Any]) -> None:
-    """A role of a user: EVERYTHING, and these rules."""
+    """Grant a user EVERYTHING and these rules, by a role."""
     await kube.create(ROLES, {**_object(ROLES, namespace, name), "rules": [EVERYTHING, *rules]})
     group = "rbac.authorization.k8s.io"
     bound = {"roleRef": {"apiGroup": group, "kind": "Role", "name": name}, "subjects": [{**subject, "apiGroup": group}]}
@@ -152,7 +152,7 @@ async def may(kube: KubeClient, namespace: str, name: str, subject: dict[str, st
 
 
 async def guest(kube: KubeClient, namespace: str, name: str) -> str:
-    """A service account of another namespace, which has limits of its own, with EVERYTHING here; its token."""
+    """A service account of another namespace, which has its own limits, with EVERYTHING here; its token."""
     unique = f"{namespace}-{name}"
     token = await account(kube, "default", unique)
     await may(kube, namespace, name, {"kind": "User", "name": _user("default", unique)})
@@ -169,7 +169,7 @@ async def token_of(kube: KubeClient, namespace: str, name: str, seconds: int = 3
 
 
 async def cluster_wide(kube: KubeClient, namespace: str, account_name: str, *rules: dict[str, Any]) -> None:
-    """Rights of an account in the whole cluster."""
+    """Grant rights of an account in the whole cluster."""
     name = f"{namespace}-{account_name}"
     await kube.create(CLUSTER_ROLES, {**_object(CLUSTER_ROLES, "", name), "rules": list(rules)})
     bound = _bound("ClusterRole", name, namespace, account_name)
@@ -177,7 +177,7 @@ async def cluster_wide(kube: KubeClient, namespace: str, account_name: str, *rul
 
 
 async def happens(kube: KubeClient, about: dict[str, Any], reason: str, kind: str = "") -> None:
-    """A Kubernetes Event about an object."""
+    """Create a Kubernetes Event about an object."""
     metadata = about["metadata"]
     await kube.create(
         EVENTS,
@@ -202,12 +202,12 @@ async def happens(kube: KubeClient, about: dict[str, Any], reason: str, kind: st
 
 
 def _user(namespace: str, account_name: str) -> str:
-    """The user that a service account is."""
+    """The user name of a service account."""
     return f"system:serviceaccount:{namespace}:{account_name}"
 
 
 async def _known(kube: KubeClient, user: str, rule: dict[str, Any], namespace: str) -> None:
-    """Return once the API server grants what a rule says first: it hears of roles by a watch of its own."""
+    """Return once the API server grants the first right of a rule: it learns of roles by its own watch."""
     resource, _, subresource = rule["resources"][0].partition("/")
     attributes = {
         "namespace": namespace,

@@ -1,11 +1,11 @@
-"""What tests do to the etcd of a control plane."""
+"""Operations on the etcd of a control plane."""
 
 import aiohttp
 from dynamo_devcluster.controlplane import ControlPlane
 
 
 async def compact(plane: ControlPlane, revision: int) -> None:
-    """Forgets what was before the revision: a watch from there is answered with 410."""
+    """Drop the history before a revision: watches from there get status 410."""
     # etcd's JSON gateway.
     async with aiohttp.ClientSession() as session:
         body = {"revision": str(revision), "physical": True}

@@ -1,4 +1,4 @@
-"""Grove in tests: its definitions for a while, and what its controller, which does not run here, would do."""
+"""Grove in tests: its definitions on demand, and the actions of its controller, which does not run here."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -46,7 +46,10 @@ DEFINITIONS = [definition_of(each) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_
 
 @asynccontextmanager
 async def grove_definitions(kube: KubeClient) -> AsyncIterator[None]:
-    """Grove's kinds are served while the block runs, and are gone after it: one that still goes takes a new one with it."""
+    """Serve Grove's kinds during the block.
+
+    Wait for their end, because a definition in deletion would take a new one with it.
+    """
     await install_crds(kube, DEFINITIONS)
     try:
         yield
@@ -59,7 +62,7 @@ async def grove_definitions(kube: KubeClient) -> AsyncIterator[None]:
 
 
 async def realize(kube: KubeClient, namespace: str, *, ready: bool = True) -> None:
-    """Make every PodCliqueSet of a namespace what Grove would make of it: cliques whose pods are all of it, and serve or not."""
+    """Do Grove's work for every PodCliqueSet of a namespace: create cliques with all their pods, ready or not."""
     for item in await kube.list(POD_CLIQUE_SETS, namespace):
         for clique in item["spec"]["template"]["cliques"]:
             await _clique(kube, item, clique, ready=ready)

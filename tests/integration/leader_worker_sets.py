@@ -1,4 +1,4 @@
-"""The definition of LeaderWorkerSet for tests, where its controller and its webhook do not run."""
+"""The definition of LeaderWorkerSet for tests, without its controller and webhook."""
 
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 
@@ -8,7 +8,7 @@ POLICY = {
     "properties": {"subdomainPolicy": {"type": "string"}},
     "default": {"subdomainPolicy": "Shared"},
 }
-#: As the webhook of LeaderWorkerSet fills it in.
+#: Defaults that LeaderWorkerSet's webhook would set.
 SPEC = {"type": "object", "properties": {"networkConfig": POLICY}, **ANYTHING}
 DEFINITION = {
     **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
@@ -33,5 +33,5 @@ DEFINITION = {
         ],
     },
 }
-# The API group is protected: its definition must name the approval.
+# The API group is protected: its definition must have this annotation.
 DEFINITION["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, for a test"

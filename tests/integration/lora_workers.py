@@ -1,6 +1,6 @@
-"""Workers as Dynamo's system server has them, all behind one HTTP proxy: KWOK's pods have addresses, but nothing listens there.
+"""Workers with the API of Dynamo's system server, behind one HTTP proxy, because nothing listens at KWOK's addresses.
 
-The proxy stands where a cluster's network would be; requests reach it in absolute form, so it knows which pod is meant.
+The proxy takes the place of a cluster's network; requests arrive in absolute form, so it knows the pod.
 """
 
 import asyncio
@@ -24,23 +24,23 @@ HUGE = 10 << 20
 
 @dataclass
 class FakeWorker:
-    """One worker. `mode` is how it behaves: ok, hang, 500, half, huge, redirect, refuse, absent, short, models, liar."""
+    """One worker. `mode` is its behaviour: ok, hang, 500, half, huge, redirect, refuse, absent, short, models, liar."""
 
     mode: str = "ok"
     delay: float = 0.0
     loras: dict[str, str] = field(default_factory=dict)
-    #: What it answers at `/metadata`; None where it does not register in Kubernetes.
+    #: The answer at `/metadata`; None if it does not register in Kubernetes.
     metadata: Any = None
-    #: What came, in order: (method, path as sent).
+    #: Requests in order: (method, path as sent).
     requests: list[tuple[str, str]] = field(default_factory=list)
 
     def methods(self, method: str) -> list[str]:
-        """Paths that were asked with a method."""
+        """Paths of requests with a method."""
         return [path for sent, path in self.requests if sent == method]
 
 
 class Farm:
-    """All workers, by address; one that no one asked for before behaves well."""
+    """All workers, by address; a new one behaves well."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.workers: dict[str, FakeWorker] = {}
@@ -53,7 +53,7 @@ class Farm:
         return self.workers.setdefault(host, FakeWorker(delay=self.delay))
 
     def loaded(self) -> Counter[str]:
-        """How many workers have each adapter."""
+        """The number of workers that have each adapter."""
         return Counter(name for worker in self.workers.values() for name in worker.loras)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -123,14 +123,14 @@ def _load(worker: FakeWorker, body: bytes) -> web.Response:
         said = f"LoRA not found at {asked['source']['uri']}?X-Amz-Signature=abc"
         return web.json_response({"status": "error", "message": said}, status=500)
     if worker.mode != "liar":
-        # As Dynamo's workers do: one that is loaded already stays as it is, wherever it came from.
+        # Like Dynamo's workers: an adapter that is loaded already stays unchanged, whatever its source.
         worker.loras.setdefault(asked["lora_name"], asked["source"]["uri"])
     return web.json_response({"status": "success", "lora_name": asked["lora_name"]})
 
 
 @asynccontextmanager
 async def farm(delay: float = 0.0, port: int = 0) -> AsyncIterator[Farm]:
-    """Workers that answer while the block runs; `url` is the proxy's."""
+    """Workers that answer during the block; `url` is the proxy's."""
     workers = Farm(delay)
     server = web.ServerRunner(
         web.Server(workers.handle, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
@@ -146,7 +146,7 @@ async def farm(delay: float = 0.0, port: int = 0) -> AsyncIterator[Farm]:
 
 
 def quick_settings(plane: ControlPlane, nats: NatsServer, lora: Farm, namespace: str, **extra: str) -> Settings:
-    """Settings of model discovery with these workers, which waits for them for seconds where others wait for minutes."""
+    """Settings of model discovery with these workers; it waits for seconds instead of minutes."""
     values = {
         "PLATFORM__KUBERNETES__NAMESPACES": namespace,
         "PLATFORM__MODEL_DISCOVERY__PROXY": lora.url,

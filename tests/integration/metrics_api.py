@@ -1,4 +1,4 @@
-"""metrics.k8s.io as the API server offers it to autoscalers: served by the test, with whatever load it says pods have."""
+"""metrics.k8s.io for autoscalers, served by the test, with the pod load that the test sets."""
 
 import datetime
 import ssl
@@ -15,20 +15,20 @@ from dynamo_shared.runtime.endpoints import serving
 
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 NAME, PLACE = "metrics-server", "metrics"
-#: Metrics are taken as of so long after a pod became ready. Seconds.
+#: Metrics have this age relative to the pod's readiness. Seconds.
 WINDOW = 1
 
 
 @dataclass
 class Load:
-    """CPU that each container of each pod uses, in thousandths of a core; None where nothing is measured."""
+    """CPU that each container of each pod uses, in thousandths of a core; None for no metrics."""
 
     millicores: int | None = 0
 
 
 @asynccontextmanager
 async def metrics_api(plane: ControlPlane, kube: KubeClient) -> AsyncIterator[Load]:
-    """Registered, and gone afterwards."""
+    """Register the API during the block."""
     load = Load()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     pair = plane.certificates.server("metrics")
@@ -46,7 +46,7 @@ async def _register(kube: KubeClient, port: int) -> None:
     service = {
         **SERVICES.type_meta,
         "metadata": {"name": NAME, "namespace": PLACE},
-        # The API server calls this name itself, and so finds us.
+        # The API server connects to this name itself, and so reaches the test.
         "spec": {"type": "ExternalName", "externalName": "localhost"},
     }
     await kube.create(SERVICES, service)

@@ -1,4 +1,4 @@
-"""DynamoModels on a real API server: the objects of the tests, and waiting for what becomes of them."""
+"""DynamoModels on a real API server: objects for tests, and functions that wait for their status."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,21 +21,21 @@ URI = "s3://adapters/support/v1"
 
 
 def model(namespace: str, name: str = "support", type_: str = "lora", **spec: Any) -> KubeObject:
-    """A DynamoModel; an adapter if nothing else is said."""
+    """A DynamoModel; an adapter by default."""
     source = {"source": {"uri": URI}} if type_ == "lora" else {}
     spec = {"modelName": f"org/{name}", "baseModelName": BASE, "modelType": type_, **source, **spec}
     return object_of(DYNAMO_MODELS, name, namespace, spec=spec)
 
 
 def model_service(namespace: str) -> KubeObject:
-    """The headless Service of the base model, as pod-builder makes it."""
+    """The headless Service of the base model, as the pod-builder creates it."""
     of_model = {labels.BASE_MODEL_HASH: HASH}
     spec = {"clusterIP": "None", "selector": of_model, "ports": [{"name": "system", "port": 9090}]}
     return object_of(SERVICES, f"dynamo-model-{HASH}", namespace, labels=of_model, spec=spec)
 
 
 def worker_pod(namespace: str, name: str, **pod_labels: str) -> KubeObject:
-    """A pod of a worker, as a component's Deployment makes it."""
+    """A worker's pod, as a component's Deployment creates it."""
     object_labels = {labels.COMPONENT: "Worker", labels.BASE_MODEL_HASH: HASH, **pod_labels}
     spec = {"containers": [{"name": "main", "image": "worker"}], "terminationGracePeriodSeconds": 0}
     return object_of(PODS, name, namespace, labels=object_labels, spec=spec)
@@ -70,7 +70,7 @@ async def set_ready(kube: KubeClient, key: ObjectKey, ready: bool) -> None:
 async def until_status(
     kube: KubeClient, key: ObjectKey, desired: Callable[[KubeObject], bool], what: str, within: float = platform.WITHIN
 ) -> KubeObject:
-    """The model's status once it is so."""
+    """The model's status once it satisfies the condition."""
     return await platform.until_status(
         kube, DYNAMO_MODELS, key, what, lambda status: status and desired(status), within=within
     )

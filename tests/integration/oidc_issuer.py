@@ -23,7 +23,7 @@ CLIENT, SECRET = "dynadmin", "hush hush"
 
 @dataclass
 class Grant:
-    """A code that was given out."""
+    """An issued code."""
 
     challenge: str
     redirect: str
@@ -33,7 +33,7 @@ class Grant:
 
 @dataclass
 class OidcIssuer:
-    """The issuer; who logs in is `user`, with `groups`. `lasts`: seconds that its tokens are valid."""
+    """The issuer; `user` with `groups` logs in. `lasts`: seconds for which its tokens are valid."""
 
     url: str = ""
     user: str = "ann"
@@ -41,7 +41,7 @@ class OidcIssuer:
     lasts: float = 300.0
     denies: bool = False
     nonce: str | None = None
-    """in place of the one that was asked for"""
+    """in place of the requested one"""
     key_reads: int = 0
     _keys: dict[str, Any] = field(default_factory=dict)
     _current: str = ""
@@ -61,7 +61,7 @@ class OidcIssuer:
         )
 
     def token(self, *, key: str = "", **claims: Any) -> str:
-        """A token of the user; claims that are None are left out."""
+        """A token of the user; claims that are None are omitted."""
         now = time.time()
         said = {
             "iss": self.url,
@@ -79,7 +79,7 @@ class OidcIssuer:
 
     @property
     def public_key(self) -> Any:
-        """The public half of the key that signs."""
+        """The public half of the signing key."""
         return self._keys[self._current].public_key()
 
     async def _discovery(self, _: web.Request) -> web.Response:
@@ -101,7 +101,7 @@ class OidcIssuer:
         return web.json_response({"keys": listed})
 
     async def _authorize(self, request: web.Request) -> web.Response:
-        """The user logs in at once, and is sent back."""
+        """The user logs in at once and is redirected back."""
         asked = request.query
         back = {"state": asked["state"], "iss": self.url, "session_state": "whatever"}
         if (asked["response_type"], asked["client_id"], asked["code_challenge_method"]) != ("code", CLIENT, "S256"):
@@ -132,7 +132,7 @@ class OidcIssuer:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[OidcIssuer]:
-        """Listens while the block runs; `url` is its address."""
+        """Listen during the block; `url` is its address."""
         app = web.Application()
         app.router.add_get("/.well-known/openid-configuration", self._discovery)
         app.router.add_get("/keys", self._jwks)

@@ -1,4 +1,4 @@
-"""The platform in the test's own process, and waiting for what it does."""
+"""The platform in the test's own process, and functions that wait for its results."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ CHILDREN: tuple[Resource, ...] = (
     ROLE_BINDINGS,
 )
 IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0"
-#: Generous: the machine may be busy. What is waited for usually comes within a second.
+#: Generous, because the machine may be busy. Results usually arrive within a second.
 WITHIN = 60.0
 
 
@@ -52,7 +52,7 @@ def settings(kubeconfig: Path, nats_url: str, etcd_url: str = "", **extra: str) 
         "DYNAMO_PLATFORM__KUBERNETES__KUBECONFIG": str(kubeconfig),
         "DYNAMO_PLATFORM__NATS__SERVERS": nats_url,
         "DYNAMO_PLATFORM__ETCD__ENDPOINTS": etcd_url,
-        # A new etcd is not trusted before leases of an earlier one would have run out.
+        # A new etcd is trusted only after leases of an earlier one would have expired.
         "DYNAMO_PLATFORM__ETCD__LEASE_TTL": "3s",
         "DYNAMO_RBAC__PLANNER_CLUSTER_ROLE_NAME": "dynamo-planner",
         "DYNAMO_SERVER__METRICS__BIND_ADDRESS": "127.0.0.1",
@@ -72,7 +72,7 @@ def services() -> list[Service]:
 
 @asynccontextmanager
 async def platform(configured: Settings, parts: Sequence[Service] | None = None) -> AsyncIterator[Any]:
-    """Services that run while the block does, ready."""
+    """Services that are ready and run during the block."""
     async with running(parts if parts is not None else services(), configured) as up:
         await up.ready()
         yield up
@@ -104,11 +104,11 @@ def worker(name: str, type_: str = "worker", *, replicas: int = 1, image: str = 
 async def eventually(
     check: Callable[[], Any], what: str, within: float = WITHIN, *, where: Callable[[Any], object] = bool
 ) -> Any:
-    """The first answer of `check`, which may be awaited, that is true, or right `where` that says so.
+    """The first answer of `check` (awaited if needed) that is true, or for which `where` is true.
 
     Fails with the last answer if none is in time.
 
-    An API server that is away answers nothing yet, which is not a failure of a test that restarts it.
+    An unavailable API server counts as no answer, because tests restart it.
     """
     last: Any = None
     begun = asyncio.get_running_loop().time()
@@ -125,7 +125,7 @@ async def eventually(
                 else:
                     if where(last):
                         return last
-                # Each check costs the API server as much as the platform's own requests.
+                # Each check costs the API server as much as a request of the platform.
                 is_soon = asyncio.get_running_loop().time() < begun + 1
                 await asyncio.sleep(0.1 if is_soon else 0.2)
     except TimeoutError:
@@ -141,7 +141,7 @@ async def until_object(
     *,
     within: float = WITHIN,
 ) -> KubeObject:
-    """An object, once it exists and is right `where` that says so; a failure has its last status."""
+    """An object, once it exists and `where` is true; a failure shows its last status."""
     observed: KubeObject = {}
 
     async def status() -> Any:
@@ -164,14 +164,14 @@ async def until_status(
     *,
     within: float = WITHIN,
 ) -> KubeObject:
-    """The status of an object, once it is right `where` that says so."""
+    """The status of an object, once `where` is true."""
     observed = await until_object(kube, resource, key, what, lambda obj: where(obj.get("status") or {}), within=within)
     status: KubeObject = observed["status"]
     return status
 
 
 async def until_state(kube: KubeClient, key: ObjectKey, state: str, within: float = WITHIN) -> KubeObject:
-    """The graph once its present generation is in this state."""
+    """The graph, once its current generation is in this state."""
 
     def right(observed: KubeObject) -> bool:
         status = observed.get("status", {})
@@ -182,7 +182,7 @@ async def until_state(kube: KubeClient, key: ObjectKey, state: str, within: floa
 
 
 async def until_event(kube: KubeClient, namespace: str, reason: str, about: str = "") -> KubeObject:
-    """The Kubernetes Event of a reason, once there is one; `about` is the kind or the name of its object."""
+    """The first Kubernetes Event with a reason; `about` is the kind or the name of its object."""
 
     async def check() -> KubeObject | None:
         events = [each for each in await kube.list(EVENTS, namespace) if each["reason"] == reason]
@@ -199,14 +199,14 @@ async def pod_uids(kube: KubeClient, namespace: str) -> set[str]:
 
 
 async def hold_pods(kube: KubeClient, held: bool) -> None:
-    """Whether new pods find a node."""
+    """Whether new pods stay unscheduled."""
     for node in await kube.list(NODES):
         await kube.merge_patch(NODES, ObjectKey("", node["metadata"]["name"]), {"spec": {"unschedulable": held}})
 
 
 @asynccontextmanager
 async def hearing(nats_url: str, namespace: str, about: str = ">") -> AsyncIterator[list[tuple[str, KubeObject]]]:
-    """Subjects and events of a namespace in the order of their arrival, by a plain client that knows nothing of us."""
+    """Subjects and events of a namespace in the order of arrival, received by an independent client."""
     connection = await nats.connect(nats_url)
     heard: list[tuple[str, KubeObject]] = []
 
@@ -222,7 +222,7 @@ async def hearing(nats_url: str, namespace: str, about: str = ">") -> AsyncItera
 
 
 async def children_of(kube: KubeClient, namespace: str) -> dict[str, KubeObject]:
-    """All objects that the platform makes in a namespace, by `kind/name`; Kubernetes' own are left out."""
+    """All objects that the platform creates in a namespace, by `kind/name`, without Kubernetes' own."""
     results: dict[str, KubeObject] = {}
     for resource in CHILDREN:
         for item in await kube.list(resource, namespace):

@@ -1,4 +1,4 @@
-"""A request whose profiling has two points as its result."""
+"""A request whose profiling result has two points."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""`make e2e-requests`: every sample spec of the planning data becomes a request, and has the outcome its comment asks for.
+"""`make e2e-requests`: every sample spec of the planning data becomes a request, with the outcome in its comment.
 
-AI Configurator is the real one, which takes a minute or two; `make test` has its kinds without the service
-(test_rapid_simulation.py). Of thorough requests the Job is shown: what its pod would measure takes GPUs.
+AI Configurator is the real one, which takes a minute or two; `make test` covers the same kinds without the service
+(test_rapid_simulation.py). For thorough requests only the Job is checked, because its pod would need GPUs.
 """
 
 import time
@@ -45,7 +45,7 @@ def reasons(status: KubeObject) -> set[str]:
 
 
 def simulated(status: KubeObject) -> KubeObject:
-    """The offered graph of a request that was simulated, and for which a graph meets the objective."""
+    """The generated graph of a simulated request whose objective a graph meets."""
     assert status["phase"] == "Ready", status["conditions"]
     assert status["profilingResults"]["source"] == "aiconfigurator"
     assert figures(status)["meetsSLA"] is True
@@ -60,7 +60,7 @@ def no_load(status: KubeObject) -> None:
 
 
 def rate(status: KubeObject) -> None:
-    """Fewest GPUs that serve the rate."""
+    """The fewest GPUs that serve the rate."""
     simulated(status)
     assert figures(status)["requestsPerSecond"] >= 5
     assert figures(status)["gpus"] < 64
@@ -117,7 +117,7 @@ def measured(status: KubeObject) -> None:
 
 
 def no_candidates(status: KubeObject) -> None:
-    """Known before anything is measured: no Job begins."""
+    """Known before any measurement, so no Job starts."""
     assert status["phase"] == "Failed"
     assert "NoCandidates" in reasons(status)
     assert "profilingJobName" not in status
@@ -142,7 +142,7 @@ OUTCOMES: dict[str, Callable[[KubeObject], None]] = {
 }
 
 
-async def test_every_sample_ends_as_its_comment_says(control_plane, nats_server, kube, namespace, capsys):
+async def test_every_sample_has_the_outcome_in_its_comment(control_plane, nats_server, kube, namespace, capsys):
     samples = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(SAMPLES.glob("*.yaml"))}
     assert samples.keys() == OUTCOMES.keys()
     configured = settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
@@ -160,10 +160,10 @@ async def test_every_sample_ends_as_its_comment_says(control_plane, nats_server,
                 await job_is_right(kube, ObjectKey(namespace, job), spec)
 
 
-async def test_an_objective_is_a_graph_soon_and_the_second_time_at_once(
+async def test_an_objective_becomes_a_graph_soon_and_at_once_when_repeated(
     control_plane, nats_server, kube, namespace, capsys
 ):
-    """Figures of AI Configurator's own tables (planner.md, section e); times are printed, for people to judge."""
+    """Figures of AI Configurator's own tables (planner.md, section e); times are printed, not asserted."""
     spec = {
         "model": "Qwen/Qwen3-32B",
         "backend": "vllm",
@@ -184,7 +184,7 @@ async def test_an_objective_is_a_graph_soon_and_the_second_time_at_once(
 
 
 async def outcome(kube: KubeClient, namespace: str, stem: str, spec: KubeObject) -> KubeObject:
-    """The status in which the request stays: of a thorough one, when its Job is there."""
+    """The final status of a request; for a thorough one, the status once its Job exists."""
     name = "case-" + stem.partition("_")[0]
     metadata = {"name": name, "namespace": namespace}
     desired = {**DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta, "metadata": metadata, "spec": spec}

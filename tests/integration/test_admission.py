@@ -1,4 +1,4 @@
-"""The webhooks on a real API server: what they fill in, what they refuse and how that reads, what they warn of."""
+"""The webhooks on a real API server: defaults, refusals and their texts, and warnings."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -51,7 +51,7 @@ async def kubectl(programs: Programs, admission_plane: ControlPlane, admission_n
     return partial(command.kubectl, program, admission_plane.kubeconfig, namespace)
 
 
-async def test_what_is_left_out_is_filled_in_where_it_was_written(admission_kube, admission_namespace):
+async def test_omitted_fields_get_defaults_in_the_written_version(admission_kube, admission_namespace):
     written = alpha(admission_namespace)
     del written["spec"]["services"]["Decode"]["replicas"]
     stored = await admission_kube.create(ALPHA, written)
@@ -63,8 +63,8 @@ async def test_what_is_left_out_is_filled_in_where_it_was_written(admission_kube
     assert [component["replicas"] for component in stored["spec"]["components"]] == [1, 1]
 
 
-async def test_replicas_of_roles_that_were_filled_in_follow_the_nodes(admission_kube, admission_namespace):
-    """By server-side apply, and by a patch. The API server says that no one owns them."""
+async def test_defaulted_replicas_of_roles_follow_the_node_count(admission_kube, admission_namespace):
+    """By server-side apply and by a patch. These fields have no field manager."""
 
     def spread(nodes: int) -> dict[str, Any]:
         roles = [{"name": "leader"}, {"name": "worker"}]
@@ -82,7 +82,7 @@ async def test_replicas_of_roles_that_were_filled_in_follow_the_nodes(admission_
     assert [each["replicas"] for each in stored["spec"]["services"]["Worker"]["roles"]] == [1, 3]
 
 
-async def test_kubectl_shows_the_refusal_and_the_warnings(kubectl, admission_namespace):
+async def test_kubectl_shows_refusals_and_warnings(kubectl, admission_namespace):
     written = alpha(admission_namespace)
     written["spec"]["services"]["Decode"]["dynamoNamespace"] = "mine"
     code, out, err = await kubectl("apply", "--filename=-", stdin=json.dumps(written))
@@ -96,7 +96,9 @@ async def test_kubectl_shows_the_refusal_and_the_warnings(kubectl, admission_nam
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-async def test_examples_are_let_in_and_read_in_the_other_version(file, kubectl, admission_kube, admission_namespace):
+async def test_examples_are_admitted_and_can_be_read_in_the_other_version(
+    file, kubectl, admission_kube, admission_namespace
+):
     code, _, err = await kubectl("apply", f"--filename={file}")
     assert code == 0, err
     for written in yaml.safe_load_all(file.read_text()):
@@ -108,7 +110,7 @@ async def test_examples_are_let_in_and_read_in_the_other_version(file, kubectl, 
 
 
 @pytest.mark.parametrize("command", [("replace",), ("apply",), ("apply", "--server-side", "--force-conflicts")])
-async def test_an_object_that_is_read_in_the_old_version_and_written_back_stays_as_it_was(
+async def test_an_object_that_is_read_in_the_old_version_and_written_back_stays_unchanged(
     command, kubectl, admission_kube, admission_namespace
 ):
     key = ObjectKey(admission_namespace, "chat")
@@ -125,7 +127,7 @@ async def test_an_object_that_is_read_in_the_old_version_and_written_back_stays_
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
 
 
-async def test_a_graph_is_not_scaled_as_a_whole(kubectl, admission_kube, admission_namespace):
+async def test_a_graph_cannot_be_scaled_as_a_whole(kubectl, admission_kube, admission_namespace):
     await admission_kube.create(BETA, beta(admission_namespace))
     code, out, err = await kubectl("scale", "dgd/chat", "--replicas=3")
     assert code == 1, out

@@ -1,4 +1,4 @@
-"""Admission accepts reviews from the API server alone, if it knows the client certificate of the API server."""
+"""If admission knows the API server's client certificate, it accepts reviews only from the API server."""
 
 import json
 import ssl
@@ -21,7 +21,7 @@ NAMES = json.dumps(["kube-apiserver"])
 
 
 def webhook_client(folder: Path, pair: KeyPair, port: int) -> Path:
-    """An AdmissionConfiguration by which the API server shows a certificate to webhooks at a port."""
+    """An AdmissionConfiguration with which the API server presents a certificate to webhooks at a port."""
     user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
     config = {"apiVersion": "v1", "kind": "Config", "users": [{"name": f"127.0.0.1:{port}", "user": user}]}
     (folder / "webhooks.yaml").write_text(yaml.safe_dump(config))
@@ -41,7 +41,7 @@ def webhook_client(folder: Path, pair: KeyPair, port: int) -> Path:
 
 
 async def asked(url: str, bundle: bytes, pair: KeyPair | None, body: Any) -> tuple[int, str]:
-    """What a client with a certificate, or without one, is answered."""
+    """The answer to a client with or without a certificate."""
     tls = ssl.create_default_context(cadata=bundle.decode())
     if pair is not None:
         tls.load_cert_chain(pair.certificate, pair.key)
@@ -49,7 +49,7 @@ async def asked(url: str, bundle: bytes, pair: KeyPair | None, body: Any) -> tup
         return answer.status, await answer.text()
 
 
-async def test_reviews_are_the_api_servers_alone(programs: Programs, tmp_path: Path) -> None:
+async def test_only_the_api_server_may_send_reviews(programs: Programs, tmp_path: Path) -> None:
     port = free_port()
     trusted, foreign = CertificateAuthority(tmp_path / "trusted"), CertificateAuthority(tmp_path / "foreign")
     api_server = trusted.client("api-server", "kube-apiserver")
@@ -60,7 +60,7 @@ async def test_reviews_are_the_api_servers_alone(programs: Programs, tmp_path: P
     ):
         settings: dict[str, Any] = {"PLATFORM__ADMISSION__CLIENT_CA_FILE": str(trusted.certificate)}
         async with admission_platform(plane, port=port, PLATFORM__ADMISSION__CLIENT_NAMES=NAMES, **settings) as up:
-            # Mutated, validated, and converted: the API server is let in, and so is our own test of ourselves.
+            # Mutate, validate, and convert: the API server is accepted, and so is the service's own self-test.
             await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("default", "good"))
             with pytest.raises(Invalid, match="backendFramework"):
                 await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("default", "bad", backendFramework="none"))

@@ -1,4 +1,4 @@
-"""The whole admission service while its certificates change: webhooks and conversion answer, and it stays ready."""
+"""While certificates of the admission service rotate, webhooks and conversion keep answering, and it stays ready."""
 
 import asyncio
 import base64
@@ -31,7 +31,7 @@ from .platform import eventually
 KEY = ObjectKey(NAMESPACE, SECRET)
 ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
 CONFIGURATION = ObjectKey("", "dynamo-admission")
-#: Twelfths of this are the steps of a rotation.
+#: The steps of a rotation last twelfths of this.
 QUICK: dict[str, Any] = {"PLATFORM__ADMISSION__CA_VALIDITY": "120s", "PLATFORM__ADMISSION__CERTIFICATE_VALIDITY": "60s"}
 
 
@@ -53,10 +53,10 @@ async def client(plane: ControlPlane) -> AsyncIterator[KubeClient]:
 
 
 @contextlib.contextmanager
-def suppressed_where_the_definition_changes() -> Iterator[None]:
-    """The API server serves a changed definition again, and refuses what met the old one's end; no one was asked for it.
+def ignoring_changes_of_the_definition() -> Iterator[None]:
+    """Ignore that a changed definition ends requests to its old handler, before the API server calls any webhook.
 
-    Any other refusal is one.
+    Any other error is raised.
     """
     try:
         yield
@@ -67,7 +67,7 @@ def suppressed_where_the_definition_changes() -> Iterator[None]:
 
 @asynccontextmanager
 async def writing(kube: KubeClient, admission: Admission) -> AsyncIterator[None]:
-    """Graphs are written in the old version, which is default, review and conversion, while the block runs."""
+    """Write graphs in the old version while the block runs: each is defaulted, validated and converted."""
     ended = asyncio.Event()
     assert admission.running is not None
     health = admission.running.context.health
@@ -79,10 +79,10 @@ async def writing(kube: KubeClient, admission: Admission) -> AsyncIterator[None]
             name = f"graph-{number}"
             spec = {"services": {"Frontend": {"componentType": "frontend"}}}
             graph = {**ALPHA.type_meta, "metadata": {"namespace": "default", "name": name}, "spec": spec}
-            with suppressed_where_the_definition_changes():
+            with ignoring_changes_of_the_definition():
                 await kube.create(ALPHA, graph)
             assert health.ready, health.report()
-            with suppressed_where_the_definition_changes(), contextlib.suppress(NotFound):
+            with ignoring_changes_of_the_definition(), contextlib.suppress(NotFound):
                 await kube.delete(ALPHA, ObjectKey("default", name))
             await asyncio.sleep(PAUSE)
 
@@ -93,7 +93,7 @@ async def writing(kube: KubeClient, admission: Admission) -> AsyncIterator[None]
 
 
 async def registered(kube: KubeClient) -> set[bytes]:
-    """The bundles of all clients: webhooks of both configurations, and the conversion of a CRD."""
+    """The CA bundles of all clients: both webhook configurations, and the conversion of a CRD."""
     clients = []
     for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
         clients += [each["clientConfig"] for each in (await kube.get(resource, CONFIGURATION))["webhooks"]]
@@ -103,11 +103,11 @@ async def registered(kube: KubeClient) -> set[bytes]:
 
 
 async def served(admission: Admission) -> str:
-    """The certificate that a new connection is shown, PEM."""
+    """The certificate that a new connection gets, PEM."""
     return (await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", admission.port))).strip()
 
 
-async def test_a_new_authority_while_graphs_are_written(plane: ControlPlane, client: KubeClient) -> None:
+async def test_the_authority_rotates_while_graphs_are_written(plane: ControlPlane, client: KubeClient) -> None:
     async with admission_platform(plane, **QUICK) as admission:
         (first,) = await registered(client)
 
@@ -123,7 +123,7 @@ async def test_a_new_authority_while_graphs_are_written(plane: ControlPlane, cli
 
 
 @pytest.mark.timeout(BUILT_WITHIN + 240)
-async def test_cert_manager_while_graphs_are_written(
+async def test_cert_manager_renews_while_graphs_are_written(
     programs: Programs, plane: ControlPlane, client: KubeClient, tmp_path: Path
 ) -> None:
     try:

@@ -1,7 +1,7 @@
-"""Taking over from the reference operator: the platform then manages its objects, and replaces no pod for that.
+"""Adoption from the reference operator: the platform manages its objects without replacing pods.
 
-Objects are created as it was recorded to make them, by another manager and with its own annotations, and their pods run before
-the platform starts.
+Objects are created as recorded from the reference, by another field manager and with its annotations; their pods run
+before the platform starts.
 """
 
 import json
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def configured(control_plane: Any, nats_server: Any) -> Settings:
-    """The operator configuration that the recording was made with, on local servers."""
+    """The operator configuration of the recording, on local servers."""
     local = settings(control_plane.kubeconfig, nats_server.url).platform
     environ = {
         "DYNAMO_PLATFORM__KUBERNETES__KUBECONFIG": str(local.kubernetes.kubeconfig),
@@ -68,7 +68,7 @@ def configured(control_plane: Any, nats_server: Any) -> Settings:
 
 
 def recorded(case: dict[str, Any], namespace: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Kind's plural and manifest of each recorded object, owners first."""
+    """The plural and the manifest of each recorded object, owners first."""
     text = json.dumps(case["expected"]).replace("case-namespace", namespace).replace("workerhash", HASH)
     results = {(*key.split("/")[:-1], key.split("/")[-1]): obj for key, obj in json.loads(text).items()}
     for plural in KINDS:
@@ -80,8 +80,8 @@ def recorded(case: dict[str, Any], namespace: str) -> Iterator[tuple[str, dict[s
 KIND_OF = {each.plural: each.kind for each in resources.ALL}
 
 
-async def make_as_the_reference(kube: KubeClient, case: dict[str, Any], namespace: str) -> ObjectKey:
-    """The case's graph, and all that the reference made of it. Returns the graph's key."""
+async def create_like_the_reference(kube: KubeClient, case: dict[str, Any], namespace: str) -> ObjectKey:
+    """Create the case's graph and all that the reference created for it. Returns the graph's key."""
     reference = kube.acting_as("manager")
     (given,) = (convert(each, BETA) for each in case["input"] if each["kind"] == "DynamoGraphDeployment")
     object_annotations = {**given["metadata"].get("annotations", {}), OPERATOR_ORIGIN_VERSION: "1.2.0"}
@@ -132,9 +132,9 @@ async def until_pods_run(kube: KubeClient, namespace: str) -> None:
     "slug",
     ["examples-backends-vllm-deploy-disagg", "examples-backends-sglang-deploy-agg-router"],
 )
-async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane, nats_server, slug):
+async def test_a_migration_replaces_no_pod(kube, namespace, control_plane, nats_server, slug):
     case = json.loads((CASES / f"{slug}.json").read_text())
-    key = await make_as_the_reference(kube, case, namespace)
+    key = await create_like_the_reference(kube, case, namespace)
     await until_pods_run(kube, namespace)
     before, running = await listed(kube, DEPLOYMENTS, namespace), await pod_uids(kube, namespace)
     services = await listed(kube, SERVICES, namespace)
@@ -158,7 +158,7 @@ async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane,
 
         await eventually(own, "the platform manages what was the reference's")
 
-        # Scaling keeps the generation, and its pods.
+        # Scaling keeps the generation and its pods.
         spec = stored["spec"]["components"]
         workers = [each for each in spec if each.get("type") not in ("frontend", None)]
         workers[0]["replicas"] = workers[0].get("replicas", 1) + 1
@@ -169,7 +169,7 @@ async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane,
         assert templates(scaled) == templates(after)
         assert await pod_uids(kube, namespace) > running
 
-        # A change is a new generation, and the adopted one goes.
+        # A change creates a new generation, and the adopted one is deleted.
         for each in workers:
             each["podTemplate"]["spec"]["containers"][0]["image"] = "nvcr.io/nvidia/ai-dynamo/runtime:next"
         await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": spec}})
@@ -186,10 +186,12 @@ async def test_no_pod_is_replaced_by_a_migration(kube, namespace, control_plane,
         await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone, finalizer or not")
 
 
-async def test_what_the_reference_wrote_and_no_one_wants_any_more_goes(kube, namespace, control_plane, nats_server):
-    """As if we had written it ourselves: a label of pods, which server-side apply would leave to its first manager."""
+async def test_fields_of_the_reference_that_are_no_longer_desired_are_removed(
+    kube, namespace, control_plane, nats_server
+):
+    """As if the platform had written it: a pod label that server-side apply would leave to its first manager."""
     case = json.loads((CASES / "examples-backends-vllm-deploy-v1beta1-agg.json").read_text())
-    key = await make_as_the_reference(kube, case, namespace)
+    key = await create_like_the_reference(kube, case, namespace)
     front = ObjectKey(namespace, f"{key.name}-frontend")
 
     async def written_as_a_whole() -> bool:
@@ -219,11 +221,11 @@ async def test_what_the_reference_wrote_and_no_one_wants_any_more_goes(kube, nam
 @pytest.mark.parametrize(
     "slug", ["examples-backends-vllm-deploy-v1beta1-disagg", "examples-backends-sglang-deploy-disagg-multinode"]
 )
-async def test_a_set_of_grove_is_adopted_as_it_is(kube, namespace, control_plane, nats_server, slug):
-    """A set that changes in any way is rolled by Grove."""
+async def test_a_set_of_grove_is_adopted_unchanged(kube, namespace, control_plane, nats_server, slug):
+    """Grove rolls a set whenever any field changes."""
     case = json.loads((GROVE_CASES / f"{slug}.json").read_text())
     async with grove_definitions(kube):
-        key = await make_as_the_reference(kube, case, namespace)
+        key = await create_like_the_reference(kube, case, namespace)
         (before,) = (await listed(kube, POD_CLIQUE_SETS, namespace)).values()
         services = await listed(kube, SERVICES, namespace)
         async with platform(configured(control_plane, nats_server)):

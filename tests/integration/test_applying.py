@@ -1,4 +1,4 @@
-"""Making one object right on a real API server: created, corrected, replaced, refused."""
+"""The applier on a real API server: objects are created, corrected, replaced, or refused."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def deployment(namespace: str, replicas: int) -> dict[str, Any]:
     return {**DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
 
 
-async def test_a_label_that_is_no_longer_asked_for_goes_and_anothers_stays(applier, kube, namespace):
+async def test_a_label_that_is_no_longer_desired_is_removed_and_those_of_others_stay(applier, kube, namespace):
     key = ObjectKey(namespace, "shared")
     await applier.ensure(account(namespace, own="1"))
     await kube.merge_patch(SERVICE_ACCOUNTS, key, {"metadata": {"labels": {"theirs": "1"}}})
@@ -58,7 +58,7 @@ async def test_a_label_that_is_no_longer_asked_for_goes_and_anothers_stays(appli
 
 
 async def test_a_binding_to_another_role_is_recreated(applier, kube, namespace):
-    """Kubernetes lets no one change the role of a binding."""
+    """Kubernetes does not allow changing the role of a binding."""
     before = (await applier.ensure(binding(namespace, "one"))).obj
     assert (await applier.ensure(binding(namespace, "two"))).change is ChildChange.UPDATED
     after = await kube.get(ROLE_BINDINGS, ObjectKey(namespace, "shared"))
@@ -67,7 +67,7 @@ async def test_a_binding_to_another_role_is_recreated(applier, kube, namespace):
 
 
 @pytest.mark.parametrize("outdated", [False, True])
-async def test_a_number_is_written_alone_and_what_is_remembered_is_what_is_there(applier, kube, namespace, outdated):
+async def test_scaling_writes_only_replicas_and_caches_the_stored_object(applier, kube, namespace, outdated):
     key = ObjectKey(namespace, "worker")
     observed = (await applier.ensure(deployment(namespace, 1))).obj
     if outdated:
@@ -81,7 +81,7 @@ async def test_a_number_is_written_alone_and_what_is_remembered_is_what_is_there
     assert (await applier.ensure(deployment(namespace, 4))).change is ChildChange.UNCHANGED
 
 
-async def test_what_was_created_meanwhile_is_checked_and_not_written_over(applier, kube, namespace):
+async def test_an_object_that_someone_created_meanwhile_is_not_overwritten(applier, kube, namespace):
     theirs = account(namespace)
     del theirs["metadata"]["labels"]
     before = await kube.create(SERVICE_ACCOUNTS, theirs)
@@ -91,7 +91,7 @@ async def test_what_was_created_meanwhile_is_checked_and_not_written_over(applie
     assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
-async def test_a_deletion_hits_only_the_object_that_was_meant(applier, kube, namespace):
+async def test_a_deletion_does_not_delete_a_recreated_object(applier, kube, namespace):
     key = ObjectKey(namespace, "shared")
     first = (await applier.ensure(account(namespace))).obj
     await kube.delete(SERVICE_ACCOUNTS, key)
@@ -100,7 +100,7 @@ async def test_a_deletion_hits_only_the_object_that_was_meant(applier, kube, nam
     assert (await kube.get(SERVICE_ACCOUNTS, key))["metadata"]["uid"] == second["metadata"]["uid"]
 
 
-async def test_what_we_delete_is_gone_for_us_before_the_news_of_it_comes(kube, namespace):
+async def test_a_deleted_object_leaves_the_cache_before_its_watch_event_arrives(kube, namespace):
     cache = ObjectCache()
     applier = Applier(kube, cache)
     made = (await applier.ensure(account(namespace))).obj
@@ -122,7 +122,7 @@ async def owners(kube: KubeClient, namespace: str, *names: str) -> list[dict[str
     return [await kube.create(SERVICE_ACCOUNTS, object_of(SERVICE_ACCOUNTS, name, namespace)) for name in names]
 
 
-async def test_within_a_family_an_object_changes_hands_and_stays(applier, kube, namespace):
+async def test_an_object_moves_to_a_new_owner_of_the_same_family_without_recreation(applier, kube, namespace):
     old, new, stranger = await owners(kube, namespace, "old", "new", "stranger")
     before = (await applier.ensure(service(namespace, old))).obj
     with pytest.raises(NameTaken) as refused:
@@ -147,7 +147,7 @@ async def test_an_object_that_changed_after_the_read_keeps_its_owner(kube, names
         await applier.ensure(service(namespace, new), {old["metadata"]["uid"]})
 
 
-async def test_an_owner_that_is_gone_or_forged_does_not_exist_and_is_forgotten(kube, namespace):
+async def test_a_deleted_or_forged_owner_does_not_exist_and_leaves_the_cache(kube, namespace):
     cache = ObjectCache()
     applier = Applier(kube, cache)
     (owner,) = await owners(kube, namespace, "owner")

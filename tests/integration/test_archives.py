@@ -1,4 +1,4 @@
-"""Archives are resolved and fetched over HTTP: from a store's routes, and from a registry."""
+"""Archives are resolved and fetched over HTTP, from a store's routes and from a registry."""
 
 import hashlib
 import io
@@ -48,7 +48,7 @@ def of(store: Store, *, registry: bool = False, version: str = "v1", password: s
 
 
 @pytest.mark.parametrize("old", [False, True])
-def test_a_store_has_it_on_one_of_its_routes(store: Store, tmp_path: Path, old: bool) -> None:
+def test_an_archive_is_fetched_from_a_route_of_a_store(store: Store, tmp_path: Path, old: bool) -> None:
     store.old = old
     result = find(of(store), 10_000, 30)
     assert (result.digest, result.size) == (DIGEST, len(CONTENT))
@@ -57,11 +57,11 @@ def test_a_store_has_it_on_one_of_its_routes(store: Store, tmp_path: Path, old: 
 
 
 @pytest.mark.parametrize("login", ["", "robot:word"])
-def test_a_registry_has_it_as_the_only_layer(store: Store, tmp_path: Path, login: str) -> None:
+def test_an_archive_is_fetched_from_the_only_layer_of_an_artifact(store: Store, tmp_path: Path, login: str) -> None:
     store.login = login
     where = of(store, registry=True, password=login.partition(":")[2])
     assert find(where, 10_000, 30).digest == DIGEST
-    # Its manifest says so: the archive itself is not read.
+    # Only the manifest is read, not the archive itself.
     assert not any("blobs" in path for path in store.paths)
     download(where, DIGEST, 10_000, tmp_path / "a", 30)
     assert (tmp_path / "a").read_bytes() == CONTENT
@@ -69,7 +69,7 @@ def test_a_registry_has_it_as_the_only_layer(store: Store, tmp_path: Path, login
 
 
 @pytest.mark.parametrize("registry", [False, True])
-def test_what_stands_in_the_way_is_said(store: Store, tmp_path: Path, registry: bool) -> None:
+def test_errors_say_why_an_archive_cannot_be_fetched(store: Store, tmp_path: Path, registry: bool) -> None:
     def refusal(version: str = "v1", limit: int = 10_000, password: str = "") -> tuple[str, bool]:
         with pytest.raises(FetchError) as refused:
             find(of(store, registry=registry, version=version, password=password), limit, 30)
@@ -94,7 +94,7 @@ def test_what_stands_in_the_way_is_said(store: Store, tmp_path: Path, registry: 
         (b'{"layers": 1}', "InvalidArtifact"),
     ],
 )
-def test_an_invalid_manifest_is_refused(store: Store, manifest: bytes, reason: str) -> None:
+def test_an_invalid_manifest_is_rejected(store: Store, manifest: bytes, reason: str) -> None:
     store.manifest = manifest
     with pytest.raises(FetchError) as refused:
         find(of(store, registry=True), 10_000, 30)
@@ -109,7 +109,7 @@ def test_an_archive_that_changed_is_not_built(store: Store, tmp_path: Path) -> N
     assert refused.value.reason == "ArchiveChanged"
 
 
-def test_a_store_that_is_not_there_is_asked_again() -> None:
+def test_an_unreachable_store_is_retried() -> None:
     with archive_store() as store:
         gone = of(store)
     with pytest.raises(FetchError) as refused:
@@ -129,7 +129,7 @@ async def test_the_service_reads_the_password_from_its_file(store: Store, tmp_pa
 
 
 def fetched(store: Store, workspace: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """What the init container of a build does."""
+    """Run the command of a build's init container."""
     environment = {
         "ARCHIVE_ENDPOINT": store.url,
         "ARCHIVE_NAME": "frontend",
@@ -141,12 +141,12 @@ def fetched(store: Store, workspace: Path, **variables: str) -> subprocess.Compl
         "TERMINATION_LOG": str(workspace / "message"),
         **variables,
     }
-    # Alone: nothing of the project is there.
+    # Isolated: no package of the project is importable.
     command = [sys.executable, "-I", "-S", "-c", source("fetch.py")]
     return subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=60)
 
 
-def test_the_pod_of_a_build_fetches_with_the_standard_library_alone(store: Store, tmp_path: Path) -> None:
+def test_the_pod_of_a_build_fetches_with_only_the_standard_library(store: Store, tmp_path: Path) -> None:
     login = {"REGISTRY_SERVER": "r:5000", "REGISTRY_USERNAME": "robot", "REGISTRY_PASSWORD": "word"}
     ran = fetched(store, tmp_path, **login)
     assert ran.returncode == 0, ran.stderr

@@ -1,4 +1,7 @@
-"""The printed DynamoDeployment, from its artifact to running pods: request, build, image, graph. The build's pod is played."""
+"""The printed DynamoDeployment, from its artifact to running pods: request, build, image, graph.
+
+The test acts as the build's pod.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -62,7 +65,7 @@ async def until_successful(kube, namespace: str, name: str) -> None:
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, namespace):
+async def test_the_image_of_an_artifact_is_requested_built_and_run(kube, namespace):
     await kube.create(DYNAMO_DEPLOYMENTS, example(namespace))
     status = await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageBuilding")
     assert status["state"] == "pending"
@@ -81,7 +84,7 @@ async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, na
 
     await until_event(kube, namespace, "ImageBuilding", "disagg")
 
-    # Another one of the same artifact has its image at once, and keeps it when the request goes with its owner.
+    # A second one of the same artifact gets the image at once, and keeps it when the request is deleted with its owner.
     await kube.create(DYNAMO_DEPLOYMENTS, example(namespace, "second"))
     await until_successful(kube, namespace, "second")
     assert len(await jobs(kube, namespace)) == 1
@@ -99,11 +102,11 @@ async def test_the_image_of_an_artifact_is_asked_for_waited_for_and_run(kube, na
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_a_request_that_exists_is_used_by_a_service(kube, namespace):
+async def test_a_service_uses_an_existing_request(kube, namespace):
     await ask(kube, namespace, REQUEST)
     (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
     written["metadata"]["namespace"] = namespace
-    # The page has a placeholder there.
+    # The printed example has a placeholder there.
     del written["spec"]["envs"]
     await kube.create(DYNAMO_NIM_DEPLOYMENTS, written)
     name = written["metadata"]["name"]

@@ -1,7 +1,7 @@
-"""Everything that scales: kubectl, the real HPA controller with a metrics API, a writer as KEDA is; webhooks on.
+"""All ways to scale, with webhooks: kubectl, the real HPA controller with a metrics API, and a client like KEDA.
 
-The platform and the users of this control plane are one account, which is not one of the platform's: what the scaler
-writes into graphs passes admission because it is what their adapters say.
+The platform and the users of this control plane share an account that is not one of the platform's. Admission allows
+the scaler's writes to graphs because they match the adapters.
 """
 
 import json
@@ -45,13 +45,13 @@ from .platform import eventually, frontend, gone, graph, until_object, until_sta
 
 ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 Kubectl = Callable[..., Any]
-#: The real ones decide every 15 s, and wait 5 min before they go down.
+#: By default HPAs sync every 15 s, and wait 5 min before they scale down.
 FAST = ("--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-downscale-stabilization=1s")
 TRIGGERS = [{"type": "prometheus", "metadata": {"query": "up", "threshold": "1"}}]
 
 
 async def install(kubeconfig: Path) -> None:
-    """Our kinds, and as much of KEDA's as its custom resource."""
+    """Install the platform's kinds, and KEDA's custom resource."""
     await install_definitions(kubeconfig)
     names = {"plural": SCALED_OBJECTS.plural, "kind": SCALED_OBJECTS.kind, "singular": "scaledobject"}
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -83,7 +83,7 @@ async def load(plane: ControlPlane, user: KubeClient) -> AsyncIterator[Load]:
 
 @pytest.fixture(scope="module")
 async def everything(plane: ControlPlane, programs: Programs, tmp_path_factory: Any) -> AsyncIterator[None]:
-    """All services, admission with its webhooks among them."""
+    """All services, including admission with its webhooks."""
     folder = tmp_path_factory.mktemp("nats")
     async with NatsServer(await programs.obtain("nats-server"), folder) as nats:
         parts: list[Service] = [WatcherService(), PodBuilderService(), ScalerService()]
@@ -112,7 +112,7 @@ async def kubectl(programs: Programs, plane: ControlPlane, place: str) -> Kubect
 
 
 def adapted(namespace: str, rules: Any = None, replicas: int = 1) -> KubeObject:
-    """A graph with an adapter; its worker asks for a tenth of a core, and for no GPU."""
+    """A graph with an adapter; its worker requests a tenth of a core and no GPU."""
     component = {**worker("Worker", replicas=replicas), "scalingAdapter": {}}
     (container,) = component["podTemplate"]["spec"]["containers"]
     container["resources"] = {"requests": {"cpu": "100m"}}
@@ -123,14 +123,14 @@ def adapted(namespace: str, rules: Any = None, replicas: int = 1) -> KubeObject:
 
 
 def hpa_of_a_user(namespace: str) -> KubeObject:
-    """An HPA of the worker's adapter, without a label of the platform, as guides show it."""
+    """A user's HPA for the worker's adapter, without a label of the platform, as guides show it."""
     target = {**ADAPTERS.type_meta, "name": "disagg-worker"}
     spec = {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2}
     return {**HORIZONTAL_POD_AUTOSCALERS.type_meta, "metadata": {"name": "mine", "namespace": namespace}, "spec": spec}
 
 
 async def until_pods(kube: KubeClient, namespace: str, count: int) -> None:
-    """So many pods of the worker, and the number in the graph, the Deployment and the adapter's status."""
+    """Wait until the worker has this many pods, and graph, Deployment and adapter status this number."""
 
     async def observed() -> list[int | None]:
         selector = f"{labels.COMPONENT}=Worker"
@@ -159,13 +159,13 @@ async def autoscaling(kube: KubeClient, namespace: str) -> KubeObject:
 
 
 async def until_autoscaling(kube: KubeClient, namespace: str, reason: str) -> KubeObject:
-    """The condition, when it has this reason."""
+    """The condition, once it has this reason."""
     return await eventually(
         lambda: autoscaling(kube, namespace), f"the reason {reason}", where=lambda entry: entry.get("reason") == reason
     )
 
 
-async def test_kubectl_scales_an_adapter_and_shows_what_there_is(user, place, kubectl):
+async def test_kubectl_scales_an_adapter_and_shows_current_replicas(user, place, kubectl):
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place))
     await until_state(user, ObjectKey(place, "disagg"), "successful")
     await kubectl("scale", "dgdsa/disagg-worker", "--replicas=3")
@@ -173,7 +173,7 @@ async def test_kubectl_scales_an_adapter_and_shows_what_there_is(user, place, ku
     shown = (await kubectl("get", "dgdsa")).splitlines()
     assert shown[0].split() == ["NAME", "DGD", "COMPONENT", "REPLICAS", "AGE"]
     assert shown[1].split()[:4] == ["disagg-worker", "disagg", "Worker", "3"]
-    # A user of the same account still cannot go behind the adapter's back, but may write its number or none.
+    # A user of the same account cannot bypass the adapter, but may write its number or omit it.
     key = ObjectKey(place, "disagg")
     operations = [{"op": "replace", "path": "/spec/components/1/replicas", "value": 5}]
     with pytest.raises(Invalid, match="kubectl scale dgdsa disagg-worker --replicas=5"):
@@ -182,7 +182,7 @@ async def test_kubectl_scales_an_adapter_and_shows_what_there_is(user, place, ku
     await until_pods(user, place, 3)
 
 
-async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, kubectl, load):
+async def test_a_requested_hpa_follows_the_load_and_is_deleted_with_its_request(user, place, kubectl, load):
     load.millicores = 80
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, {"minReplicas": 1, "maxReplicas": 3}))
     key = ObjectKey(place, "disagg-worker")
@@ -193,7 +193,7 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
         return usage
 
     await until_status(user, HORIZONTAL_POD_AUTOSCALERS, key, "a metric that is served", measured)
-    # A metric that was not served in time is shown as unknown until the next one.
+    # If a metric was not served in time, it is unknown until the next sync.
     await eventually(lambda: kubectl("get", "hpa"), "80% is shown", where=lambda shown: "cpu: 80%/80%" in shown)
     await until_autoscaling(user, place, "HorizontalPodAutoscaler")
     await until_pods(user, place, 1)
@@ -202,7 +202,7 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
     await eventually(lambda: kubectl("get", "hpa"), "400% is shown", where=lambda shown: "cpu: 400%/80%" in shown)
     load.millicores = 8
     await until_pods(user, place, 1)
-    # A change of its bounds is reverted, and it is deleted when no one asks for it any more.
+    # A change of its bounds is reverted; it is deleted when it is no longer desired.
     await user.merge_patch(HORIZONTAL_POD_AUTOSCALERS, key, {"spec": {"maxReplicas": 9}})
     asked = "the bounds that were asked for"
     await until_object(user, HORIZONTAL_POD_AUTOSCALERS, key, asked, lambda hpa: hpa["spec"]["maxReplicas"] == 3)
@@ -212,21 +212,21 @@ async def test_the_hpa_that_is_asked_for_follows_the_load_and_goes(user, place, 
     await eventually(lambda: autoscaling(user, place), "no condition", where=lambda answer: answer == {})
 
 
-async def test_an_hpa_of_the_users_own_scales_an_adapter(user, place, load):
+async def test_a_users_own_hpa_scales_an_adapter(user, place, load):
     load.millicores = 400
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place))
     await user.create(HORIZONTAL_POD_AUTOSCALERS, hpa_of_a_user(place))
     await until_pods(user, place, 2)
 
 
-async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
+async def test_a_client_like_keda_scales_from_zero_to_one_and_back(user, place):
     rules = {"minReplicas": 0, "maxReplicas": 5, "triggers": TRIGGERS, "cooldownPeriod": 60}
     await user.create(DYNAMO_GRAPH_DEPLOYMENTS, adapted(place, rules, replicas=0))
     key = ObjectKey(place, "disagg-worker")
     desired = (await until_object(user, SCALED_OBJECTS, key, "is made"))["spec"]
     assert (desired["minReplicaCount"], desired["maxReplicaCount"], desired["triggers"]) == (0, 5, TRIGGERS)
     await until_pods(user, place, 0)
-    # As KEDA's executor does it: read the scale of what scaleTargetRef names, write it back whole.
+    # Like KEDA's executor: read the scale of scaleTargetRef, write it back whole.
     keda = user.acting_as("keda-operator")
     assert desired["scaleTargetRef"] == {**ADAPTERS.type_meta, "name": key.name}
     path = ADAPTERS.path(place, key.name, "scale")
@@ -237,7 +237,7 @@ async def test_a_writer_as_keda_is_goes_from_zero_to_one_and_back(user, place):
         try:
             await keda.replace(ADAPTERS, scale, subresource="scale")
         except Conflict:
-            # The scaler has written the adapter's status meanwhile; KEDA tries again, too.
+            # The scaler has written the adapter's status meanwhile; KEDA retries, too.
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""NATS and etcd listen on the addresses of both families, by the words of the chart."""
+"""NATS and etcd, with the command lines of the chart, listen on addresses of both IP families."""
 
 import os
 import re
@@ -22,7 +22,7 @@ HOSTS = ("127.0.0.1", "[::1]")
 
 
 def has_ipv6() -> bool:
-    """Whether this machine does."""
+    """Whether this machine has IPv6."""
     with suppress(OSError), socket.socket(socket.AF_INET6) as trial:
         trial.bind(("::1", 0))
         return True
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6
 
 
 def rendered(kind: str, name: str) -> dict[str, Any]:
-    """An object of the chart."""
+    """A rendered object of the chart."""
     objects = yaml.safe_load_all(RENDERED.read_text())
     (result,) = [each for each in objects if each["kind"] == kind and each["metadata"]["name"] == name]
     return dict(result)
@@ -41,7 +41,7 @@ def rendered(kind: str, name: str) -> dict[str, Any]:
 
 @pytest.fixture
 async def nats_ports(tmp_path: Path) -> AsyncIterator[tuple[int, int]]:
-    """Ports of a NATS with the addresses of the chart, for clients and for its monitoring."""
+    """Ports of a NATS with the chart's addresses, for clients and for monitoring."""
     text = rendered("ConfigMap", "dynamo-platform-nats")["data"]["nats.conf"]
     client, monitoring = free_port(), free_port()
     lines = re.findall(r"^(?:server_|listen|http).*$", text, flags=re.MULTILINE)
@@ -58,7 +58,7 @@ async def nats_ports(tmp_path: Path) -> AsyncIterator[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-async def test_nats_is_reached_at_both(nats_ports: tuple[int, int], host: str) -> None:
+async def test_nats_is_reachable_in_both_families(nats_ports: tuple[int, int], host: str) -> None:
     client, monitoring = nats_ports
     connection = await nats.connect(f"nats://{host}:{client}", allow_reconnect=False)
     await connection.flush()
@@ -69,7 +69,7 @@ async def test_nats_is_reached_at_both(nats_ports: tuple[int, int], host: str) -
 
 @pytest.fixture
 async def etcd_ports(tmp_path: Path) -> AsyncIterator[tuple[int, int]]:
-    """Ports of an etcd with the addresses of the chart, for clients and for its metrics."""
+    """Ports of an etcd with the chart's addresses, for clients and for metrics."""
     pod = rendered("StatefulSet", "dynamo-platform-etcd")["spec"]["template"]["spec"]
     given = [each for each in pod["containers"][0]["command"] if each.startswith("--listen-")]
     assert len(given) == 3
@@ -88,7 +88,7 @@ async def etcd_ports(tmp_path: Path) -> AsyncIterator[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-async def test_etcd_is_reached_at_both(etcd_ports: tuple[int, int], host: str) -> None:
+async def test_etcd_is_reachable_in_both_families(etcd_ports: tuple[int, int], host: str) -> None:
     client, metrics = etcd_ports
     async with grpc.aio.insecure_channel(f"{host}:{client}") as channel:
         await channel.channel_ready()

@@ -1,4 +1,4 @@
-"""The webhooks' certificates with a real API server, which calls a real webhook through every change of them."""
+"""The webhooks' certificates: a real API server calls a real webhook throughout every rotation."""
 
 import asyncio
 import base64
@@ -24,7 +24,8 @@ from dynamo_shared.x509 import make_authority
 from .certificates import NAMES, SECRET, calling, mount, settings, webhook
 from .platform import eventually
 
-#: A rotation in seconds. The API server hears of a change of its webhooks within milliseconds, on a busy machine within seconds.
+#: Seconds of a rotation. The API server learns of changed webhooks within milliseconds, on a busy machine within
+#: seconds.
 QUICK = Timing(poll=0.1, announce=30, settle=5, overlap=5)
 
 
@@ -55,7 +56,7 @@ async def test_replicas_share_one_secret(kube: KubeClient, namespace: str) -> No
     assert await secret(kube, namespace) == stored, "a restart changes nothing"
 
 
-async def test_only_what_was_read_is_replaced(kube: KubeClient, namespace: str) -> None:
+async def test_a_secret_is_replaced_only_in_the_version_that_was_read(kube: KubeClient, namespace: str) -> None:
     certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
     store = SecretStore(kube, ObjectKey(namespace, SECRET))
     result = await store.read()
@@ -76,7 +77,7 @@ async def test_only_what_was_read_is_replaced(kube: KubeClient, namespace: str) 
     assert certificates.bundle == done.state.bundle
 
 
-async def test_a_placeholder_is_filled_and_the_rest_of_it_stays(kube: KubeClient, namespace: str) -> None:
+async def test_a_placeholder_secret_is_filled_and_its_other_fields_stay(kube: KubeClient, namespace: str) -> None:
     await put(kube, namespace, {"readme": b"made by a chart", "tls.crt": b"", "tls.key": b""}, labels={"team": "a"})
     certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
     stored = await secret(kube, namespace)
@@ -85,8 +86,8 @@ async def test_a_placeholder_is_filled_and_the_rest_of_it_stays(kube: KubeClient
     assert stored["metadata"]["labels"]["team"] == "a"
 
 
-async def test_what_the_reference_made_goes_on_being_used(kube: KubeClient, namespace: str) -> None:
-    """Its keys are RSA, its names for keys its own, and its Secret has no type and no label of this platform."""
+async def test_certificates_of_the_reference_stay_in_use(kube: KubeClient, namespace: str) -> None:
+    """Its keys are RSA, its key names differ, and its Secret has no type and no label of this platform."""
     key = rsa.generate_private_key(65537, 2048)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Dynamo-Webhook-CA")])
     now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
@@ -105,7 +106,7 @@ async def test_what_the_reference_made_goes_on_being_used(kube: KubeClient, name
     certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
     assert isinstance(certificates, OwnCertificates)
     assert (certificates.bundle, certificates.serving) == (pki.pem_of(authority), leaf)
-    # Another name is asked for: the next certificate is of that authority, too.
+    # Another DNS name is desired: the same authority issues the next certificate.
     more = await open_certificates(settings(namespace, "auto"), kube, (*NAMES, "more.example.org"))
     assert isinstance(more, OwnCertificates)
     assert more.bundle == certificates.bundle
@@ -123,7 +124,7 @@ async def test_what_the_reference_made_goes_on_being_used(kube: KubeClient, name
         ({}, {"ca.crt": b"user's"}, "has a certificate that this service did not create"),
     ],
 )
-async def test_a_secret_of_another_owner_is_left_alone(
+async def test_a_secret_of_another_owner_is_not_changed(
     kube: KubeClient, namespace: str, metadata: dict[str, Any], data: dict[str, bytes], message: str
 ) -> None:
     await put(kube, namespace, data, **metadata)
@@ -134,7 +135,7 @@ async def test_a_secret_of_another_owner_is_left_alone(
 
 
 @pytest.mark.parametrize("how", ["annotated", "deleted"])
-async def test_a_rotation_refuses_no_call(kube: KubeClient, namespace: str, how: str) -> None:
+async def test_a_rotation_fails_no_call(kube: KubeClient, namespace: str, how: str) -> None:
     store = SecretStore(kube, ObjectKey(namespace, SECRET))
     replicas = [OwnCertificates(store, NAMES, time.time, QUICK) for _ in range(2)]
     for replica in replicas:
@@ -154,7 +155,7 @@ async def test_a_rotation_refuses_no_call(kube: KubeClient, namespace: str, how:
             else:
                 await kube.delete(SECRETS, ObjectKey(namespace, SECRET))
             await eventually(rotated, "a new authority, alone")
-            # A busy machine makes few within a rotation.
+            # A busy machine manages only a few calls within a rotation.
             await eventually(lambda: hook.calls > 20, "many calls")
         for each in keeping:
             each.cancel()
@@ -163,7 +164,7 @@ async def test_a_rotation_refuses_no_call(kube: KubeClient, namespace: str, how:
     assert len(set(hook.bundles)) == 3, "the old one, both, the new one"
 
 
-async def test_files_are_followed(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
+async def test_changed_files_are_reloaded(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
     lives = itertools.count(86400)
 
     def pair(authority: tuple[Any, bytes]) -> dict[str, str]:
@@ -173,7 +174,8 @@ async def test_files_are_followed(kube: KubeClient, namespace: str, tmp_path: Pa
 
     first, second = (make_authority(time.time(), 86400 * 30, name="ca") for _ in range(2))
     mount(tmp_path, pair(first))
-    # Twelfths of ten seconds: how long the old authority is still trusted, and the new one announced before.
+    # Steps of a twelfth of ten seconds: how long the old authority stays trusted, and how early the new one is
+    # announced.
     quick = settings(namespace, "manual", tmp_path, caValidity="60s", certificateValidity="30s")
     certificates = await open_certificates(quick, kube, NAMES)
     async with webhook(kube, namespace, certificates) as hook:
@@ -188,7 +190,7 @@ async def test_files_are_followed(kube: KubeClient, namespace: str, tmp_path: Pa
             await eventually(lambda: _has(certificates, pki.pem_of(second[0])), "the new authority, alone")
         keeping.cancel()
     both = pki.pem_of(first[0]) + pki.pem_of(second[0])
-    # A registration that failed is made again.
+    # A failed registration is retried.
     registered = [bundle for bundle, _ in itertools.groupby(hook.bundles)]
     assert registered == [pki.pem_of(first[0]), both, pki.pem_of(second[0])]
 

@@ -1,4 +1,7 @@
-"""Checkpoints on a real API server, with the Job controller. Tests play the snapshot agent, which is another project's."""
+"""Checkpoints on a real API server with the Job controller.
+
+The tests act as the snapshot agent, which is another project.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -54,7 +57,7 @@ STORAGE = {
     "CHECKPOINT__STORAGE__PVC__SIZE": "1Ti",
 }
 VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
-#: No node has this label: the pod waits until the test plays its node.
+#: No node has this label, so the pod waits until the test acts as its node.
 NO_NODE = {"tests/no-node": "true"}
 
 
@@ -67,7 +70,7 @@ async def running_platform(control_plane: ControlPlane, shared_nats_server: Nats
 
 @pytest.fixture
 async def storage(kube: KubeClient, namespace: str) -> AsyncIterator[None]:
-    """What the claim is bound to, as no provisioner is there: pods that mount it are placed."""
+    """A volume for the claim, because no provisioner runs here: pods that mount it get scheduled."""
     name = f"checkpoints-of-{namespace}"
     volume = {
         **VOLUMES.type_meta,
@@ -105,13 +108,13 @@ def conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
 
 
 async def agent_says(kube: KubeClient, namespace: str, word: str, job: str = JOB) -> None:
-    """What the snapshot agent reports of its work."""
+    """Report the snapshot agent's result."""
     patch = {"metadata": {"annotations": {SNAPSHOT_STATUS: word}}}
     await kube.merge_patch(JOBS, ObjectKey(namespace, job), patch)
 
 
 async def node_ends(kube: KubeClient, namespace: str, job: str = JOB, status: KubeObject | None = None) -> None:
-    """What the node of a Job's pod reports once the engine has ended; a success by default."""
+    """Report, as the node of a Job's pod, that the engine has ended; successfully by default."""
     of_job = f"job-name={job}"
     (pod,) = await eventually(lambda: kube.list(PODS, namespace, label_selector=of_job), "the Job's pod")
     key = ObjectKey(namespace, pod["metadata"]["name"])
@@ -119,7 +122,7 @@ async def node_ends(kube: KubeClient, namespace: str, job: str = JOB, status: Ku
 
 
 async def agent_holds(kube: KubeClient, namespace: str, job: str = JOB) -> None:
-    """The Lease by which the agent says that it works on a checkpoint, for longer than any test."""
+    """Hold the Lease of the agent's work on a checkpoint, for longer than any test."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": "agent", "leaseDurationSeconds": 600, "renewTime": now}
     lease = {**LEASES.type_meta, "metadata": {"name": job, "namespace": namespace}, "spec": spec}
@@ -133,7 +136,7 @@ async def template_of(kube: KubeClient, namespace: str, component: str = "Worker
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_a_checkpoint_becomes_a_job_and_is_ready_once_the_agent_says_so(kube, namespace):
+async def test_a_checkpoint_becomes_a_job_and_is_ready_when_the_agent_reports_success(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
     result = await until_phase(kube, namespace, "Creating")
     assert result["metadata"]["labels"][labels.CHECKPOINT_ID] == HASH
@@ -159,7 +162,7 @@ async def test_a_checkpoint_becomes_a_job_and_is_ready_once_the_agent_says_so(ku
 
 
 @pytest.mark.usefixtures("running_platform")
-async def test_deleting_a_checkpoint_takes_its_objects_along_and_leaves_the_storage(kube, namespace):
+async def test_deleting_a_checkpoint_deletes_its_objects_and_keeps_the_storage(kube, namespace):
     await kube.create(DYNAMO_CHECKPOINTS, checkpoint(namespace))
     await until_phase(kube, namespace, "Creating")
     await kube.delete(DYNAMO_CHECKPOINTS, ObjectKey(namespace, "llama"))
@@ -173,12 +176,12 @@ async def test_deleting_a_checkpoint_takes_its_objects_along_and_leaves_the_stor
 
 
 @pytest.mark.usefixtures("running_platform", "storage")
-async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespace):
+async def test_a_graph_creates_its_checkpoint_and_then_starts_from_it(kube, namespace):
     await agent_holds(kube, namespace)
     started = {**worker("Worker"), "experimental": {"checkpoint": {"identity": IDENTITY}}}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), started]))
     key, name = ObjectKey(namespace, "disagg"), f"checkpoint-{HASH}"
-    # Until then it serves as it would without: its pods load the model themselves.
+    # Until then it serves without the checkpoint: its pods load the model themselves.
     result = await until_state(kube, key, "successful")
     entry = {"checkpointName": name, "identityHash": HASH, "ready": False}
     assert result["status"]["checkpoints"] == {"Worker": entry}
@@ -205,7 +208,7 @@ async def test_a_graph_has_its_checkpoint_taken_and_starts_from_it(kube, namespa
 
     await until_status(kube, DYNAMO_GRAPH_DEPLOYMENTS, key, "serves from its checkpoint", is_warm)
     (deployment,) = await kube.list(DEPLOYMENTS, namespace, label_selector=f"{labels.COMPONENT}=Worker")
-    # Written once cold and once warm: defaults of the API server are not drift.
+    # One write while cold and one while warm: defaults of the API server are not drift.
     assert deployment["metadata"]["generation"] == 2
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
     await eventually(lambda: kube.list(DEPLOYMENTS, namespace), "the graph gone", where=lambda left: not left)

@@ -1,4 +1,4 @@
-"""The official images of NATS and etcd, started by testcontainers where a container engine answers.
+"""The official images of NATS and etcd, started by testcontainers if a container engine is available.
 
 CONTRIBUTING.md says why other tests start programs.
 """
@@ -17,7 +17,7 @@ from dynamo_shared.leases.client import EtcdClient
 
 from tests.containers.stand_ins import ETCD, NATS
 
-#: Docker's own, and podman's for root (`podman system service --time=0`).
+#: Docker's socket, and podman's for root (`podman system service --time=0`).
 SOCKETS = (Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
 #: An image may have to be pulled.
 pytestmark = pytest.mark.timeout(600)
@@ -30,9 +30,9 @@ def engine() -> Iterator[docker.DockerClient]:
         pytest.skip("no container engine answers: neither DOCKER_HOST nor the socket of Docker or podman is there")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOCKER_HOST", address)
-        # Containers end with their tests, and its own image would have to be pulled.
+        # Containers end with their tests, and testcontainers' reaper would need another image.
         patch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
-        # By published ports, even where these tests run in a container themselves.
+        # By published ports, even if these tests themselves run in a container.
         patch.setenv("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
         try:
             client = docker.DockerClient(base_url=address, timeout=60)

@@ -1,4 +1,4 @@
-"""Both versions on a real API server: what is written in one is read in the other, changed there, and still whole."""
+"""Both API versions on a real API server: objects written in one and changed in the other stay complete."""
 
 import copy
 from collections.abc import AsyncIterator
@@ -100,13 +100,13 @@ def other_version(resource: Resource) -> Resource:
 
 @pytest.fixture(scope="session")
 async def others(admission_plane: ControlPlane, admission: Admission) -> AsyncIterator[KubeClient]:
-    """Another user, with a field manager of their own."""
+    """Another user, with a separate field manager."""
     async with await KubeClient.open(kubeconfig=admission_plane.kubeconfig, field_manager="another-user") as client:
         yield client
 
 
 @each_kind_and_version
-async def test_written_back_in_the_other_version_it_is_the_same(
+async def test_an_object_written_back_in_the_other_version_stays_the_same(
     resource: Resource, spec: KubeObject, admission_kube: KubeClient, admission_namespace: str
 ) -> None:
     key, other = ObjectKey(admission_namespace, "whole"), other_version(resource)
@@ -124,7 +124,7 @@ async def test_written_back_in_the_other_version_it_is_the_same(
 async def test_two_managers_apply_in_two_versions(
     admission_kube: KubeClient, others: KubeClient, admission_namespace: str
 ) -> None:
-    """Each goes on applying its own; neither takes away what the other one's version cannot say."""
+    """Each keeps applying its own version; neither removes fields that the other's version cannot express."""
     alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
     mine = manifest(alpha, admission_namespace, {"services": {"Frontend": {"replicas": 1}, "Decode": SERVICE}})
     await admission_kube.apply(alpha, mine)
@@ -142,7 +142,7 @@ async def test_two_managers_apply_in_two_versions(
         assert decode["podTemplate"]["metadata"]["finalizers"] == ["example.com/keep"]
         assert decode["type"] == "decode"
     assert (await admission_kube.get(alpha, key))["spec"]["services"]["Decode"]["labels"] == {"team": "a"}
-    # Applied again without a field, and it is gone.
+    # Applied again without the field, which is then removed.
     del mine["spec"]["services"]["Decode"]["ingress"]
     last = await admission_kube.apply(alpha, mine)
     assert "ingress" not in last["spec"]["services"]["Decode"]
@@ -164,10 +164,10 @@ async def test_status_is_written_in_one_version_and_read_in_both(
     assert (await admission_kube.get(GRAPHS, key))["status"] == status
 
 
-async def test_a_manager_goes_from_one_version_to_the_other(
+async def test_a_manager_switches_from_one_version_to_the_other(
     admission_kube: KubeClient, others: KubeClient, admission_namespace: str
 ) -> None:
-    """To prune fields, the API server has parts of the object converted, some without metadata: in which order, is chance."""
+    """To prune fields, the API server converts parts of the object, some without metadata, in random order."""
     alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
     spec = {"services": {"Frontend": {"replicas": 1}, "Decode": SERVICE}}
     await admission_kube.apply(alpha, manifest(alpha, admission_namespace, spec))
@@ -184,10 +184,10 @@ async def test_a_manager_goes_from_one_version_to_the_other(
 
 @pytest.mark.parametrize("annotated", [True, False], ids=["with annotations", "without"])
 @pytest.mark.parametrize("reported", [True, False], ids=["with a status", "before any status"])
-async def test_what_was_applied_in_v1alpha1_is_the_same_when_it_is_applied_in_v1beta1(
+async def test_applying_the_same_object_in_v1beta1_after_v1alpha1_changes_nothing(
     reported: bool, annotated: bool, admission_kube: KubeClient, others: KubeClient, admission_namespace: str
 ) -> None:
-    """Also what v1alpha1 has two places for, and what v1beta1 cannot say: nothing changes, and no pod is replaced."""
+    """Also for fields with two places in v1alpha1, and fields that v1beta1 lacks: no change, no pod is replaced."""
     alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
     head = {"apiVersion": GRAPHS.api_version, "kind": GRAPHS.kind}
     name = {"name": "whole", "namespace": admission_namespace}
@@ -211,7 +211,7 @@ async def test_what_was_applied_in_v1alpha1_is_the_same_when_it_is_applied_in_v1
         ("dynamo-tests", GRAPHS.api_version, None),
         *({("another-user", GRAPHS.api_version, "status")} if reported else ()),
     }
-    # The first status, and what the manager applies no longer.
+    # The first status, and fields that the manager no longer applies.
     await others.apply_status(GRAPHS, {**head, "metadata": name, "status": status})
     (component,) = observed["spec"]["components"]
     less = {key: value for key, value in component.items() if key != "sharedMemorySize"}
@@ -229,7 +229,7 @@ def managed(obj: KubeObject) -> list[KubeObject]:
     [{}, {"envs": [{"name": "B", "value": "2"}], "livenessProbe": {"exec": {"command": ["b"]}}}],
     ids=["taken away", "moved"],
 )
-async def test_what_is_applied_in_v1alpha1_no_longer_goes_from_containers(
+async def test_fields_that_are_no_longer_applied_in_v1alpha1_are_removed_from_containers(
     place: KubeObject, admission_kube: KubeClient, others: KubeClient, admission_namespace: str
 ) -> None:
     """For the status, which the platform applies in v1beta1, the API server prunes there, too: containers are one value there."""

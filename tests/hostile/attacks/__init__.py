@@ -1,1 +1,1 @@
-"""The table of attacks, a module for each class of what is attacked."""
+"""The table of attacks; each module covers one class of targets."""

@@ -1,4 +1,4 @@
-"""Addresses and namespaces that a PlannerConfig names, and exporters that a pod pretends to be."""
+"""Addresses and namespaces in a PlannerConfig, and pods that pretend to be exporters."""
 
 import json
 from typing import Any

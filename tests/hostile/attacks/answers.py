@@ -1,4 +1,4 @@
-"""What a tenant's pods answer over HTTP to LoRA management, and what he asks of our own servers."""
+"""HTTP answers of a tenant's pods to LoRA management, and a tenant's requests to the platform's servers."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ SERVERS = "our own servers"
 
 
 async def _workers(world: World, replicas: int = 3) -> None:
-    """Workers of a base model, and an adapter for them: model-discovery asks them over HTTP from now on."""
+    """Workers of a base model and an adapter for them, so that model-discovery calls them over HTTP."""
     await world.create(
         graph(world.namespace, "lora", component("Worker", "worker", replicas=replicas, modelRef={"name": "base"}))
     )
@@ -75,7 +75,7 @@ for _mode, _does in (
 
 
 async def _port(world: World) -> int:
-    """Port of the webhooks, as everybody may read it in their configuration."""
+    """Port of the webhooks; every user may read it in their configuration."""
     observed = await world.admin.get(resources.VALIDATING_WEBHOOK_CONFIGURATIONS, "", "dynamo-admission")
     assert observed is not None
     port = URL(observed["webhooks"][0]["clientConfig"]["url"]).port

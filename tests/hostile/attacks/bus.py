@@ -1,4 +1,4 @@
-"""NATS: who may connect, what each credential may do, and what a stolen one of the watcher's amounts to."""
+"""NATS: who may connect, what each credential allows, and the damage with a stolen credential of the watcher."""
 
 import asyncio
 import copy
@@ -33,14 +33,14 @@ from tests.stage.cluster import CLUSTER
 
 STATE = "a message on STATE"
 ACCESS = "who reaches NATS"
-#: Within which what a stolen credential of the watcher forged is undone, with the settings of these tests. Seconds.
+#: Limit for the repair of what a stolen watcher credential forged, with the settings of these tests. Seconds.
 UNDONE_WITHIN = 60.0
 VICTIM = "victim"
 
 
 @asynccontextmanager
 async def connected(world: World, user: str = "") -> AsyncIterator[Client]:
-    """A connection as a user whose credential the stage knows; anonymous if the user has no credential, or the stage has none."""
+    """A connection as a user of the stage's credentials; anonymous if there is no such credential."""
     client = await nats.connect(
         world.stage.nats.url,
         allow_reconnect=False,
@@ -57,11 +57,11 @@ async def connected(world: World, user: str = "") -> AsyncIterator[Client]:
 
 
 async def _silent(_: Exception) -> None:
-    """The server's refusals are what is tested; the library would log them."""
+    """Ignores errors: refusals are under test, and the library would log them."""
 
 
 async def _refused(what: str, act: Callable[[], Awaitable[Any]]) -> None:
-    """AssertionError where NATS does what it is asked for."""
+    """AssertionError if NATS accepts the request."""
     try:
         async with asyncio.timeout(5):
             answer = await act()
@@ -203,11 +203,11 @@ for _user in ("pod-builder", "scaler", "model-discovery", "profiler", "planner")
     )
 
 
-# What follows is done with the watcher's own credential, as if it was stolen.
+# The following attacks use the watcher's own credential, as if it was stolen.
 
 
 async def _victim(world: World) -> KubeObject:
-    """A graph in the quiet namespace that works."""
+    """A working graph in the quiet namespace."""
     await world.admin.create(graph(QUIET, VICTIM, component("Frontend", "frontend")))
 
     async def works() -> KubeObject | None:
@@ -219,7 +219,7 @@ async def _victim(world: World) -> KubeObject:
 
 
 async def _obeys(world: World) -> None:
-    """A change of the victim reaches its Deployment, and what was forged is undone."""
+    """A change of the victim reaches its Deployment, and the forgery is repaired."""
     components = [component("Frontend", "frontend", replicas=2)]
     answer = await world.admin.patch(DYNAMO_GRAPH_DEPLOYMENTS, QUIET, VICTIM, {"spec": {"components": components}})
     assert answer.ok, str(answer)
@@ -406,7 +406,7 @@ _forged(
 
 
 def _fuzz(observed: KubeObject) -> list[tuple[str, dict[str, str], bytes]]:
-    """Headers and payloads at random, the same in every run."""
+    """Random headers and payloads, the same in every run."""
     dice = random.Random(12)
     values = [
         "",
@@ -493,7 +493,7 @@ async def _purged(world: World) -> None:
 
 
 async def _answers(world: World) -> None:
-    """Later changes are served, and a scale command is answered, if only by a refusal."""
+    """Later changes are served, and a scale command is answered, even if only by a refusal."""
     await _obeys(world)
     login = world.stage.credentials["planner"]
     bus = await NatsBus.connect(
@@ -518,14 +518,14 @@ async def _answers(world: World) -> None:
     slack=10.0,
 )
 async def _replies(world: World) -> None:
-    """The server sends an answer to any subject (nats-server #8274): one without content is a request."""
+    """The server sends answers to any subject (nats-server #8274): an answer without content is a request."""
     await _victim(world)
     consumer = {"durable_name": "hostile", "ack_policy": "none", "deliver_policy": "new"}
     acts = [f"STREAM.{verb}.DYNAMO_{name}" for verb in ("PURGE", "DELETE") for name in ("STATE", "COMMANDS", "EVENTS")]
     scaler = consumer_name(CLUSTER, "scaler")
     async with connected(world, "integrator") as client:
         for act in (f"CONSUMER.DELETE.DYNAMO_COMMANDS.{scaler}", *acts):
-            # A pull request that finds nothing is answered without content. Consumers go with their stream.
+            # An unsuccessful pull request is answered without content. Consumers disappear with their stream.
             made = _json({"stream_name": "DYNAMO_EVENTS", "config": consumer})
             await client.publish("$JS.API.CONSUMER.DURABLE.CREATE.DYNAMO_EVENTS.hostile", made)
             pull = "$JS.API.CONSUMER.MSG.NEXT.DYNAMO_EVENTS.hostile"

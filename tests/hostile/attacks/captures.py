@@ -1,4 +1,4 @@
-"""What pods start from: pods that are marked by hand, and objects of Snapshot's kinds, which no rule of this platform checks."""
+"""Snapshots: pods annotated by hand, and objects of Snapshot's kinds, which this platform does not validate."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ from tests.integration.platform import eventually
 
 ROW = "pods that start from a snapshot"
 HASH = "0" * 64
-#: A pod of so many is copied in half a second, and still stored. Entries of a list.
+#: A pod with this many entries is stored, and copied in half a second. Entries of a list.
 MANY = 60_000
 _LABELS = {
     labels.COMPONENT: "Worker",
@@ -29,7 +29,7 @@ _READY = {"type": "Ready", "status": "True", "reason": "R", "message": "", "last
 
 
 def marked(namespace: str, name: str, *containers: KubeObject, **own: str) -> KubeObject:
-    """A pod as the pod-builder makes them."""
+    """A pod as the pod-builder creates it."""
     given = {
         annotations.RESTORE_CANDIDATE: "true",
         annotations.RESTORE_SOURCE: "mine",
@@ -44,7 +44,7 @@ def marked(namespace: str, name: str, *containers: KubeObject, **own: str) -> Ku
 
 
 async def taken(world: World, name: str = "mine", container: Any = "main", **own: str) -> dict[str, str]:
-    """A PodSnapshot that is ready; what pins a pod to it."""
+    """Create a PodSnapshot that is ready; returns the annotations that pin a pod to it."""
     given = {
         annotations.SNAPSHOT_COMPATIBILITY_VERSION: snapshots.VERSION,
         annotations.SNAPSHOT_COMPATIBILITY_HASH: HASH,
@@ -61,7 +61,7 @@ async def taken(world: World, name: str = "mine", container: Any = "main", **own
 
 
 def starting(namespace: str, name: str, **checkpoint: Any) -> KubeObject:
-    """A graph of a worker that starts from a PodSnapshot."""
+    """A graph with a worker that starts from a PodSnapshot."""
     container = {"name": "main", "image": IMAGE, "command": ["python3", "-m", "dynamo.vllm"]}
     experimental = {"checkpoint": {"enabled": True, **checkpoint}}
     template = {"spec": {"containers": [container]}}
@@ -80,7 +80,7 @@ async def _fair(world: World) -> None:
 
 async def _of_many(world: World, pods: int, variables: int) -> None:
     pinned = await taken(world)
-    # Valid ones: to list what is wrong with each takes the API server itself minutes.
+    # Valid ones: for invalid ones the API server itself takes minutes to list all errors.
     env = [{"name": "A"}] * variables
     main = {"name": "main", "image": IMAGE, "command": ["python3", "-m", "dynamo.vllm"], "env": env}
     await world.create_all([marked(world.namespace, f"many-{number}", main, **pinned) for number in range(pods)])

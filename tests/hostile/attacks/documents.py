@@ -1,4 +1,4 @@
-"""Documents within objects: PlannerConfigs, annotations, requests' texts, legacy configurations, pull secrets."""
+"""Documents in objects: PlannerConfigs, annotations, texts of requests, legacy configurations, pull secrets."""
 
 import asyncio
 import base64
@@ -22,7 +22,7 @@ REQUESTS = "texts of requests"
 
 
 def planned(namespace: str, text: str, name: str = "planned", **data: str) -> list[KubeObject]:
-    """A graph that names a PlannerConfig, and the ConfigMap with that text."""
+    """A graph that names a PlannerConfig, and its ConfigMap with that text."""
     return [
         config_map(namespace, f"{name}-config", {"planner_config.yaml": text, **data}),
         disaggregated(namespace, name, annotations={names.PLANNER_CONFIG: f"{name}-config"}),
@@ -213,7 +213,7 @@ stored(
 
 
 async def _no_password(world: World) -> None:
-    """The password that a registry's name held stands in no Event, status or log."""
+    """The password in a registry's name occurs in no Event, status or log."""
     events = [
         event
         for event in await world.admin.list(resources.EVENTS, world.namespace)
@@ -258,6 +258,6 @@ for _name, _fields in _REQUEST_TEXTS.items():
         f"a DynamoGraphDeploymentRequest: {_name}",
         lambda ns, fields=_fields: [request(ns, "asks", **fields)],  # type: ignore[misc]
         linger=3.0,
-        # A simulation is a process of its own; what it costs the planner itself is little.
+        # A simulation is a separate process; the planner itself needs little for it.
         slack=2.0,
     )

@@ -1,4 +1,4 @@
-"""Leases by which a tenant says that another platform manages the namespace, or that a checkpoint is being taken."""
+"""Leases by which a tenant claims that another platform manages the namespace, or that a checkpoint is in progress."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ ROW = "Leases"
 
 
 async def _validated(world: World) -> None:
-    """The webhooks still hold for the tenant's namespace."""
+    """The webhooks still apply to the tenant's namespace."""
     wrong = graph(world.namespace, "not-valid", spec={"backendFramework": "no-such-backend"})
     answer = await world.tenant.create(wrong)
     assert not answer.ok, "an object that is not valid was stored: the webhooks do not hold there any more"

@@ -1,4 +1,4 @@
-"""Objects of odd shape: forged status and labels, owners, finalizers, managed fields, worker records, autoscalers."""
+"""Objects with odd fields: forged status, labels, owners, finalizers, managed fields, worker records, autoscalers."""
 
 import json
 from typing import Any
@@ -137,7 +137,7 @@ stored(
     METADATA,
     "graphs with 3,000 owners, among them themselves and nodes",
     lambda ns: [graph(ns, "owned", metadata={"ownerReferences": [_owner(n) for n in range(3000)]})],
-    # Kubernetes' garbage collector asks the API server for each of them.
+    # Kubernetes' garbage collector queries the API server for each of them.
     slack=3.0,
 )
 stored(

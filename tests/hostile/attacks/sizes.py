@@ -1,4 +1,4 @@
-"""Objects at the API server's limits, and numbers at those of their types."""
+"""Objects at the size limits of the API server, and numbers at the limits of their types."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.hostile.world import World
 
 ROW = "an object over 1 MiB"
 NUMBERS = "numbers"
-#: etcd takes 1.5 MiB in one request, the API server's copy of our kinds with managedFields included.
+#: etcd accepts 1.5 MiB in one request, including the API server's copy with managedFields.
 LARGE = 1_000_000
 
 
@@ -22,7 +22,7 @@ def _large_template(size: int, pieces: int = 1) -> KubeObject:
 
 
 def _others(count: int) -> KubeObject:
-    """A pod template with so many containers next to the main one."""
+    """A pod template with this many containers next to the main one."""
     return pods(*({"name": f"c{n}", "image": IMAGE} for n in range(count)))
 
 

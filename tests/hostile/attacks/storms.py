@@ -1,7 +1,8 @@
-"""Very much of what is allowed: keys, failures, changes, deletions. The other namespace must not wait for it.
+"""Large numbers of allowed operations: keys, failures, changes, deletions. They must not delay the other namespace.
 
-5,000 failing graphs take an API server on two cores minutes to store. `World.graphs` is what this machine's stores in about ten
-seconds, at most 400; the order of the queue, which is what matters, is the same. DYNAMO_HOSTILE_GRAPHS=5000 runs all of them.
+On two cores an API server takes minutes to store 5,000 failing graphs. `World.graphs` is the number that this machine's
+API server stores in about ten seconds, at most 400; the order of the queue, which is under test, is the same.
+DYNAMO_HOSTILE_GRAPHS=5000 runs all of them.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from tests.integration.platform import eventually
 
 ROW = "one queue for all namespaces"
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
-#: The API server and two cores are shared with the storm itself. Seconds.
+#: The storm shares the API server and two cores. Seconds.
 SHARED = 4.0
 
 
@@ -156,9 +157,9 @@ async def _planners(world: World) -> None:
 
 
 async def _quiet_is_planned(world: World) -> None:
-    """A graph of the quiet namespace whose PlannerConfig has a mistake is answered in its condition.
+    """The condition of a graph in the quiet namespace reports the mistake in its PlannerConfig.
 
-    A valid PlannerConfig gets its first answer with the first decision, after a fraction of the graph's interval.
+    A valid PlannerConfig is answered only with the first decision, after a fraction of the graph's interval.
     """
     config, planned_ = planned(QUIET, "mode: nonsense\n", "quiet-planned")
     await world.admin.create(config)

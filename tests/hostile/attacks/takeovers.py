@@ -1,4 +1,4 @@
-"""Objects with the names that the platform would use, created by the tenant first: they stay the tenant's."""
+"""The tenant first creates objects with names that the platform would use: they stay the tenant's."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def _taken(name: str, does: str, resource: Resource, taken: str, *then: Any, **f
         own = obj(resource, world.namespace, taken, labels={"hostile": "own"}, **fields)
         answer = await world.create(own)
         if not answer.ok:
-            # Where the ClusterRole edit does not allow it, a user with more rights may have done it.
+            # If the ClusterRole edit does not allow it, a user with more rights may have done it.
             answer = await world.admin.create(own)
         assert answer.ok, f"not created: {answer}"
         world.memory["own"] = (resource, taken, _content(answer.json()))
@@ -31,7 +31,7 @@ def _taken(name: str, does: str, resource: Resource, taken: str, *then: Any, **f
         observed = await world.admin.get(resource_, world.namespace, taken_)
         assert observed is not None, f"{resource_.kind} {taken_} is gone"
         entries = observed["metadata"].get("managedFields", ())
-        # What is wrong with an object is written into its status.
+        # Errors of an object are written into its status.
         managers = {entry["manager"] for entry in entries if entry.get("subresource") != "status"}
         managed = {each for each in managers if each.startswith("dynamo")}
         assert not managed, f"{resource_.kind} {taken_} of the tenant has fields of {sorted(managed)}"
@@ -41,7 +41,7 @@ def _taken(name: str, does: str, resource: Resource, taken: str, *then: Any, **f
 
 
 def _content(observed: KubeObject) -> KubeObject:
-    """What a stranger could change; status, and what controllers of Kubernetes write, is left out."""
+    """The parts that the platform could change, without status and fields of Kubernetes' controllers."""
     object_labels = observed["metadata"]
     return {
         "labels": object_labels.get("labels"),
