@@ -9,11 +9,11 @@ from dynamo_admission.registration import (
     Registration,
     bundles_in,
     configurations,
+    conversion_patch,
     conversions,
     holds,
     is_own,
     is_written,
-    turned,
 )
 
 ONE, TWO = (f"-----BEGIN CERTIFICATE-----\n{letter}\n-----END CERTIFICATE-----\n".encode() for letter in "AB")
@@ -117,12 +117,12 @@ def test_what_the_api_server_adds_is_not_a_change_and_what_others_change_is():
 
 def test_a_service_gives_way_to_a_url_and_back():
     stand_in = {"spec": {"conversion": {"webhook": {"clientConfig": SERVICE.client_config("/convert")}}}}
-    patch = turned(stand_in, Registration(LOCAL, ONE))
+    patch = conversion_patch(stand_in, Registration(LOCAL, ONE))
     assert patch is not None
     client = patch["spec"]["conversion"]["webhook"]["clientConfig"]
     assert client["service"] is None
     assert client["url"] == "https://127.0.0.1:9443/convert"
-    assert turned(stand_in, Registration(SERVICE, ONE)) is None
+    assert conversion_patch(stand_in, Registration(SERVICE, ONE)) is None
     assert is_own(stand_in, Registration(SERVICE))
     assert not is_own(stand_in, Registration(LOCAL))
 

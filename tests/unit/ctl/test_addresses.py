@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 from dynamo_ctl import webhooks
-from dynamo_ctl.commands.up.addresses import NO_ADMISSION, where_it_answers
+from dynamo_ctl.commands.up.addresses import NO_ADMISSION, addresses_of
 from dynamo_ctl.commands.up.platform import _on_this_machine
 from dynamo_shared.runtime.settings import Settings
 
 
 def addresses(settings: dict[str, Any], metrics_port: int = 8080) -> dict[str, str]:
     made = Settings.model_validate({"platform": {"nats": {"servers": ["nats://127.0.0.1:4222"]}}, **settings})
-    return dict(where_it_answers(made, "https://127.0.0.1:6443", 8081, metrics_port))
+    return dict(addresses_of(made, "https://127.0.0.1:6443", 8081, metrics_port))
 
 
 @pytest.mark.parametrize(("secure", "scheme"), [(True, "https"), (False, "http")])

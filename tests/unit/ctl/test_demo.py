@@ -51,13 +51,13 @@ def test_time_runs_from_creation_to_success_and_then_stands_still() -> None:
 def test_it_is_hopeless_only_when_all_others_have_failed_for_long() -> None:
     progress = GraphProgress(["a", "b"])
     progress.observe([graph("a", "failed")], 0.0)
-    assert not progress.hopeless(FAILED_FOR + 1), "b is not even there"
+    assert not progress.has_failed(FAILED_FOR + 1), "b is not even there"
     progress.observe([graph("a", "failed"), graph("b", "successful")], 5.0)
-    assert not progress.hopeless(FAILED_FOR)
-    assert progress.hopeless(FAILED_FOR + 1)
+    assert not progress.has_failed(FAILED_FOR)
+    assert progress.has_failed(FAILED_FOR + 1)
     progress.observe([graph("a", "pending"), graph("b", "successful")], FAILED_FOR + 2)
     progress.observe([graph("a", "failed"), graph("b", "successful")], FAILED_FOR + 3)
-    assert not progress.hopeless(FAILED_FOR + 4), "it had recovered in between"
+    assert not progress.has_failed(FAILED_FOR + 4), "it had recovered in between"
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

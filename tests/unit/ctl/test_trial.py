@@ -38,7 +38,7 @@ async def test_a_graph_that_someone_deletes_is_reported(monkeypatch: pytest.Monk
         await asyncio.Event().wait()
 
     monkeypatch.setattr(trial, "KubeClient", Kube(deleted=deleted))
-    monkeypatch.setattr(trial, "_answered", silent)
+    monkeypatch.setattr(trial, "_wait_for_answer", silent)
     asked = trial.Trial(KEY, "image", "model", 0.1, webhooks=False)
     with pytest.raises(CtlError) as failed:
         await trial.carry_out(asked, None, None)
@@ -50,7 +50,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     async def answered(_: ObjectKey) -> str:
         return "yes"
 
-    monkeypatch.setattr(trial, "_answered", answered)
+    monkeypatch.setattr(trial, "_wait_for_answer", answered)
 
 
 @pytest.mark.usefixtures("answering")

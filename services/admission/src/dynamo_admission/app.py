@@ -24,7 +24,7 @@ from dynamo_admission.ownership import owner_of
 from dynamo_admission.registering import NotInstalled, Registrar
 from dynamo_admission.registration import Registration
 from dynamo_admission.restore import PodRestorer, finder
-from dynamo_admission.selftest import Listener, SelfTestFailed, self_test, shake_hands, trusting
+from dynamo_admission.selftest import Listener, SelfTestFailed, handshake, self_test, trusting
 from dynamo_admission.tls import Certificates, open_certificates
 from dynamo_admission.wire import AdmissionRequest
 
@@ -101,7 +101,7 @@ class _Admission:
                 async with asyncio.TaskGroup() as tasks:
                     keep = self._context.supervisor(NAME).keep
                     tasks.create_task(keep("certificates", lambda: self._certificates.keep(self._register)))
-                    tasks.create_task(keep("registration", self._attend))
+                    tasks.create_task(keep("registration", self._keep_registered))
                     tasks.create_task(keep("facts", lambda: self._refresh(state, schemas)))
             except asyncio.CancelledError:
                 await self._drain(state)
@@ -138,7 +138,7 @@ class _Admission:
             self._attended.set()
             self._check.set()
 
-    async def _attend(self) -> None:
+    async def _keep_registered(self) -> None:
         """Check, repair and test the registration, and report its health."""
         await self._attended.wait()
         every = self._context.settings.platform.admission.check
@@ -167,7 +167,7 @@ class _Admission:
         try:
             if self._tested:
                 for bundle in dict.fromkeys(bundles):
-                    await shake_hands(self._listener, trusting(bundle))
+                    await handshake(self._listener, trusting(bundle))
             else:
                 await self_test(self._listener, bundles, self._callers.self_test)
                 self._metrics.self_tests.labels("passed").inc()

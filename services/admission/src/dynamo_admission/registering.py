@@ -12,11 +12,11 @@ from dynamo_admission.registration import (
     Registration,
     bundles_in,
     configurations,
+    conversion_patch,
     conversions,
     holds,
     is_own,
     is_written,
-    turned,
 )
 
 log = structlog.get_logger("dynamo.admission")
@@ -67,7 +67,9 @@ class Registrar:
             if last is not None and (version, desired) == (last.version, last.desired):
                 continue
             observed = await get_if_present(self._kube, resource, ObjectKey("", name)) if version else None
-            if observed is not None and (holds(observed, desired) or _is_left(resource, observed, registration)):
+            if observed is not None and (
+                holds(observed, desired) or _converts_elsewhere(resource, observed, registration)
+            ):
                 self._note(resource, observed, desired, registration)
                 continue
             if last is not None and version != last.version:
@@ -87,15 +89,15 @@ class Registrar:
         if resource == CUSTOM_RESOURCE_DEFINITIONS:
             if observed is None:
                 raise NotInstalled(f"{name} is not installed; run `dynamoctl crds --install`")
-            if _is_left(resource, observed, registration):
+            if _converts_elsewhere(resource, observed, registration):
                 self._note(resource, observed, desired, registration)
                 return
-            if (patch := turned(observed, registration)) is not None:
+            if (patch := conversion_patch(observed, registration)) is not None:
                 await self._kube.merge_patch(resource, ObjectKey("", name), patch)
         self._note(resource, await self._kube.apply(resource, desired), desired, registration)
 
     def _note(self, resource: Resource, observed: KubeObject, desired: KubeObject, registration: Registration) -> None:
-        trusted = () if _is_left(resource, observed, registration) else tuple(bundles_in(observed))
+        trusted = () if _converts_elsewhere(resource, observed, registration) else tuple(bundles_in(observed))
         metadata = observed["metadata"]
         self._checked[resource.plural, metadata["name"]] = _Checked(metadata["resourceVersion"], desired, trusted)
 
@@ -115,7 +117,7 @@ def _all(registration: Registration) -> list[tuple[Resource, KubeObject]]:
     return [*conversions(registration), *configurations(registration)]
 
 
-def _is_left(resource: Resource, observed: KubeObject, registration: Registration) -> bool:
+def _converts_elsewhere(resource: Resource, observed: KubeObject, registration: Registration) -> bool:
     """Whether another platform converts for the whole cluster: a platform for one namespace does not change that."""
     return (
         resource == CUSTOM_RESOURCE_DEFINITIONS

@@ -120,7 +120,7 @@ def conversion(resource: Resource, registration: Registration) -> KubeObject:
     }
 
 
-def turned(crd: KubeObject, registration: Registration) -> KubeObject | None:
+def conversion_patch(crd: KubeObject, registration: Registration) -> KubeObject | None:
     """A merge patch for a CRD that names a Service instead of the desired URL, or the other way round; otherwise None.
 
     The installer owns the existing field. An apply would add the other field, and the API server refuses both together.

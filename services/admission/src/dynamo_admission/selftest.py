@@ -55,7 +55,7 @@ async def self_test(listener: Listener, bundles: Iterable[bytes], headers: Mappi
         raise SelfTestFailed("no webhook is registered")
     for bundle in registered:
         tls = trusting(bundle)
-        await shake_hands(listener, tls)
+        await handshake(listener, tls)
         connector = aiohttp.TCPConnector(ssl=tls)
         timeout = aiohttp.ClientTimeout(total=WITHIN)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
@@ -84,7 +84,7 @@ def trusting(bundle: bytes) -> ssl.SSLContext:
         raise SelfTestFailed(f"the registered authorities cannot be read: {error}") from error
 
 
-async def shake_hands(listener: Listener, tls: ssl.SSLContext) -> None:
+async def handshake(listener: Listener, tls: ssl.SSLContext) -> None:
     """Check that the served certificate is trusted. Raises SelfTestFailed."""
     try:
         async with asyncio.timeout(WITHIN):

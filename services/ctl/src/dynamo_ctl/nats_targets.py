@@ -68,13 +68,13 @@ async def connected(where: Where) -> AsyncIterator[Bus]:
         await bus.close()
 
 
-async def until_stands(bus: Bus, stream: StreamSpec) -> None:
+async def wait_for_stream(bus: Bus, stream: StreamSpec) -> None:
     """Return when the platform has created a stream. NATS does not announce streams, so this polls."""
-    while not await stands(bus, stream):  # noqa: ASYNC110
+    while not await stream_exists(bus, stream):  # noqa: ASYNC110
         await asyncio.sleep(POLL_EVERY)
 
 
-async def stands(bus: Bus, stream: StreamSpec) -> bool:
+async def stream_exists(bus: Bus, stream: StreamSpec) -> bool:
     """Whether the platform has created a stream."""
     try:
         await bus.stream_state(stream)

@@ -21,7 +21,10 @@ class ClusterOptions(NamedTuple):
         """A connection to it."""
         try:
             return await KubeClient.open(
-                kubeconfig=self.kubeconfig, context=self.context, field_manager="dynamoctl", on_retry=asking_again()
+                kubeconfig=self.kubeconfig,
+                context=self.context,
+                field_manager="dynamoctl",
+                on_retry=report_first_retry(),
             )
         except ConfigError as error:
             if self.kubeconfig is not None or self.context is not None:
@@ -36,16 +39,16 @@ def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:
     return ClusterOptions(kubeconfig, context)
 
 
-def asking_again() -> Callable[[KubeError], None]:
-    """A function that prints once on standard error that a cluster does not answer and is asked again (up to half a
+def report_first_retry() -> Callable[[KubeError], None]:
+    """A function that prints once on standard error that the cluster does not answer and is retried (up to half a
     minute).
     """
-    said = False
+    is_reported = False
 
-    def say(error: KubeError) -> None:
-        nonlocal said
-        if not said:
-            said = True
+    def report(error: KubeError) -> None:
+        nonlocal is_reported
+        if not is_reported:
+            is_reported = True
             echo_error(f"dynamoctl: the cluster does not answer: {error.message}; retrying")
 
-    return say
+    return report

@@ -66,7 +66,7 @@ async def make_namespace(client: KubeClient, settings: Settings) -> None:
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
-async def try_out(client: KubeClient) -> None:
+async def check_reachable(client: KubeClient) -> None:
     """Check that the API server reaches the webhooks. If it does not, withdraw the webhooks and raise CtlError.
 
     An API server in a container has its own loopback: registered but unreachable webhooks would block every write.

@@ -79,7 +79,7 @@ def digest_of(job: KubeObject) -> str:
 
 
 def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> ObservedBuild:
-    said = _said(pods)
+    said = _termination_message(pods)
     digest, log = said or ("", "")
     digest = digest or digest_of(job)
     ended = condition.get("lastTransitionTime", "")
@@ -97,7 +97,7 @@ def _complete(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject
 
 
 def _failed(job: KubeObject, pods: Sequence[KubeObject], condition: KubeObject) -> ObservedBuild:
-    _, log = _said(pods) or ("", "")
+    _, log = _termination_message(pods) or ("", "")
     ended = condition.get("lastTransitionTime", "")
     reason, message = _cause(pods, log) or ("BuildFailed", quoted(condition.get("message") or "the Job failed"))
     if condition.get("reason") == "DeadlineExceeded":
@@ -125,7 +125,7 @@ def _under_way(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> Ob
     return ObservedBuild(None, "Building", f"Job {name} in namespace {namespace} builds the image")
 
 
-def _said(pods: Sequence[KubeObject]) -> tuple[str, str] | None:
+def _termination_message(pods: Sequence[KubeObject]) -> tuple[str, str] | None:
     """The digest and the end of the log from the builder's termination message; None without one."""
     for pod in pods:
         for name, end in _states(pod, "terminated"):

@@ -123,7 +123,7 @@ class NimRequestReconciler:
         same = self.cache.by_index(DYNAMO_NIM_REQUESTS, BY_JOB, f"{self.settings.namespace}/{build.job}")
         # A user who may write a status decides about images only in that namespace.
         if digest := known_digest([each for each in same if objects.namespace(each) == objects.namespace(request)]):
-            return await self._cached(request, build, ObservedBuild(True, "Built", _there(digest), digest))
+            return await self._cached(request, build, ObservedBuild(True, "Built", _cached_message(digest), digest))
         try:
             job = await self.kube.create(JOBS, build_job(build, self.settings))
         except AlreadyExists:
@@ -170,7 +170,7 @@ class NimRequestReconciler:
         return await self._report(request, state_of(observed), build=build, observed=observed, cached=False)
 
     async def _cached(self, request: KubeObject, build: Build, observed: ObservedBuild) -> Result:
-        state = BuildProgress(BuildPhase.READY, "Built", _there(observed.digest))
+        state = BuildProgress(BuildPhase.READY, "Built", _cached_message(observed.digest))
         return await self._report(request, state, build=build, observed=observed, cached=True)
 
     async def _replace(self, job: KubeObject) -> Result:
@@ -237,5 +237,5 @@ class NimRequestReconciler:
         return Result(requeue_after=again if wait is None else wait)
 
 
-def _there(digest: str) -> str:
+def _cached_message(digest: str) -> str:
     return f"the registry already had the image of this archive as {digest}: nothing was built"

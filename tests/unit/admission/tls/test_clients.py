@@ -9,7 +9,7 @@ import pytest
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Certificates
 from dynamo_admission.tls.clients import ClientAuthorities
-from dynamo_admission.tls.given import GivenCertificates
+from dynamo_admission.tls.given import FileCertificates
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.timing import Timing
 from dynamo_devcluster.certs import CertificateAuthority
@@ -29,7 +29,7 @@ def given(folder: Path, clients: ClientAuthorities) -> Certificates:
     leaf, leaf_key = pki.make_serving(authority, key, NAMES, time.time(), 3600.0)
     for name, content in (("tls.crt", pki.pem_of(leaf)), ("tls.key", leaf_key), ("ca.crt", pki.pem_of(authority))):
         (folder / name).write_bytes(content)
-    return GivenCertificates(folder, NAMES[0], time.time, Timing(), clients=clients)
+    return FileCertificates(folder, NAMES[0], time.time, Timing(), clients=clients)
 
 
 @pytest.mark.parametrize("opening", [own, given])
@@ -43,18 +43,18 @@ async def test_an_api_server_with_a_certificate_of_another_authority_is_let_in_w
     await certificates.refresh()
     context = certificates.context
 
-    def shake_hands(authority: CertificateAuthority) -> None:
+    def handshake(authority: CertificateAuthority) -> None:
         pair = authority.client("api-server", "kube-apiserver")
         served_to(context, certificates.bundle, NAMES[0], (pair.certificate, pair.key))
 
-    shake_hands(before)
+    handshake(before)
     with pytest.raises(ssl.SSLError):
-        shake_hands(after)
+        handshake(after)
     file.write_bytes(after.certificate.read_bytes())
     await certificates.refresh()
-    shake_hands(after)
+    handshake(after)
     with pytest.raises(ssl.SSLError):
-        shake_hands(before)
+        handshake(before)
     file.write_text("half a certif")
     await certificates.refresh()
-    shake_hands(after)
+    handshake(after)

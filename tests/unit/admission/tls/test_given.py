@@ -1,4 +1,4 @@
-"""Given files: what is wrong with them is said at the start; changed ones are served without a restart or a refusal."""
+"""Certificate files of the user: errors are reported at the start; changed files are served without a restart or a refusal."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_admission.tls import Unusable, pki
-from dynamo_admission.tls.given import GivenCertificates
+from dynamo_admission.tls.given import FileCertificates
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.x509 import date, key_pem, make_authority
 
@@ -67,8 +67,8 @@ def mount(folder: Path, number: int, **files: bytes) -> None:
     (folder / "..tmp").rename(folder / "..data")
 
 
-def opened(folder: Path, clock: ManualClock, inject_from: str = "") -> GivenCertificates:
-    return GivenCertificates(folder, NAMES[0], clock, TIMING, inject_from=inject_from)
+def opened(folder: Path, clock: ManualClock, inject_from: str = "") -> FileCertificates:
+    return FileCertificates(folder, NAMES[0], clock, TIMING, inject_from=inject_from)
 
 
 def test_what_is_given_is_served(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:

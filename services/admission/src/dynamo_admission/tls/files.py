@@ -16,7 +16,7 @@ _ATOMIC = "..data"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CertificateFiles:
     """A chain to serve (leaf first), its key (PEM), and its CAs."""
 
     chain: tuple[x509.Certificate, ...]
@@ -24,7 +24,7 @@ class Given:
     authorities: tuple[x509.Certificate, ...] = ()
 
 
-def read(folder: Path, name: str, now: float, *, announced: bool) -> Given:
+def read(folder: Path, name: str, now: float, *, announced: bool) -> CertificateFiles:
     """The content of the files, if it is complete and valid for a client that connects to `name`.
 
     `announced`: this platform announces the CAs, so they must exist: in ca.crt, or as the chain's root in tls.crt.
@@ -35,17 +35,17 @@ def read(folder: Path, name: str, now: float, *, announced: bool) -> Given:
     chain_file, key_file, authorities_file = folder / CHAIN, folder / KEY, folder / AUTHORITIES
     chain = pki.certificates_of(_content(at / CHAIN, chain_file), str(chain_file))
     key = _content(at / KEY, key_file)
-    if not pki.belong_together(chain[0], pki.key_of(key, str(key_file))):
+    if not pki.is_key_of(chain[0], pki.key_of(key, str(key_file))):
         raise Unusable(f"{key_file} is not the key of the first certificate in {chain_file}: both must be of one pair")
-    _in_force(chain[0], chain_file, now)
+    _require_valid(chain[0], chain_file, now)
     if not pki.valid_for(chain[0], name):
         raise Unusable(
             f"{chain_file} is valid for {', '.join(pki.names_of(chain[0])) or 'no name'}, but the API server connects "
             f"to {name}: issue it with this name as a subject alternative name"
         )
     if not announced:
-        return Given(chain, key)
-    return Given(chain, key, _authorities(chain, chain_file, at / AUTHORITIES, authorities_file))
+        return CertificateFiles(chain, key)
+    return CertificateFiles(chain, key, _authorities(chain, chain_file, at / AUTHORITIES, authorities_file))
 
 
 def _authorities(
@@ -74,7 +74,7 @@ def _content(path: Path, shown: Path) -> bytes:
         raise Unusable(f"{shown} cannot be read: {error.strerror}") from error
 
 
-def _in_force(certificate: x509.Certificate, file: Path, now: float) -> None:
+def _require_valid(certificate: x509.Certificate, file: Path, now: float) -> None:
     if now > pki.ends(certificate):
         raise Unusable(f"the certificate in {file} ended on {_day(pki.ends(certificate))}: renew it")
     if now < pki.begins(certificate) - BACKDATED:

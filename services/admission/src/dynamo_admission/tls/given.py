@@ -8,13 +8,13 @@ from dynamo_admission.tls import files, pki
 from dynamo_admission.tls.certificates import Certificates, Clock
 from dynamo_admission.tls.clients import ClientAuthorities
 from dynamo_admission.tls.pki import Unusable
-from dynamo_admission.tls.succession import Shown, succeed
+from dynamo_admission.tls.succession import ServedCertificates, succeed
 from dynamo_admission.tls.timing import Timing
 
 log = structlog.get_logger("dynamo.admission")
 
 
-class GivenCertificates(Certificates):
+class FileCertificates(Certificates):
     """The certificates of the files. Raises Unusable if they cannot be served at the start; later unusable files are
     ignored.
 
@@ -37,7 +37,7 @@ class GivenCertificates(Certificates):
         self._name = pki.normal(name)
         self._trouble = ""
         first = self._read()
-        self._shown = Shown(first, first.authorities, clock())
+        self._shown = ServedCertificates(first, first.authorities, clock())
         self._serve(first.chain, first.key)
 
     @property
@@ -47,10 +47,10 @@ class GivenCertificates(Certificates):
 
     async def refresh(self) -> None:
         """Load the files; incomplete or unusable files change nothing."""
-        self._shown = self._succession()
+        self._shown = self._next_certificates()
         self._serve(self._shown.given.chain, self._shown.given.key)
 
-    def _succession(self) -> Shown:
+    def _next_certificates(self) -> ServedCertificates:
         shown = self._shown
         try:
             given = self._read()
@@ -62,5 +62,5 @@ class GivenCertificates(Certificates):
         self._trouble = ""
         return succeed(shown, given, self._clock(), self._timing, settled=self._settled(shown.bundle))
 
-    def _read(self) -> files.Given:
+    def _read(self) -> files.CertificateFiles:
         return files.read(self._folder, self._name, self._clock(), announced=not self.inject_from)

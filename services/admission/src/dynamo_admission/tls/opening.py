@@ -11,7 +11,7 @@ from dynamo_shared.runtime.settings.operator import CertProvisionMode
 from dynamo_admission.address import namespace_of
 from dynamo_admission.tls.certificates import Certificates, Clock
 from dynamo_admission.tls.clients import ClientAuthorities
-from dynamo_admission.tls.given import GivenCertificates
+from dynamo_admission.tls.given import FileCertificates
 from dynamo_admission.tls.own import OwnCertificates
 from dynamo_admission.tls.secret import SecretStore
 from dynamo_admission.tls.timing import Timing
@@ -38,4 +38,4 @@ async def open_certificates(
     inject_from = ""
     if webhook.cert_provision_mode is CertProvisionMode.CERT_MANAGER:
         inject_from = f"{namespace}/{admission.certificate or webhook.secret_name}"
-    return GivenCertificates(webhook.cert_dir, names[0], clock, timing, inject_from=inject_from, clients=clients)
+    return FileCertificates(webhook.cert_dir, names[0], clock, timing, inject_from=inject_from, clients=clients)

@@ -57,7 +57,7 @@ def signing_key_of(pem: bytes, what: str) -> Signer:
     return key
 
 
-def belong_together(certificate: x509.Certificate, key: PrivateKeyTypes) -> bool:
+def is_key_of(certificate: x509.Certificate, key: PrivateKeyTypes) -> bool:
     """Whether the key belongs to the certificate."""
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     return key.public_key().public_bytes(*form) == certificate.public_key().public_bytes(*form)

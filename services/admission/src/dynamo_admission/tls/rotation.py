@@ -58,7 +58,7 @@ def plan(
     state = _without_ended(state, now)
     introducing = bool(state.serving and state.authorities) and not _signed_by_last(state)
     if not _can_sign(state, now) or _due(state.authorities[-1], now) or (forced and not introducing):
-        state = _introduce(state, now, timing, names)
+        state = _add_authority(state, now, timing, names)
         settled = False
     if not _servable(state, now):
         # Every client already refuses the served certificate: no reason to wait for the bundle.
@@ -98,7 +98,7 @@ def _without_ended(state: SecretState, now: float) -> SecretState:
     )
 
 
-def _in_force(certificate: x509.Certificate, now: float) -> bool:
+def _is_valid(certificate: x509.Certificate, now: float) -> bool:
     """A certificate that is not valid yet was issued by a replica whose clock was ahead: clients refuse it like an
     expired one.
     """
@@ -106,15 +106,15 @@ def _in_force(certificate: x509.Certificate, now: float) -> bool:
 
 
 def _can_sign(state: SecretState, now: float) -> bool:
-    return bool(state.authorities and state.authority_key and _in_force(state.authorities[-1], now))
+    return bool(state.authorities and state.authority_key and _is_valid(state.authorities[-1], now))
 
 
 def _servable(state: SecretState, now: float) -> bool:
     return bool(
         state.serving
         and state.serving_key
-        and _in_force(state.serving[0], now)
-        and pki.trusted(state.serving, [each for each in state.authorities if _in_force(each, now)])
+        and _is_valid(state.serving[0], now)
+        and pki.trusted(state.serving, [each for each in state.authorities if _is_valid(each, now)])
     )
 
 
@@ -127,7 +127,7 @@ def _due(certificate: x509.Certificate, now: float) -> bool:
     return now >= made + RENEWED_AFTER * (pki.ends(certificate) - made)
 
 
-def _introduce(state: SecretState, now: float, timing: Timing, names: Sequence[str]) -> SecretState:
+def _add_authority(state: SecretState, now: float, timing: Timing, names: Sequence[str]) -> SecretState:
     if _can_sign(state, now) and (not _servable(state, now) or _due(state.serving[0], now)):
         # The last certificate that the present CA signs: it must be valid until the next CA is trusted.
         state = _issue(state, now, timing, names)

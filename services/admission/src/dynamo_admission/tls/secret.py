@@ -107,7 +107,7 @@ def _pair(
     read: tuple[x509.Certificate, ...] = ()
     try:
         read = pki.certificates_of(data.get(certificates, b""), certificates)
-        if not pki.belong_together(read[owner], load(data.get(key, b""), key)):
+        if not pki.is_key_of(read[owner], load(data.get(key, b""), key)):
             raise Unusable(f"{key} is not the key of {certificates}")
     except Unusable as error:
         log.warning("part of the Secret is not usable and is replaced", secret=where, error=str(error))

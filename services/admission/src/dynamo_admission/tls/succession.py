@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from cryptography import x509
 
 from dynamo_admission.tls import pki
-from dynamo_admission.tls.files import Given
+from dynamo_admission.tls.files import CertificateFiles
 from dynamo_admission.tls.timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ServedCertificates:
     """The served certificates, since when, and the announced CAs."""
 
-    given: Given
+    given: CertificateFiles
     authorities: tuple[x509.Certificate, ...]
     since: float
 
@@ -23,7 +23,9 @@ class Shown:
         return pki.pem_of(*self.authorities)
 
 
-def succeed(shown: Shown, given: Given, now: float, timing: Timing, *, settled: bool) -> Shown:
+def succeed(
+    shown: ServedCertificates, given: CertificateFiles, now: float, timing: Timing, *, settled: bool
+) -> ServedCertificates:
     """The next state after the files were read and contain `given`.
 
     The CA of the previous certificate stays announced for `timing.overlap`: other replicas may not have read the new
@@ -33,13 +35,13 @@ def succeed(shown: Shown, given: Given, now: float, timing: Timing, *, settled: 
         both = _joined(shown.authorities, given.authorities)
         if not _verifiable(shown, given, now, settled=settled and both == shown.authorities):
             return replace(shown, authorities=both)
-        return Shown(given, both, now)
+        return ServedCertificates(given, both, now)
     if now >= shown.since + timing.overlap:
         return replace(shown, authorities=given.authorities)
     return shown
 
 
-def _verifiable(shown: Shown, given: Given, now: float, *, settled: bool) -> bool:
+def _verifiable(shown: ServedCertificates, given: CertificateFiles, now: float, *, settled: bool) -> bool:
     """Whether it can be served now."""
     if not given.authorities or pki.trusted(given.chain, shown.given.authorities):
         return True

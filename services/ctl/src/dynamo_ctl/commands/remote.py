@@ -70,7 +70,7 @@ class ApiOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherWayOptions(ApiOptions):
+class OptionalApiOptions(ApiOptions):
     """The same for a command that also works without the API: it calls the API only if a server is given."""
 
     server: ViaServer = ""

@@ -50,13 +50,13 @@ async def carry_out(trial: Trial, kubeconfig: Path | None, context: str | None) 
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as kube:
         if trial.webhooks:
             await webhook_check.refuse(kube, trial.key.namespace)
-        uid = await _made(kube, trial)
+        uid = await _create_graph(kube, trial)
         try:
             async with asyncio.timeout(trial.timeout):
-                await _successful(kube, trial.key)
-                return await _answered(trial.key)
+                await _wait_until_successful(kube, trial.key)
+                return await _wait_for_answer(trial.key)
         except (TimeoutError, NotFound):
-            raise CtlError(await _trouble(kube, trial), ExitCode.NOT_READY) from None
+            raise CtlError(await _failure_reason(kube, trial), ExitCode.NOT_READY) from None
         finally:
             with suppress(NotFound, Conflict):
                 await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, trial.key, uid=uid)
@@ -93,7 +93,7 @@ def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeO
     return {"name": name, "type": type_, "replicas": 1, "podTemplate": {"spec": pod}}
 
 
-async def _made(kube: KubeClient, trial: Trial) -> str:
+async def _create_graph(kube: KubeClient, trial: Trial) -> str:
     """Create the trial's graph. Returns its uid."""
     desired, there = graph(trial), await get_if_present(kube, DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
     if there is None:
@@ -107,7 +107,7 @@ async def _made(kube: KubeClient, trial: Trial) -> str:
     return str(made["metadata"]["uid"])
 
 
-async def _successful(kube: KubeClient, key: ObjectKey) -> None:
+async def _wait_until_successful(kube: KubeClient, key: ObjectKey) -> None:
     while True:
         graph = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         if graph.get("status", {}).get("state") == "successful":
@@ -115,7 +115,7 @@ async def _successful(kube: KubeClient, key: ObjectKey) -> None:
         await asyncio.sleep(PAUSE)
 
 
-async def _answered(key: ObjectKey) -> str:
+async def _wait_for_answer(key: ObjectKey) -> str:
     """Send the request until there is an answer: the frontend knows the model a moment after its worker is ready."""
     url = f"http://{key.name}-frontend.{key.namespace}:{FRONTEND_PORT}/v1/chat/completions"
     body = {"model": MODEL_NAME, "max_tokens": 8, "messages": [{"role": "user", "content": "Are you there?"}]}
@@ -130,7 +130,7 @@ async def _answered(key: ObjectKey) -> str:
             await asyncio.sleep(PAUSE)
 
 
-async def _trouble(kube: KubeClient, trial: Trial) -> str:
+async def _failure_reason(kube: KubeClient, trial: Trial) -> str:
     try:
         status = (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, trial.key)).get("status", {})
     except NotFound:

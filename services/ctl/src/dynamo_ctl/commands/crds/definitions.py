@@ -14,7 +14,7 @@ from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.kube.errors import KubeError, Unavailable
 
-from dynamo_ctl.targets import asking_again
+from dynamo_ctl.targets import report_first_retry
 
 #: Field manager of the definitions. The reference uses the same name (operator behaviour, section 12).
 DEFINITIONS_MANAGER = "dynamo-crd-apply"
@@ -31,7 +31,7 @@ async def install_definitions(
 
     Waits up to `wait` seconds for an API server that does not answer yet, then raises Unavailable.
     """
-    backoff, deadline, say = Backoff(FIRST_RETRY, LAST_RETRY), time.monotonic() + wait, asking_again()
+    backoff, deadline, say = Backoff(FIRST_RETRY, LAST_RETRY), time.monotonic() + wait, report_first_retry()
     while True:
         try:
             return await _install(kubeconfig, context, say)

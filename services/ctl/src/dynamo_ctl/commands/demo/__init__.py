@@ -27,10 +27,10 @@ def demo(
     """
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.demo import run  # noqa: PLC0415
-    from dynamo_ctl.commands.up.servers import within_reach  # noqa: PLC0415
+    from dynamo_ctl.commands.up.servers import as_ctl_errors  # noqa: PLC0415
     from dynamo_ctl.printing import console  # noqa: PLC0415
 
     settings.quiet()
     manifests = run.find_manifests(files or [])
-    with within_reach():
+    with as_ctl_errors():
         interrupts.run(run.demo(manifests, folder.absolute(), timeout, console(), leave=leave))

@@ -59,7 +59,7 @@ class GraphProgress:
         """Graphs that have not been successful."""
         return [graph for graph in self.graphs if graph["metadata"]["name"] not in self.took]
 
-    def hopeless(self, now: float) -> bool:
+    def has_failed(self, now: float) -> bool:
         """Whether every graph exists, and every unsuccessful graph has been failed for `FAILED_FOR`."""
         late = [graph["metadata"]["name"] for graph in self.late]
         return len(self.graphs) == len(self._names) and all(
@@ -90,7 +90,7 @@ async def until_successful(
             applying.result()
         if progress.complete:
             return progress.took
-        if now > timeout or progress.hopeless(now):
+        if now > timeout or progress.has_failed(now):
             raise CtlError("\n".join(await reasons(client, namespace, progress.late)), ExitCode.NOT_READY)
         await asyncio.sleep(POLL_EVERY)
 

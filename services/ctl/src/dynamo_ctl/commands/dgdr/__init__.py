@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynamo_ctl.commands.parameters import Context, ContextNamespace, with_options
-from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
+from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 
 if TYPE_CHECKING:
     from dynamo_ctl.remote import Remote
@@ -39,7 +39,7 @@ def plot(
         ),
     ] = None,
     width: Annotated[int, typer.Option(min=40, max=200, metavar="N", help="Width of the drawing in characters.")] = 78,
-    api: OtherWayOptions,
+    api: OptionalApiOptions,
     context: Context = None,
 ) -> None:
     """Draw the result of profiling: tokens per second per GPU against those per request, and a table of points.
@@ -77,7 +77,7 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only let the cluster check the graph, and print it.")
     ] = False,
-    api: OtherWayOptions,
+    api: OptionalApiOptions,
     context: Context = None,
 ) -> None:
     """Create the graph of a point. If a graph was created for the request before, replace its spec.

@@ -13,7 +13,7 @@ from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, Work
 from dynamo_ctl.commands.discovered import DiscoveredQuery
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.nats_targets import Where, connected, stands
+from dynamo_ctl.nats_targets import Where, connected, stream_exists
 from dynamo_ctl.printing import Print, age, columns, encoded, object_list
 
 RESOURCES = {"workers": WORKERS, "models": MODELS}
@@ -35,7 +35,7 @@ async def show(what: str, query: DiscoveredQuery, where: Where, out: Print) -> N
 
 async def lines(what: str, query: DiscoveredQuery, bus: Bus, cluster: str) -> list[str]:
     """The lines to print. Raises CtlError if model-discovery does not publish these views."""
-    if not await stands(bus, STATE):
+    if not await stream_exists(bus, STATE):
         raise CtlError("this NATS server has no published objects: the platform has never run with it")
     objects, published = await _read(what, query, bus, cluster)
     if not published and not objects:

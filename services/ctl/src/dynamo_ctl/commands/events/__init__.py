@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.parameters import AnyNamespace, BusOptions, LineOutput, with_options
-from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
+from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def events(
         LineOutput, typer.Option("--output", "-o", help="Output format: for people, or CloudEvents as lines of JSON.")
     ] = LineOutput.TABLE,
     bus: BusOptions,
-    api: OtherWayOptions,
+    api: OptionalApiOptions,
 ) -> None:
     """Show the platform's stored events (of the last week), oldest first, and with --follow also new events.
 

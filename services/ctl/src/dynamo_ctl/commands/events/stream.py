@@ -13,7 +13,7 @@ from dynamo_shared.wire import specifications, subjects
 from dynamo_ctl.commands.events import EventQuery
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.kinds import full_name, short_name
-from dynamo_ctl.nats_targets import Where, connected, stands, until_stands
+from dynamo_ctl.nats_targets import Where, connected, stream_exists, wait_for_stream
 from dynamo_ctl.printing import Print, day, one_line
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -62,14 +62,14 @@ async def listen(
     """
     earliest = datetime.now(UTC) - since if since is not None else None
     async with connected(where) as bus:
-        if not query.follow and not await stands(bus, EVENTS):
-            if await stands(bus, STATE):
+        if not query.follow and not await stream_exists(bus, EVENTS):
+            if await stream_exists(bus, STATE):
                 remark("no event yet")
                 return  # The first event creates the stream.
             raise CtlError(f"no events at {where.options.servers[0]}: the platform has never run there")
-        if is_waiting := not await stands(bus, EVENTS):
+        if is_waiting := not await stream_exists(bus, EVENTS):
             remark("no event yet; waiting for the first one")
-            await until_stands(bus, EVENTS)
+            await wait_for_stream(bus, EVENTS)
         subscription = await bus.subscribe(EVENTS, filters(query, where.cluster), start=Start.ALL)
         printed: Newest[str, None] = Newest(REMEMBERED)
         async for item in subscription:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.parameters import Context, ContextNamespace, Output, with_options
-from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
+from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 
 
 def _kinds(incomplete: str) -> list[str]:
@@ -38,7 +38,7 @@ def get(
     query: ObjectQuery,
     *,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Print every change until Ctrl-C.")] = False,
-    api: OtherWayOptions,
+    api: OptionalApiOptions,
     context: Context = None,
 ) -> None:
     """Show graphs and their components.

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.parameters import BusOptions, Graph, LineOutput, valid_namespace, with_options
-from dynamo_ctl.commands.remote import OtherWayOptions, refuse_with_server
+from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def scale(
         LineOutput, typer.Option("--output", "-o", help="Output format: for people, or the answer as JSON.")
     ] = LineOutput.TABLE,
     bus: BusOptions,
-    api: OtherWayOptions,
+    api: OptionalApiOptions,
 ) -> None:
     """Request a new number of replicas for components of a graph, and print the platform's answer.
 

@@ -15,7 +15,7 @@ from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.nats_targets import Where, connected, stands
+from dynamo_ctl.nats_targets import Where, connected, stream_exists
 from dynamo_ctl.printing import Print
 
 
@@ -58,7 +58,7 @@ async def ask(
     )
     request = query.request or uuid.uuid4().hex
     try:
-        if not await stands(bus, STATE):
+        if not await stream_exists(bus, STATE):
             raise CtlError(
                 "the platform has never run with this NATS server; choose another one with --nats or --config"
             )

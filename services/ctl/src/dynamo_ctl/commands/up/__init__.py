@@ -32,5 +32,5 @@ def up(
 
     loaded = settings.with_cluster(settings.load(config), kubeconfig, context)
     settings.start_logging(loaded, for_people=True)
-    with servers.within_reach():
+    with servers.as_ctl_errors():
         interrupts.serve(platform.up(loaded, folder.absolute(), console(), local=local))

@@ -7,7 +7,7 @@ from dynamo_ctl.webhooks import LOOPBACK
 NO_ADMISSION = "is not running: set platform.admission.url to an address of this machine that the cluster can call"
 
 
-def where_it_answers(settings: Settings, cluster: str, health_port: int, metrics_port: int) -> list[tuple[str, str]]:
+def addresses_of(settings: Settings, cluster: str, health_port: int, metrics_port: int) -> list[tuple[str, str]]:
     """Parts and their addresses. `settings`: the settings of the running platform. Port 0 of metrics: no metrics."""
     listed = [
         ("cluster", cluster),

@@ -19,9 +19,9 @@ from dynamo_ctl import services, webhooks
 from dynamo_ctl.aggregated_roles import give_roles
 from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_definitions
 from dynamo_ctl.commands.up import progress
-from dynamo_ctl.commands.up.addresses import where_it_answers
+from dynamo_ctl.commands.up.addresses import addresses_of
 from dynamo_ctl.commands.up.servers import embedded, kept_running, running_here
-from dynamo_ctl.nats_targets import until_stands
+from dynamo_ctl.nats_targets import wait_for_stream
 from dynamo_ctl.page_account import page_token
 from dynamo_ctl.printing import own_command
 from dynamo_ctl.running import announced, claimed
@@ -74,12 +74,12 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         stack.enter_context(announced(folder, running_here(settings, folder, has_token=local)))
         await platform.ready(READY_WITHIN)
         if is_local_webhook:
-            await webhooks.try_out(client)
+            await webhooks.check_reachable(client)
         # A watcher that stands by for its election is also ready.
-        await until_stands(platform.context.bus, STATE)
+        await wait_for_stream(platform.context.bus, STATE)
         console.print("[bold green]Dynamo Platform is up[/]; Ctrl-C stops it.")
         ports = platform.health_port, platform.metrics_port
-        for name, address in where_it_answers(settings, platform.context.kube.server, *ports):
+        for name, address in addresses_of(settings, platform.context.kube.server, *ports):
             console.print(f"  {name:<9} {address}", soft_wrap=True, markup=False)
         if local:
             token = await page_token(client, DEFAULT_NAMESPACE, folder)

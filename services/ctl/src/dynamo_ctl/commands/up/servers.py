@@ -46,7 +46,7 @@ log = structlog.get_logger("dynamo.ctl")
 
 
 @contextmanager
-def within_reach() -> Iterator[None]:
+def as_ctl_errors() -> Iterator[None]:
     """Raises CtlError if a local server cannot be obtained or does not start."""
     try:
         yield
@@ -125,11 +125,11 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
     )
     settings = with_platform(settings, etcd=named)
     if new:
-        await _nothing_was_ever_held(settings)
+        await _skip_wait_for_lost_leases(settings)
     return settings
 
 
-async def _nothing_was_ever_held(settings: Settings) -> None:
+async def _skip_wait_for_lost_leases(settings: Settings) -> None:
     """Spare a new local etcd the wait for leases that it might have lost (leases.epoch).
 
     If the prefix differed from runtime.leasing's, the platform would wait, and still work correctly.
