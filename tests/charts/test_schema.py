@@ -107,83 +107,89 @@ WRONG = [
 TOGETHER = [
     (
         "etcd.mode=none,standby.mode=never",
-        "2 replicas need etcd, or Leases to stand by: set etcd.mode to own or existing",
+        "2 replicas need etcd, or Leases for standby replicas: set etcd.mode to own or existing",
     ),
-    ("dynadmin.enabled=true,webhook.enabled=false,namespaces={a}", "dynadmin.enabled must be false where namespaces"),
+    ("dynadmin.enabled=true,webhook.enabled=false,namespaces={a}", "dynadmin.enabled must be false if namespaces"),
     (
         "kai.enabled=true,webhook.enabled=false,namespaces={a}",
-        "kai.enabled must not be true where namespaces are listed",
+        "kai.enabled must not be true if namespaces are listed",
     ),
     (
         "imageBuilder.enabled=true,webhook.enabled=false,namespaces={a}",
-        "imageBuilder.namespace dynamo-builds must be one of the namespaces that are listed",
+        "imageBuilder.namespace dynamo-builds must be one of the listed namespaces",
     ),
-    ("dynadmin.oidc.issuer=https://a", "dynadmin.oidc.audience is required where dynadmin.oidc.issuer is set"),
-    ("dynadmin.oidc.clientId=a", "dynadmin.oidc.issuer is required where dynadmin.oidc.clientId is set"),
+    ("dynadmin.oidc.issuer=https://a", "dynadmin.oidc.audience is required if dynadmin.oidc.issuer is set"),
+    ("dynadmin.oidc.clientId=a", "dynadmin.oidc.issuer is required if dynadmin.oidc.clientId is set"),
     (
         "dynadmin.oidc.issuer=https://a,dynadmin.oidc.audience=a,dynadmin.oidc.clientId=a",
-        "dynadmin.oidc.redirectUrl is required where dynadmin.oidc.clientId is set",
+        "dynadmin.oidc.redirectUrl is required if dynadmin.oidc.clientId is set",
     ),
-    ("dynadmin.port=8080", "dynadmin.port must not be 8080: 8080 is the port of metrics, 8081 that of health"),
+    (
+        "dynadmin.port=8080",
+        "dynadmin.port must not be 8080: 8080 is the port of metrics, 8081 is the port of health probes",
+    ),
     ("services.scaler.podSpec.hostNetwork=true", "podSpec.hostNetwork of scaler must be false: NetworkPolicies"),
     ("defaults.podSpec.hostNetwork=true", "podSpec.hostNetwork of defaults must be false: NetworkPolicies"),
-    ("webhook.port=8081", "webhook.port must not be 8081: 8080 is the port of metrics, 8081 that of health"),
+    (
+        "webhook.port=8081",
+        "webhook.port must not be 8081: 8080 is the port of metrics, 8081 is the port of health probes",
+    ),
     ("services.admission.autoscaling.minReplicas=8", "autoscaling.minReplicas 8 is more than maxReplicas 6"),
     ("dynadmin.httpRoute.enabled=true", "dynadmin.httpRoute.parentRefs is empty"),
     ("dynadmin.ingress.enabled=true", "dynadmin.ingress.host is empty"),
-    ("namespaces={team-a}", "webhook.enabled must be false where namespaces are listed"),
+    ("namespaces={team-a}", "webhook.enabled must be false if namespaces are listed"),
     ("webhook.enabled=false,namespaces={a},namespaceRestriction.enabled=true", "exclude each other"),
     (
         "dynadmin.oidc.issuer=https://a,dynadmin.oidc.audience=a,dynadmin.oidc.clientId=a,dynadmin.enabled=true,"
         "dynadmin.ingress.enabled=true,dynadmin.ingress.host=*.example.com",
-        "dynadmin.oidc.redirectUrl is required where dynadmin.oidc.clientId is set",
+        "dynadmin.oidc.redirectUrl is required if dynadmin.oidc.clientId is set",
     ),
     (
         "config.server.webhook.port=9555",
-        "config.server.webhook.port is 9555, and the objects of the chart are made for 9443: set webhook.port alone",
+        "config.server.webhook.port is 9555, but the objects of the chart require 9443: set only webhook.port",
     ),
-    ("config.server.webhook.certProvisionMode=manual", "made for auto: set webhook.certProvisionMode alone"),
-    ("config.server.webhook.serviceName=old", "made for dynamo-platform-admission: leave it out"),
-    ("config.server.metrics.secure=true", "made for false: set metrics.secure alone"),
+    ("config.server.webhook.certProvisionMode=manual", "require auto: set only webhook.certProvisionMode"),
+    ("config.server.webhook.serviceName=old", "require dynamo-platform-admission: remove it"),
+    ("config.server.metrics.secure=true", "require false: set only metrics.secure"),
     ("config.server.metrics.port=9000", "config.server.metrics.port is 9000"),
-    ("config.server.healthProbe.port=9000", "made for 8081: leave it out"),
-    ("config.platform.dynadmin.port=9000", "made for 8082: set dynadmin.port alone"),
-    ("config.platform.imageBuilder.namespace=a", "made for dynamo-builds: set imageBuilder.namespace alone"),
-    ("config.platform.kubernetes.namespaces={a}", "made for []: set namespaces alone"),
-    ("config.namespace.restricted=a", "made for the whole cluster: set namespaces alone"),
-    ("config.platform.nats.servers={nats://n:4222}", "made for its own: set nats.mode and nats.existing.servers alone"),
-    ("config.platform.etcd.endpoints={https://e}", "made for its own: set etcd.mode and etcd.existing.endpoints alone"),
-    ("etcd.mode=none,config.platform.etcd.endpoints={https://e}", "made for none: set etcd.mode and"),
-    ("config.platform.replicas=1", "made for several: set defaults.replicas alone"),
-    ("config.platform.replicaId=me", "made for all replicas: leave it out"),
+    ("config.server.healthProbe.port=9000", "require 8081: remove it"),
+    ("config.platform.dynadmin.port=9000", "require 8082: set only dynadmin.port"),
+    ("config.platform.imageBuilder.namespace=a", "require dynamo-builds: set only imageBuilder.namespace"),
+    ("config.platform.kubernetes.namespaces={a}", "require []: set only namespaces"),
+    ("config.namespace.restricted=a", "require the whole cluster: set only namespaces"),
+    ("config.platform.nats.servers={nats://n:4222}", "require its own: set only nats.mode and nats.existing.servers"),
+    ("config.platform.etcd.endpoints={https://e}", "require its own: set only etcd.mode and etcd.existing.endpoints"),
+    ("etcd.mode=none,config.platform.etcd.endpoints={https://e}", "require none: set only etcd.mode and"),
+    ("config.platform.replicas=1", "require several: set only defaults.replicas"),
+    ("config.platform.replicaId=me", "require all replicas: remove it"),
     (
         "defaults.serviceAccountName=all",
-        "defaults.serviceAccountName must be empty: each service has rights of its own",
+        "defaults.serviceAccountName must be empty: each service has its own rights",
     ),
-    ("config.platform.clusterName=east", "set clusterName alone, by which users of NATS get their rights"),
+    ("config.platform.clusterName=east", "set only clusterName, which also determines the rights of NATS users"),
     (
         "etcd.mode=none,config.platform.standby.mode=never",
-        "config.platform.standby.mode is never, and standby.mode auto, by which replicas are rolled out",
+        "config.platform.standby.mode is never, but standby.mode is auto, which determines how replicas roll out",
     ),
     (
         "config.orchestrators.kaiScheduler.enabled=true,webhook.enabled=false,namespaces={a}",
-        "config.orchestrators.kaiScheduler.enabled must not be true where namespaces are listed",
+        "config.orchestrators.kaiScheduler.enabled must not be true if namespaces are listed",
     ),
     (
         "config.gpu.discoveryEnabled=true,rbac.parts.nodes=false",
-        "config.gpu.discoveryEnabled must not be true where rbac.parts.nodes is false",
+        "config.gpu.discoveryEnabled must not be true if rbac.parts.nodes is false",
     ),
     (
         "imageBuilder.enabled=true,imageBuilder.namespace=default",
-        "imageBuilder.namespace is default, which is there: name another one",
+        "imageBuilder.namespace is default, which exists: set another one",
     ),
-    ("commands=null", "helm upgrade --reuse-values leaves them out: use --reset-then-reuse-values"),
-    ("services.profiler=null", "helm upgrade --reuse-values leaves them out: use --reset-then-reuse-values"),
-    ("nats.persistence.size=5Gi", "nats.persistence.size is 5Gi, and NATS needs more than 5Gi"),
+    ("commands=null", "helm upgrade --reuse-values omits them: use --reset-then-reuse-values"),
+    ("services.profiler=null", "helm upgrade --reuse-values omits them: use --reset-then-reuse-values"),
+    ("nats.persistence.size=5Gi", "nats.persistence.size is 5Gi, but NATS needs more than 5Gi"),
     ("nats.mode=existing", "nats.existing.servers is empty"),
     (
         "nats.mode=existing,nats.existing.servers={tls://n},nats.existing.credentialSecrets.watcher=w",
-        "nats.existing.credentialSecrets has none for model-discovery: add it, or one called default",
+        "nats.existing.credentialSecrets has no Secret for model-discovery: add it, or add the key default",
     ),
     ("etcd.mode=existing", "etcd.existing.endpoints is empty"),
     ("etcd.persistence.enabled=false", "etcd.persistence.enabled must be true with three members"),
@@ -242,7 +248,8 @@ def test_a_release_name_that_no_service_can_have_is_rejected(release: str) -> No
     """Only the newest versions of Kubernetes allow a Service name that begins with a digit."""
     outcome = helm.run("template", release, helm.PLATFORM)
     assert (
-        f"{release}-dynamo-platform, by the name of the release, cannot begin the name of a Service" in outcome.stderr
+        f"{release}-dynamo-platform, from the name of the release, cannot be the start of a Service name"
+        in outcome.stderr
     )
 
 

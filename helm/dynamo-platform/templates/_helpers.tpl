@@ -373,21 +373,21 @@ authorization.conf
 {{/* Combinations of values that a schema cannot refuse. */}}
 {{- define "dynamo.check" -}}
 {{- if not (and .Values.commands .Values.services.profiler) -}}
-{{- fail "the values lack those that are new in this release, as helm upgrade --reuse-values leaves them out: use --reset-then-reuse-values" -}}
+{{- fail "the values lack new values of this release, because helm upgrade --reuse-values omits them: use --reset-then-reuse-values" -}}
 {{- end -}}
 {{- $namespaces := include "dynamo.namespaces" . | fromJsonArray -}}
 {{- if and .Values.namespaces .Values.namespaceRestriction.enabled -}}
 {{- fail "namespaces and namespaceRestriction.enabled exclude each other: list all namespaces in namespaces" -}}
 {{- end -}}
 {{- if and $namespaces .Values.webhook.enabled -}}
-{{- fail "webhook.enabled must be false where namespaces are listed: webhooks are cluster-wide. A cluster-wide platform may serve them; without one, install dynamo-crds with conversion.enabled=false" -}}
+{{- fail "webhook.enabled must be false if namespaces are listed: webhooks are cluster-wide. A cluster-wide platform may serve the webhooks; without one, install dynamo-crds with conversion.enabled=false" -}}
 {{- end -}}
 {{- $fullname := include "dynamo.fullname" . -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $fullname) -}}
-{{- fail (printf "%s, by the name of the release, cannot begin the name of a Service: it begins with a letter and has no dot. Set fullnameOverride" $fullname) -}}
+{{- fail (printf "%s, from the name of the release, cannot be the start of a Service name, which starts with a letter and has no dot: set fullnameOverride" $fullname) -}}
 {{- end -}}
 {{- if and (gt (len .Release.Name) 40) (not .Values.fullnameOverride) -}}
-{{- fail (printf "the name of the release has %d characters, and those of its objects have 40 of them, which another release may share: set fullnameOverride (%s, if this release is installed with that)" (len .Release.Name) $fullname) -}}
+{{- fail (printf "the name of the release has %d characters, but object names use only the first 40, which another release may share: set fullnameOverride (to %s, if this release is already installed with that name)" (len .Release.Name) $fullname) -}}
 {{- end -}}
 {{- /* Settings by which the chart's objects are made, each with the value of the chart that says the same. */ -}}
 {{- range list
@@ -411,32 +411,32 @@ authorization.conf
 {{- $given = get (ternary $given dict (kindIs "map" $given)) . -}}
 {{- end -}}
 {{- if not (has (toString $given) (list "" (toString (index . 1)))) -}}
-{{- $instead := ternary "leave it out" (printf "set %s alone" (index . 2)) (empty (index . 2)) -}}
-{{- fail (printf "config.%s is %v, and the objects of the chart are made for %v: %s" (first .) $given (index . 1) $instead) -}}
+{{- $instead := ternary "remove it" (printf "set only %s" (index . 2)) (empty (index . 2)) -}}
+{{- fail (printf "config.%s is %v, but the objects of the chart require %v: %s" (first .) $given (index . 1) $instead) -}}
 {{- end -}}
 {{- end -}}
 {{- $cluster := dig "platform" "clusterName" .Values.clusterName .Values.config -}}
 {{- if and (ne $cluster .Values.clusterName) (eq .Values.nats.mode "own") -}}
-{{- fail (printf "config.platform.clusterName is %s, and clusterName %s: set clusterName alone, by which users of NATS get their rights" $cluster .Values.clusterName) -}}
+{{- fail (printf "config.platform.clusterName is %s, but clusterName is %s: set only clusterName, which also determines the rights of NATS users" $cluster .Values.clusterName) -}}
 {{- end -}}
 {{- range $key, $name := include "dynamo.services" . | fromJson -}}
 {{- $service := include "dynamo.service" (dict "root" $ "key" $key) | fromJson -}}
 {{- $alone := and (eq $.Values.etcd.mode "none") (eq $.Values.standby.mode "never") -}}
 {{- if and (gt (int $service.replicas) 1) $alone (not (has $key (list "admission" "dynadmin"))) -}}
-{{- fail (printf "services.%s: %d replicas need etcd, or Leases to stand by: set etcd.mode to own or existing, standby.mode to auto, or replicas to 1" $key (int $service.replicas)) -}}
+{{- fail (printf "services.%s: %d replicas need etcd, or Leases for standby replicas: set etcd.mode to own or existing, standby.mode to auto, or replicas to 1" $key (int $service.replicas)) -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.defaults.serviceAccountName -}}
-{{- fail "defaults.serviceAccountName must be empty: each service has rights of its own. Set services.NAME.serviceAccountName" -}}
+{{- fail "defaults.serviceAccountName must be empty: each service has its own rights. Set services.NAME.serviceAccountName" -}}
 {{- end -}}
 {{- range $where, $values := merge (dict "defaults" .Values.defaults) (omit .Values.services "admission") -}}
 {{- if dig "podSpec" "hostNetwork" false $values -}}
-{{- fail (printf "podSpec.hostNetwork of %s must be false: NetworkPolicies, and ports of a node, are for the pods of one service. Only services.admission.podSpec may have it" $where) -}}
+{{- fail (printf "podSpec.hostNetwork of %s must be false: NetworkPolicies do not apply to pods of the host network, and its ports would conflict. Only services.admission.podSpec may set it to true" $where) -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $port := dict "webhook.port" .Values.webhook.port "dynadmin.port" .Values.dynadmin.port -}}
 {{- if has (int $port) (list 8080 8081) -}}
-{{- fail (printf "%s must not be %d: 8080 is the port of metrics, 8081 that of health" $name (int $port)) -}}
+{{- fail (printf "%s must not be %d: 8080 is the port of metrics, 8081 is the port of health probes" $name (int $port)) -}}
 {{- end -}}
 {{- end -}}
 {{- $scaling := .Values.services.admission.autoscaling -}}
@@ -444,49 +444,49 @@ authorization.conf
 {{- fail (printf "services.admission.autoscaling.minReplicas %d is more than maxReplicas %d" (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
 {{- end -}}
 {{- if and $namespaces (eq (toString .Values.kai.enabled) "true") -}}
-{{- fail "kai.enabled must not be true where namespaces are listed: the queues of KAI Scheduler have no namespace" -}}
+{{- fail "kai.enabled must not be true if namespaces are listed: the queues of KAI Scheduler are cluster-scoped" -}}
 {{- end -}}
 {{- if and $namespaces (eq "true" (dig "orchestrators" "kaiScheduler" "enabled" "" .Values.config | toString)) -}}
-{{- fail "config.orchestrators.kaiScheduler.enabled must not be true where namespaces are listed: the queues of KAI Scheduler have no namespace" -}}
+{{- fail "config.orchestrators.kaiScheduler.enabled must not be true if namespaces are listed: the queues of KAI Scheduler are cluster-scoped" -}}
 {{- end -}}
 {{- if and .Values.rbac.create (not .Values.rbac.parts.nodes) (eq "true" (dig "gpu" "discoveryEnabled" "" .Values.config | toString)) -}}
-{{- fail "config.gpu.discoveryEnabled must not be true where rbac.parts.nodes is false: the watcher may not read nodes" -}}
+{{- fail "config.gpu.discoveryEnabled must not be true if rbac.parts.nodes is false: the watcher may not read nodes" -}}
 {{- end -}}
 {{- $standby := dig "platform" "standby" "mode" .Values.standby.mode .Values.config -}}
 {{- if and (eq .Values.etcd.mode "none") (eq $standby "never") (ne .Values.standby.mode "never") -}}
-{{- fail (printf "config.platform.standby.mode is never, and standby.mode %s, by which replicas are rolled out: set standby.mode alone" .Values.standby.mode) -}}
+{{- fail (printf "config.platform.standby.mode is never, but standby.mode is %s, which determines how replicas roll out: set only standby.mode" .Values.standby.mode) -}}
 {{- end -}}
 {{- if and $namespaces .Values.dynadmin.enabled -}}
-{{- fail "dynadmin.enabled must be false where namespaces are listed: to know its callers takes rights on the whole cluster" -}}
+{{- fail "dynadmin.enabled must be false if namespaces are listed: dynadmin needs rights on the whole cluster to identify its callers" -}}
 {{- end -}}
 {{- if and $namespaces .Values.imageBuilder.enabled (not (has .Values.imageBuilder.namespace $namespaces)) -}}
-{{- fail (printf "imageBuilder.namespace %s must be one of the namespaces that are listed: its Jobs are read there" .Values.imageBuilder.namespace) -}}
+{{- fail (printf "imageBuilder.namespace %s must be one of the listed namespaces: the watcher reads Jobs only in them" .Values.imageBuilder.namespace) -}}
 {{- end -}}
 {{- if and .Values.imageBuilder.enabled .Values.imageBuilder.createNamespace (eq .Values.imageBuilder.namespace .Release.Namespace) -}}
-{{- fail (printf "imageBuilder.namespace is %s, which is there: name another one, or set imageBuilder.createNamespace to false, since the namespace that the chart creates is deleted with the release" .Release.Namespace) -}}
+{{- fail (printf "imageBuilder.namespace is %s, which exists: set another one, or set imageBuilder.createNamespace to false, because a namespace that the chart creates is deleted with the release" .Release.Namespace) -}}
 {{- end -}}
 {{- if and .Values.dynadmin.oidc.issuer (not .Values.dynadmin.oidc.audience) -}}
-{{- fail "dynadmin.oidc.audience is required where dynadmin.oidc.issuer is set: tokens for other programs must not work here" -}}
+{{- fail "dynadmin.oidc.audience is required if dynadmin.oidc.issuer is set: dynadmin must refuse tokens for other programs" -}}
 {{- end -}}
 {{- if and .Values.dynadmin.oidc.clientId (not .Values.dynadmin.oidc.issuer) -}}
-{{- fail "dynadmin.oidc.issuer is required where dynadmin.oidc.clientId is set: people log in there" -}}
+{{- fail "dynadmin.oidc.issuer is required if dynadmin.oidc.clientId is set: users log in at the issuer" -}}
 {{- end -}}
 {{- if and .Values.dynadmin.oidc.clientId (not (include "dynamo.redirectUrl" .)) -}}
-{{- fail "dynadmin.oidc.redirectUrl is required where dynadmin.oidc.clientId is set and neither Ingress nor HTTPRoute names a host" -}}
+{{- fail "dynadmin.oidc.redirectUrl is required if dynadmin.oidc.clientId is set and neither Ingress nor HTTPRoute has a host" -}}
 {{- end -}}
 {{- if and .Values.dynadmin.httpRoute.enabled (not .Values.dynadmin.httpRoute.parentRefs) -}}
-{{- fail "dynadmin.httpRoute.parentRefs is empty: name the gateways that it is attached to" -}}
+{{- fail "dynadmin.httpRoute.parentRefs is empty: set the gateways of the route" -}}
 {{- end -}}
 {{- if and .Values.dynadmin.ingress.enabled (not .Values.dynadmin.ingress.host) -}}
-{{- fail "dynadmin.ingress.host is empty: name the host that browsers and programs call" -}}
+{{- fail "dynadmin.ingress.host is empty: set the host that browsers and programs call" -}}
 {{- end -}}
 {{- if and (eq .Values.nats.mode "existing") (not .Values.nats.existing.servers) -}}
-{{- fail "nats.existing.servers is empty: name the servers, or set nats.mode to own" -}}
+{{- fail "nats.existing.servers is empty: set the servers, or set nats.mode to own" -}}
 {{- end -}}
 {{- if and (eq .Values.nats.mode "existing") .Values.nats.existing.credentialSecrets -}}
 {{- range $key, $name := omit (include "dynamo.services" . | fromJson) "admission" -}}
 {{- if not (include "dynamo.natsSecret" (dict "root" $ "service" $name)) -}}
-{{- fail (printf "nats.existing.credentialSecrets has none for %s: add it, or one called default" $name) -}}
+{{- fail (printf "nats.existing.credentialSecrets has no Secret for %s: add it, or add the key default" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -494,12 +494,12 @@ authorization.conf
 {{- $size := .Values.nats.persistence.size -}}
 {{- $bytes := mul (regexFind "^[0-9]+" $size | int64) (get (dict "Mi" 1000000 "Gi" 1000000000 "Ti" 1000000000000) (regexFind "..$" $size)) -}}
 {{- if and (eq .Values.nats.mode "own") (lt $bytes 5368709120) -}}
-{{- fail (printf "nats.persistence.size is %s, and NATS needs more than 5Gi for the streams of events and of commands that failed: set 6Gi or more" $size) -}}
+{{- fail (printf "nats.persistence.size is %s, but NATS needs more than 5Gi for the streams of events and of failed commands: set 6Gi or more" $size) -}}
 {{- end -}}
 {{- if and (eq .Values.etcd.mode "existing") (not .Values.etcd.existing.endpoints) -}}
-{{- fail "etcd.existing.endpoints is empty: name the servers, or set etcd.mode to own or none" -}}
+{{- fail "etcd.existing.endpoints is empty: set the servers, or set etcd.mode to own or none" -}}
 {{- end -}}
 {{- if and (eq .Values.etcd.mode "own") (gt (int .Values.etcd.members) 1) (not .Values.etcd.persistence.enabled) -}}
-{{- fail "etcd.persistence.enabled must be true with three members: a member that lost its data cannot join again" -}}
+{{- fail "etcd.persistence.enabled must be true with three members: a member that lost its data cannot rejoin" -}}
 {{- end -}}
 {{- end -}}
