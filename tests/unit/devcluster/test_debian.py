@@ -52,8 +52,8 @@ async def test_it_is_unpacked_into_the_cache(machine):
 @pytest.mark.parametrize(
     ("commands", "reason"),
     [
-        ({}, "there is no apt-get"),
-        ({"apt_get": DOWNLOADS}, "there is no dpkg-deb"),
+        ({}, "apt-get, which unpacks"),
+        ({"apt_get": DOWNLOADS}, "dpkg-deb, which unpacks"),
         (
             {"apt_get": "echo E: Unable to locate >&2; exit 100", "dpkg_deb": ""},
             "Unable to locate .apt-get update may help",

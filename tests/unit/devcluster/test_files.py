@@ -151,7 +151,7 @@ def test_the_users_go_settings_cannot_change_a_build() -> None:
 
 
 async def test_no_go_says_so(tmp_path: Path) -> None:
-    with pytest.raises(NotHereError, match=r"no Go toolchain on PATH .* \(Go 1\.25 or newer is needed\)"):
+    with pytest.raises(NotHereError, match=r"no Go toolchain is on PATH \(building needs Go 1\.25 or newer\)"):
         await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], Progress())
 
 

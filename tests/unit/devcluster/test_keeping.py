@@ -25,7 +25,7 @@ async def test_a_killed_server_is_started_again_and_reported(tmp_path: Path) -> 
         await until(lambda: process.pid not in (None, first))
     assert process.running, "keeping ends before the servers do"
     await process.stop()
-    assert said == [f"server was ended by SIGKILL; it is started again; its log: {tmp_path / 'x.log'}"]
+    assert said == [f"server was ended by SIGKILL; restarting; log: {tmp_path / 'x.log'}"]
 
 
 async def test_what_is_stopped_on_purpose_stays_stopped(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ async def test_several_deaths_in_a_row_end_the_work(tmp_path: Path) -> None:
     with pytest.raises(LocalClusterError) as caught:
         await asyncio.wait_for(work(), 60)
     message = str(caught.value)
-    assert message.startswith("server ended with exit code 7, and is not started again after 3 deaths in a row; ")
+    assert message.startswith("server ended with exit code 7, and is not restarted after 3 crashes in a row; ")
     assert message.endswith(f"the end of {log}:" + "\nno space left on device" * (MOST_IN_A_ROW - 1))
     assert len(said) == MOST_IN_A_ROW - 1
     assert not process.running

@@ -154,7 +154,7 @@ async def test_children_die_with_a_killed_parent(tmp_path: Path) -> None:
 
 async def test_missing_program(tmp_path: Path) -> None:
     process = ManagedProcess("server", [tmp_path / "nothing"], tmp_path / "x.log")
-    with pytest.raises(LocalClusterError, match=r"server cannot be started: .*is not there or not executable"):
+    with pytest.raises(LocalClusterError, match=r"server cannot be started: .*does not exist or is not executable"):
         await process.start()
 
 

@@ -81,7 +81,9 @@ async def test_a_wrong_checksum_is_not_a_reason_to_try_the_next_source(tmp_path:
 
 
 async def test_unknown_program(tmp_path: Path) -> None:
-    with pytest.raises(ProgramUnavailableError, match="'minikube' is not a program of a local cluster; there are etcd"):
+    with pytest.raises(
+        ProgramUnavailableError, match="'minikube' is not a program of a local cluster; use one of etcd"
+    ):
         await Programs(cache=ProgramCache(tmp_path)).obtain("minikube")
 
 
@@ -181,7 +183,7 @@ async def test_what_is_optional_may_be_missing(tmp_path: Path, capsys: pytest.Ca
     without = "cert-manager"
     assert set(await programs.obtain_all()) == set(NEEDED)
     assert await fetch(programs) == 0
-    assert "cert-manager: left out, as are the tests that take it: cert-manager (" in capsys.readouterr().out
+    assert "cert-manager: skipped, with the tests that need it: cert-manager (" in capsys.readouterr().out
     without = "etcd"
     with pytest.raises(ProgramUnavailableError):
         await fetch(Programs(cache=ProgramCache(tmp_path), ready=[ButOne()], makers=[]))

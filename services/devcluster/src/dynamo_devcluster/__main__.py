@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m dynamo_devcluster", description=__doc__)
     parser.add_argument("command", nargs="?", choices=("run", "fetch"), default="run")
-    parser.add_argument("--dir", type=Path, help="keep state here and go on with it (default: temporary)")
+    parser.add_argument("--dir", type=Path, help="folder of the state, which later runs reuse (default: temporary)")
     parser.add_argument("--kwok-nodes", type=int, default=2, help="simulated GPU nodes (default: 2, 0 for none)")
     parser.add_argument("--api-server-port", type=int, default=0)
     parser.add_argument("--no-controller-manager", action="store_true")
@@ -55,7 +55,7 @@ async def fetch(programs: Programs) -> int:
         except ProgramUnavailableError as error:
             if not program.optional:
                 raise
-            print(f"{name}: left out, as are the tests that take it: {error}", flush=True)
+            print(f"{name}: skipped, with the tests that need it: {error}", flush=True)
     return 0
 
 
@@ -78,7 +78,7 @@ async def _run(options: ControlPlaneOptions, programs: Programs) -> int:
     try:
         async with ControlPlane(options, programs) as control_plane:
             up = True
-            print(f"ready after {time.monotonic() - begun:.1f} s; Ctrl-C ends it", file=sys.stderr)
+            print(f"ready after {time.monotonic() - begun:.1f} s; Ctrl-C stops it", file=sys.stderr)
             print(f"export KUBECONFIG={control_plane.kubeconfig}", flush=True)
             await ended.wait()
     except asyncio.CancelledError:

@@ -39,7 +39,7 @@ class CertificateAuthority:
                     stale.unlink()
         key = serialization.load_pem_private_key(self.pair.key.read_bytes(), password=None)
         if not isinstance(key, Signer):
-            raise TypeError(f"{self.pair.key} holds no key that signs; remove {folder}")
+            raise TypeError(f"{self.pair.key} has no signing key; remove {folder}")
         self._key = key
         self._certificate = x509.load_pem_x509_certificate(self.pair.certificate.read_bytes())
 

@@ -26,10 +26,10 @@ class DebianPackageSource:
     async def find(self, program: Program, progress: Progress) -> Path:
         """The unpacked program."""
         if program.debian_package is None:
-            raise NotHereError("no Debian package brings it")
+            raise NotHereError("no Debian package has it")
         for tool in ("apt-get", "dpkg-deb"):
             if shutil.which(tool) is None:
-                raise NotHereError(f"there is no {tool} to take it from a Debian package with")
+                raise NotHereError(f"{tool}, which unpacks Debian packages, is not installed")
         name = f"unpacking {program.name} of the Debian package {program.debian_package}"
         with step(progress, name), self._cache.staging(program) as folder:
             await _run(folder, "apt-get", "download", "--quiet=2", program.debian_package)

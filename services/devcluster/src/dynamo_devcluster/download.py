@@ -109,7 +109,7 @@ class DownloadSource:
         """The downloaded program. Raises ChecksumMismatchError if the file is not the published one."""
         release = self._locate(program, *this_platform())
         if release is None:
-            raise NotHereError("no release for this kind of machine")
+            raise NotHereError("no release for this operating system and architecture")
         for url in (release.url, release.checksum_url):
             await self._probe(url)
         loop = asyncio.get_running_loop()
@@ -156,11 +156,11 @@ class DownloadSource:
                     report(done, total)
             if done < total:
                 # The file is incomplete, not different: another source may be used.
-                raise ConnectionError(f"it broke off after {done} of {total} bytes")
+                raise ConnectionError(f"the download ended after {done} of {total} bytes")
             if digest.hexdigest() != published:
                 raise ChecksumMismatchError(
-                    f"{release.url} has SHA-256 {digest.hexdigest()}, its publisher says {published}; "
-                    "nothing was kept: try again, or install the program yourself and put it on PATH"
+                    f"{release.url} has SHA-256 {digest.hexdigest()}, not the published {published}; "
+                    "the download was discarded: try again, or install the program yourself and put it on PATH"
                 )
             return self._cache.install(program, _unpacked(fetched, release.member))
 
@@ -175,7 +175,7 @@ def _unpacked(fetched: Path, member: str | None) -> Path:
         except KeyError:
             inside = None
         if inside is None:
-            raise NotHereError(f"the archive holds no {member}")
+            raise NotHereError(f"the archive has no {member}")
         with inside, target.open("wb") as out:
             shutil.copyfileobj(inside, out)
     return target

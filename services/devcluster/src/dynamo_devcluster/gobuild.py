@@ -47,7 +47,7 @@ class GoBuildSource:
     async def find(self, program: Program, progress: Progress) -> Path:
         """The built program."""
         if program.go is None:
-            raise NotHereError("it is not built from Go modules")
+            raise NotHereError("it is not a Go program")
         environment = await self._toolchain()
         name = f"building {program.name} {program.version}"
         with step(progress, name):
@@ -76,7 +76,7 @@ class GoBuildSource:
         go = shutil.which("go", path=self._environ.get("PATH"))
         minimum = ".".join(map(str, GO_MINIMUM[:2]))
         if go is None:
-            raise NotHereError(f"there is no Go toolchain on PATH to build it with (Go {minimum} or newer is needed)")
+            raise NotHereError(f"no Go toolchain is on PATH (building needs Go {minimum} or newer)")
         process = await asyncio.create_subprocess_exec(
             go, "env", "GOVERSION", env={**self._environ, "GOTOOLCHAIN": "local"}, stdout=asyncio.subprocess.PIPE
         )
@@ -118,7 +118,7 @@ class GoBuildSource:
             start_new_session=True,
         )
         if process.stdout is None or process.stderr is None:
-            raise AssertionError("pipes were asked for")
+            raise AssertionError("the process has no pipes")
         reading = asyncio.create_task(process.stdout.read())
         last: list[str] = []
         try:

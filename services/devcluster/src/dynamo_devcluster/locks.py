@@ -34,7 +34,9 @@ def exclusive(directory: Path) -> Iterator[None]:
     """Be the only user of a directory of state; raises LocalClusterError if another process uses it."""
     with (directory / "lock").open("a") as handle:
         if not _taken(handle):
-            raise LocalClusterError(f"{directory} is in use by another local cluster; stop that or choose another one")
+            raise LocalClusterError(
+                f"{directory} is in use by another local cluster; stop that cluster, or choose another folder"
+            )
         yield
 
 

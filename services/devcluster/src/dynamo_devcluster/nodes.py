@@ -120,4 +120,6 @@ async def create_nodes(http: LocalHttp, count: int, shape: NodeShape, kubelet_ve
         manifest = node_manifest(index, shape, kubelet_version)
         status, body = await http.request("POST", "/api/v1/nodes", manifest)
         if status not in (201, 409):
-            raise LocalClusterError(f"node {node_name(index)} was refused: {json.loads(body).get('message', status)}")
+            raise LocalClusterError(
+                f"the API server refused node {node_name(index)}: {json.loads(body).get('message', status)}"
+            )

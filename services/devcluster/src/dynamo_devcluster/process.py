@@ -106,7 +106,9 @@ class ManagedProcess:
         begins_at = self.log.stat().st_size if self.log.exists() else 0
         program = shutil.which(self.command[0])
         if program is None:
-            raise LocalClusterError(f"{self.name} cannot be started: {self.command[0]} is not there or not executable")
+            raise LocalClusterError(
+                f"{self.name} cannot be started: {self.command[0]} does not exist or is not executable"
+            )
         with self.log.open("ab") as log:
             try:
                 self._popen = subprocess.Popen(  # noqa: S603, ASYNC220 - our own command; returns at once

@@ -53,7 +53,7 @@ class Programs:
         program = PROGRAMS.get(name)
         if program is None:
             raise ProgramUnavailableError(
-                f"{name!r} is not a program of a local cluster; there are {', '.join(PROGRAMS)}"
+                f"{name!r} is not a program of a local cluster; use one of {', '.join(PROGRAMS)}"
             )
         path, reasons = await self._first(name, self._ready)
         if path is None:

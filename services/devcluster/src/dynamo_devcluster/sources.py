@@ -93,7 +93,7 @@ class PythonPackageSource:
     async def find(self, program: Program, progress: Progress) -> Path:  # noqa: ARG002
         """The script among the distribution's files; works whether or not its environment is on PATH."""
         if program.python_distribution is None:
-            raise NotHereError("no Python package brings it")
+            raise NotHereError("no Python package has it")
         try:
             files = importlib.metadata.files(program.python_distribution) or []
         except importlib.metadata.PackageNotFoundError:
