@@ -287,6 +287,24 @@ def paths_have_one_mount(component: ComponentView, _facts: Facts) -> Violations:
             yield broken(mount.path_at, path=shown(mount.path), name=shown(other.name), first=path(other.at[:-1]))
 
 
+@PODS.rule("the engine writes what it compiles into this volume: leave readOnly out", added=True)
+@of_each_role
+def compilation_cache_is_writable(component: ComponentView, _facts: Facts) -> Violations:
+    """The compilation cache is not mounted read-only, and its claim is not a read-only volume."""
+    cache = next((each for each in _mounts(component) if each.cache), None)
+    if cache is None:
+        return
+    main, at = component.main
+    for index, mount in enumerate(map(mapping, items(main.get("volumeMounts")))):
+        if (mount.get("name"), mount.get("mountPath"), mount.get("readOnly")) == (cache.name, cache.path, True):
+            yield broken((*at, "volumeMounts", index, "readOnly"))
+    pod, at = component.pod
+    for index, volume in enumerate(map(mapping, items(pod.get("volumes")))):
+        claim = mapping(volume.get("persistentVolumeClaim"))
+        if volume.get("name") == cache.name and claim.get("readOnly") is True:
+            yield broken((*at, "volumes", index, "persistentVolumeClaim", "readOnly"))
+
+
 _RELATIVE = "is relative to the root of the container: write {path}"
 _COLON = "has a ':', which not all container runtimes accept in a mount path"
 
