@@ -136,6 +136,17 @@ def test_annotations_reach_pods_but_for_the_version() -> None:
     assert "nvidia.com/metrics-enabled" not in made["spec"]["template"]["metadata"]["labels"]
 
 
+@pytest.mark.parametrize(("grove", "kept"), [(True, "false"), (False, "true")])
+def test_with_grove_the_label_of_the_author_decides_whether_metrics_are_read(grove: bool, kept: str) -> None:
+    own = component(labels={"nvidia.com/metrics-enabled": "false"})
+    if grove:
+        children = graph_children(graph(own), replace(CONFIG, grove=True))
+        (pods,) = of_kind(children, "PodCliqueSet")[0]["spec"]["template"]["cliques"]
+    else:
+        pods = deployment(own)["spec"]["template"]["metadata"]
+    assert pods["labels"]["nvidia.com/metrics-enabled"] == kept
+
+
 @pytest.mark.parametrize(
     ("object_annotations", "own", "version"),
     [({}, {}, "1.2.0"), ({"nvidia.com/dynamo-operator-origin-version": "0.9.0"}, {}, "0.9.0")],

@@ -149,6 +149,9 @@ def _update_strategy(graph: DynamoGraphDeployment) -> KubeObject:
 def _clique(context: PodContext, clique: Clique, left_out: Set[str]) -> KubeObject:
     placed = context.placed(clique.placement)
     label_set = pod_labels(placed, {})
+    if labels.METRICS_ENABLED in placed.template_labels:
+        # As in the reference since 1.3, and only with Grove: the author's label decides.
+        label_set[labels.METRICS_ENABLED] = placed.template_labels[labels.METRICS_ENABLED]
     if clique.placement.role is PodRole.MEMORY:
         # This pod serves no requests, so discovery must not list it.
         label_set = {name: value for name, value in label_set.items() if name not in context.discovery.labels}
