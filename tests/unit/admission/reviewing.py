@@ -1,4 +1,4 @@
-"""Questions to ask, and a world to ask them in; no server, no cluster."""
+"""Builders of admission requests, and the facts to answer them with; no server, no cluster."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
 from tests.building.objects import object_of
 
-#: Knows no types of Kubernetes, so whatever is embedded passes.
+#: Knows no types of Kubernetes, so every embedded object passes.
 NO_TYPES = Checker.from_documents()
 
 
@@ -24,7 +24,7 @@ def graph(version: str = "v1beta1", **spec: Any) -> KubeObject:
 
 
 def question(obj: Any, old: Any = None, *, user: str = "someone", **fields: Any) -> AdmissionRequest:
-    """What the API server asks about an object: a creation, or with `old` an update."""
+    """The API server's request about an object: a creation, or with `old` an update."""
     group, _, version = str(obj.get("apiVersion", "")).partition("/") if isinstance(obj, dict) else ("", "", "")
     kind = str(obj.get("kind", "")) if isinstance(obj, dict) else ""
     given: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""What the first webhook accepted is not checked again by the second one, unless anything is different."""
+"""The second webhook does not check an object again that the first one accepted, unless any input differs."""
 
 import copy
 from dataclasses import replace
@@ -18,7 +18,7 @@ GIVEN = {"uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 
 
 
 class Reviews:
-    """Both webhooks, and how many objects they checked."""
+    """Both webhooks, and the number of objects that they checked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.accepted = AcceptedObjects()
@@ -43,7 +43,7 @@ def reviews(monkeypatch: pytest.MonkeyPatch) -> Reviews:
 
 
 def stored() -> dict[str, Any]:
-    """A graph as the API server has it after the first webhook, whose patch adds nothing here."""
+    """A graph as the API server sends it after the first webhook, whose patch changes nothing here."""
     obj = graph()
     for each in obj["spec"]["components"]:
         each.setdefault("replicas", 1)
@@ -55,7 +55,7 @@ def given(obj: dict[str, Any]) -> dict[str, Any]:
     return {**copy.deepcopy(obj), "metadata": {**obj["metadata"], **GIVEN}}
 
 
-def test_what_was_accepted_has_the_same_answer_without_another_check(reviews: Reviews) -> None:
+def test_an_accepted_object_gets_the_same_answer_without_another_check(reviews: Reviews) -> None:
     obj = stored()
     assert reviews.ask(Webhook.MUTATE, obj).refusal is None
     verdict = reviews.ask(Webhook.VALIDATE, given(obj))
@@ -63,7 +63,7 @@ def test_what_was_accepted_has_the_same_answer_without_another_check(reviews: Re
     assert verdict == review(question(given(obj)), Webhook.VALIDATE, WORLD, NO_TYPES)
 
 
-def test_it_is_remembered_for_one_question(reviews: Reviews) -> None:
+def test_an_answer_is_cached_for_one_request(reviews: Reviews) -> None:
     reviews.ask(Webhook.MUTATE, stored())
     for _ in range(2):
         reviews.ask(Webhook.VALIDATE, given(stored()))
@@ -85,7 +85,7 @@ def test_it_is_remembered_for_one_question(reviews: Reviews) -> None:
         pytest.param(lambda asked: asked.update(checker=Checker.from_documents()), id="other definitions"),
     ],
 )
-def test_what_is_different_is_checked(reviews: Reviews, change: Any) -> None:
+def test_a_different_object_is_checked(reviews: Reviews, change: Any) -> None:
     reviews.ask(Webhook.MUTATE, stored())
     asked: dict[str, Any] = {"obj": given(stored())}
     change(asked)
@@ -94,7 +94,7 @@ def test_what_is_different_is_checked(reviews: Reviews, change: Any) -> None:
     assert reviews.checked == 2
 
 
-def test_an_object_with_errors_and_an_update_are_not_remembered(reviews: Reviews) -> None:
+def test_rejected_objects_and_updates_are_not_cached(reviews: Reviews) -> None:
     bad = stored()
     bad["spec"]["backendFramework"] = "vlm"
     for old in (None, stored()):
@@ -106,7 +106,7 @@ def test_an_object_with_errors_and_an_update_are_not_remembered(reviews: Reviews
     assert reviews.checked > before
 
 
-def test_neither_many_nor_large_objects_are_remembered(reviews: Reviews) -> None:
+def test_neither_many_nor_large_objects_are_cached(reviews: Reviews) -> None:
     for number in range(accepted.MOST + 3):
         obj = stored()
         obj["metadata"]["name"] = f"g{number}"

@@ -1,6 +1,6 @@
-"""The bad manifests of tests/admission/cases without a server: a change of words is reported within a second.
+"""The bad manifests of tests/admission/cases without a server: a changed message is reported within a second.
 
-Objects come as the API server writes them, with sorted keys. What it refuses by itself has `offline`, our own words for it.
+Objects have sorted keys, as the API server writes them. `offline` is our message for what it rejects itself.
 """
 
 import json
@@ -22,12 +22,12 @@ NAMESPACE = "cases"
 
 @pytest.fixture(scope="session")
 def checker() -> Checker:
-    """A checker of the types that the API server published."""
+    """A checker with the types that the API server published."""
     return embedded_types.checker()
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in LOADED])
-def test_bad_manifest_is_refused_in_its_words(case: Case, checker: Checker) -> None:
+def test_a_bad_manifest_is_rejected_with_its_message(case: Case, checker: Checker) -> None:
     world = World(FACTS[case.cluster])
     if case.scale is None:
         verdict = review(
@@ -41,7 +41,7 @@ def test_bad_manifest_is_refused_in_its_words(case: Case, checker: Checker) -> N
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-def test_every_rule_is_broken_by_a_case_of_every_version_that_has_it(version: str) -> None:
+def test_every_rule_has_a_case_in_every_version_that_has_it(version: str) -> None:
     words = "\n".join(
         case.offline or case.message for case in LOADED if case.subject["apiVersion"] == f"nvidia.com/{version}"
     )
@@ -50,7 +50,7 @@ def test_every_rule_is_broken_by_a_case_of_every_version_that_has_it(version: st
 
 
 def _pattern(says: str) -> re.Pattern[str]:
-    """A message with whatever its placeholders may hold."""
+    """A pattern of a message with any value for its placeholders."""
     return re.compile(".*".join(re.escape(part) for part in re.split(r"\{[a-z_]+\}", says)))
 
 
@@ -70,7 +70,7 @@ def _request(case: Case, obj: KubeObject | None, old: KubeObject | None) -> Admi
 
 
 def _status(old: KubeObject) -> KubeObject:
-    """What an update keeps of its own accord: a status is written elsewhere."""
+    """The fields that an update keeps by itself: the status has its own subresource."""
     return {"status": old["status"]} if "status" in old else {}
 
 

@@ -1,4 +1,4 @@
-"""Who may send reviews, by what a request shows."""
+"""Who may send reviews, by the contents of the request."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from dynamo_admission.callers import SELF_TEST_HEADER, Callers
 @pytest.mark.parametrize(
     ("shown", "answer"), [("own", 200), ("another's", 403), ("nothing", 403), ("", 403), ("not UTF-8", 403)]
 )
-async def test_a_self_test_shows_what_its_process_alone_knows(shown: str, answer: int) -> None:
+async def test_a_self_test_proves_itself_by_a_secret_of_its_process(shown: str, answer: int) -> None:
     callers = Callers(required=True)
     secret = {"own": callers.self_test, "another's": Callers().self_test}.get(shown, {SELF_TEST_HEADER: ""})
     value = b"\xff" if shown == "not UTF-8" else secret[SELF_TEST_HEADER].encode()

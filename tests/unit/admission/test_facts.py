@@ -1,4 +1,4 @@
-"""What the rules know about the cluster: from settings, environment and what the API server lists."""
+"""The facts about the cluster that the rules use: from settings, environment and lists of the API server."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ def settings(**variables: str):
 
 
 class Cluster:
-    """An API server's lists; a list that is an error is raised."""
+    """The API server's lists; a list that is an error is raised."""
 
     def __init__(self, groups: dict[str, str], lists: dict[str, Any]) -> None:
         self._groups = groups
@@ -43,7 +43,7 @@ def lease(namespace: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "dynamo-operator-namespace-scope", "namespace": namespace}, "spec": spec}
 
 
-def test_domains_go_from_broad_to_narrow_and_junk_says_nothing():
+def test_domains_go_from_broad_to_narrow_and_junk_is_ignored():
     assert domains({"spec": {"levels": [{"domain": "zone"}, {"domain": "rack"}]}}) == ("zone", "rack")
     assert domains({"spec": {"levels": ["junk"]}}) == domains({}) == ()
 
@@ -57,7 +57,7 @@ def test_the_platform_knows_its_own_users():
     assert first_world(settings(), {"POD_NAMESPACE": "system"}).facts.operators == frozenset()
 
 
-async def test_the_cluster_is_asked_for_what_it_serves():
+async def test_only_served_resources_are_requested():
     leases = [lease("team", leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00Z"), lease("other")]
     obj = {"clustertopologies": [HERE], "clustertopologybindings": NotServed(404, "NotFound", "no"), "leases": leases}
     cluster = Cluster({"grove.io": "v1alpha1", "inference.networking.k8s.io": "v1"}, obj)
@@ -75,7 +75,7 @@ async def test_bindings_are_the_topologies_of_a_grove_that_serves_them(left_behi
     assert (world.facts.topologies, world.facts.topology_kind) == ({"here": ("zone",)}, "ClusterTopologyBinding")
 
 
-async def test_a_lease_switches_no_webhook_off_unless_the_configuration_trusts_its_namespace():
+async def test_a_lease_disables_no_webhook_unless_the_configuration_trusts_its_namespace():
     leases = [lease("team", leaseDurationSeconds=30, renewTime="2026-01-01T00:00:00Z")]
     for trusted in (settings(NAMESPACE__SCOPE__TRUSTED_NAMESPACES="other-*"), settings()):
         cluster = Cluster({}, {"leases": leases})
@@ -83,7 +83,7 @@ async def test_a_lease_switches_no_webhook_off_unless_the_configuration_trusts_i
         assert world.held == frozenset()
 
 
-async def test_what_cannot_be_known_is_left_open():
+async def test_facts_that_cannot_be_read_stay_unknown():
     refused, absent = Forbidden(403, "Forbidden", "no"), NotServed(404, "NotFound", "no")
     for bindings, topologies in ((refused, []), (absent, refused), (absent, absent)):
         cluster = Cluster(
@@ -95,27 +95,27 @@ async def test_what_cannot_be_known_is_left_open():
 
 
 @pytest.mark.parametrize(("enabled", "known"), [(None, True), (True, True), (False, False)])
-async def test_leader_worker_sets_are_there_where_the_cluster_serves_them_and_the_settings_use_them(enabled, known):
+async def test_leader_worker_sets_are_available_if_the_cluster_serves_them_and_the_settings_use_them(enabled, known):
     given = settings() if enabled is None else settings(ORCHESTRATORS__LWS__ENABLED=str(enabled).lower())
     cluster = Cluster({"leaderworkerset.x-k8s.io": "v1"}, {})
     world = await read(first_world(given, {}), cluster, given, NOW)  # type: ignore[arg-type]
     assert world.facts.leader_worker_sets is known
 
 
-async def test_a_platform_of_one_namespace_asks_for_no_leases():
+async def test_a_platform_of_one_namespace_requests_no_leases():
     restricted, cluster = settings(NAMESPACE__RESTRICTED="team"), Cluster({}, {})
     world = await read(first_world(restricted, {}), cluster, restricted, NOW)  # type: ignore[arg-type]
     assert (world.facts.cluster_wide, world.facts.grove, world.held) == (False, False, frozenset())
     assert cluster.asked == ["/apis"]
 
 
-async def test_grove_can_be_turned_off_where_it_is_served():
+async def test_grove_can_be_disabled_if_it_is_served():
     off = settings(ORCHESTRATORS__GROVE__ENABLED="false")
     world = await read(first_world(off, {}), Cluster({"grove.io": "v1"}, {}), off, NOW)  # type: ignore[arg-type]
     assert world.facts.grove is False
 
 
-def test_the_address_is_a_service_or_a_url_and_one_of_them_is_needed():
+def test_the_address_is_a_service_or_a_url_and_one_of_them_is_required():
     assert address_of(settings(SERVER__WEBHOOK__SERVICE_NAME="hooks"), {"POD_NAMESPACE": "a"}).host == "hooks.a.svc"
     assert address_of(settings(PLATFORM__ADMISSION__URL="https://10.0.0.1:9443"), {}).host == "10.0.0.1"
     assert namespace_of(settings(), {}) == "dynamo-system"

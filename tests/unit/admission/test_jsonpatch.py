@@ -1,4 +1,4 @@
-"""Patches are small, and make what they should."""
+"""Patches are minimal and correct."""
 
 import copy
 from typing import Any
@@ -18,7 +18,7 @@ VALUES = st.recursive(
 
 
 def applied(document: Any, operations: list[dict[str, Any]]) -> Any:
-    """RFC 6902, as far as it is used."""
+    """Applies a patch: the part of RFC 6902 that is used."""
     document = copy.deepcopy(document)
     for operation in operations:
         *path, last = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]] or [
@@ -39,12 +39,12 @@ def applied(document: Any, operations: list[dict[str, Any]]) -> Any:
 
 
 @given(VALUES, VALUES)
-def test_a_patch_makes_the_new_of_the_old(old: Any, new: Any) -> None:
+def test_a_patch_turns_the_old_object_into_the_new_one(old: Any, new: Any) -> None:
     assert repr_of(applied(old, difference(old, new))) == repr_of(new)
 
 
 def repr_of(value: Any) -> Any:
-    """True and 1 are equal in Python, and are not in JSON; order of keys is nothing."""
+    """True and 1 are equal in Python but not in JSON; the order of keys does not matter."""
     if isinstance(value, dict):
         return {key: repr_of(item) for key, item in value.items()}
     return [repr_of(item) for item in value] if isinstance(value, list) else (type(value), value)
@@ -59,5 +59,5 @@ def repr_of(value: Any) -> Any:
         ({"a": 1}, {"a": True}, [{"op": "replace", "path": "/a", "value": True}]),
     ],
 )
-def test_a_patch_has_no_more_than_the_difference(old: Any, new: Any, operations: list[dict[str, Any]]) -> None:
+def test_a_patch_contains_only_the_difference(old: Any, new: Any, operations: list[dict[str, Any]]) -> None:
     assert difference(old, new) == operations

@@ -1,4 +1,4 @@
-"""What is registered, and when that counts as true."""
+"""The webhook configurations, and when they count as registered."""
 
 import base64
 import copy
@@ -25,7 +25,7 @@ def webhooks(registration: Registration):
     return [webhook for _, obj in configurations(registration) for webhook in obj["webhooks"]]
 
 
-def test_a_service_is_verified_by_its_name_in_the_cluster():
+def test_a_service_is_verified_by_its_cluster_dns_name():
     assert SERVICE.names == (
         "dynamo-admission.system.svc", "dynamo-admission.system.svc.cluster.local", "dynamo-admission.system",
     )  # fmt: skip
@@ -42,14 +42,14 @@ def test_rules_name_both_versions_and_no_subresource_but_scale():
     assert all(rule["apiGroups"] == ["nvidia.com"] for _, rule in rules)
 
 
-def test_workers_can_announce_themselves_without_us():
+def test_worker_metadata_is_not_reviewed():
     plurals = {
         plural for hook in webhooks(Registration(SERVICE)) for rule in hook["rules"] for plural in rule["resources"]
     }
     assert "dynamoworkermetadatas" not in plurals
 
 
-def test_configurations_and_no_definition_belong_to_the_owner():
+def test_configurations_belong_to_the_owner_and_definitions_do_not():
     owner = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "dynamo", "uid": "1"}
     for _, configuration in configurations(Registration(SERVICE, owner=owner)):
         assert configuration["metadata"]["ownerReferences"] == [owner]
@@ -59,12 +59,12 @@ def test_configurations_and_no_definition_belong_to_the_owner():
         assert "ownerReferences" not in configuration["metadata"]
 
 
-def test_what_cannot_be_judged_is_not_let_in():
+def test_requests_are_rejected_while_the_webhook_is_unavailable():
     assert {webhook["failurePolicy"] for webhook in webhooks(Registration(SERVICE))} == {"Fail"}
     assert {webhook["sideEffects"] for webhook in webhooks(Registration(SERVICE))} == {"None"}
 
 
-def test_authorities_are_written_unless_cert_manager_does():
+def test_the_ca_bundle_is_written_unless_cert_manager_does():
     assert {base64.b64decode(hook["clientConfig"]["caBundle"]) for hook in webhooks(Registration(SERVICE, ONE))} == {
         ONE
     }
@@ -74,7 +74,7 @@ def test_authorities_are_written_unless_cert_manager_does():
         assert "caBundle" not in str(obj)
 
 
-def test_every_kind_of_two_versions_is_converted():
+def test_every_kind_with_two_versions_is_converted():
     names = {obj["metadata"]["name"].partition(".")[0] for _, obj in conversions(Registration(SERVICE))}
     assert names == {
         "dynamographdeployments", "dynamocomponentdeployments", "dynamographdeploymentscalingadapters",
@@ -92,14 +92,14 @@ def test_a_platform_of_one_namespace_has_its_own_configurations():
 @pytest.mark.parametrize(
     ("observed", "trusted"), [(ONE, True), (ONE + TWO, True), (TWO + ONE.replace(b"\n", b"\r\n"), True), (TWO, False)]
 )
-def test_other_authorities_may_be_registered_too(observed, trusted):
+def test_other_ca_bundles_may_be_registered_too(observed, trusted):
     _, desired = configurations(Registration(SERVICE, ONE))[0]
     there = copy.deepcopy(desired)
     there["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(observed).decode()
     assert holds(there, desired) is trusted
 
 
-def test_what_the_api_server_adds_is_not_a_change_and_what_others_change_is():
+def test_defaults_of_the_api_server_are_no_change_and_changes_of_others_are():
     _, desired = configurations(Registration(SERVICE, ONE))[1]
     there = copy.deepcopy(desired)
     there["metadata"]["resourceVersion"] = "1"
@@ -115,7 +115,7 @@ def test_what_the_api_server_adds_is_not_a_change_and_what_others_change_is():
         assert not holds(changed, desired)
 
 
-def test_a_service_gives_way_to_a_url_and_back():
+def test_a_service_is_replaced_by_a_url_and_back():
     stand_in = {"spec": {"conversion": {"webhook": {"clientConfig": SERVICE.client_config("/convert")}}}}
     patch = conversion_patch(stand_in, Registration(LOCAL, ONE))
     assert patch is not None
@@ -127,7 +127,7 @@ def test_a_service_gives_way_to_a_url_and_back():
     assert not is_own(stand_in, Registration(LOCAL))
 
 
-def test_nothing_is_trusted_where_nothing_is_registered():
+def test_no_bundle_is_trusted_if_none_is_registered():
     assert bundles_in({"spec": {"conversion": {"strategy": "None"}}}) == []
     assert bundles_in({"webhooks": [{"clientConfig": {"url": "https://a"}}]}) == [b""]
 
@@ -157,20 +157,20 @@ def applied(registration: Registration, manager: str = "me"):
         (Registration(SERVICE, ONE, owner={"uid": "1"}), Registration(SERVICE, ONE), False),
     ],
 )
-def test_what_was_applied_exactly_so_is_not_written_again(before: Registration, after: Registration, written: bool):
+def test_an_unchanged_configuration_is_not_written_again(before: Registration, after: Registration, written: bool):
     desired = configurations(after)[0][1]
     assert is_written(applied(before), desired, "me") is written
     assert not is_written(applied(before, "another"), desired, "me")
 
 
-def test_authorities_that_others_wrote_are_theirs():
+def test_a_ca_bundle_of_another_writer_is_kept():
     observed = applied(Registration(SERVICE))
     observed["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(ONE).decode()
     assert is_written(observed, configurations(Registration(SERVICE))[0][1], "me")
 
 
-def test_what_the_platforms_services_create_is_known_by_who_asks():
-    """The graph was reviewed; a label or a field manager could be anyone's."""
+def test_objects_of_the_platforms_services_are_recognized_by_their_user():
+    """The graph was reviewed already. Any user could set a label or a field manager."""
     registration = Registration(SERVICE, operators=frozenset({"system:serviceaccount:dynamo:builder", 'o"dd'}))
     users = '["o\\"dd", "system:serviceaccount:dynamo:builder"]'
     for webhook in webhooks(registration):
@@ -184,5 +184,5 @@ def test_what_the_platforms_services_create_is_known_by_who_asks():
         )
 
 
-def test_without_users_of_its_own_everything_is_reviewed():
+def test_without_its_own_users_every_object_is_reviewed():
     assert not any("matchConditions" in webhook for webhook in webhooks(Registration(SERVICE)))

@@ -1,4 +1,4 @@
-"""New pods that are to start from a PodSnapshot: rows are those of the reference's own tests, and what else may be the case."""
+"""New pods that start from a PodSnapshot: the rows of the reference's own tests, and other cases."""
 
 import asyncio
 import copy
@@ -97,7 +97,7 @@ def answer(about: KubeObject, *there: KubeObject, profile: str = PROFILE, away: 
 
 
 def patched(about: KubeObject, verdict: ReviewVerdict) -> KubeObject:
-    """The pod after the patch, whose paths are all of one or two steps below a known parent."""
+    """The pod after the patch, whose paths all are one or two steps below a known parent."""
     made = copy.deepcopy(about)
     for each in verdict.patch:
         *parents, last = [step.replace("~1", "/").replace("~0", "~") for step in each["path"].split("/")[1:]]
@@ -149,7 +149,7 @@ def test_one_captured_container_can_be_restored_into_several():
         assert "securityContext" not in each
 
 
-def test_what_is_so_already_is_left():
+def test_existing_changes_are_not_made_again():
     about = of_job()
     once = patched(about, answer(about, job(), snapshot(owner=OWNER)))
     once["metadata"]["annotations"] |= about["metadata"]["annotations"]
@@ -174,7 +174,7 @@ UNAVAILABLE = {
 
 
 @pytest.mark.parametrize("there", UNAVAILABLE.values(), ids=UNAVAILABLE.keys())
-def test_what_is_not_there_yet_is_waited_for_or_not(there):
+def test_a_pending_snapshot_holds_only_pods_that_wait_for_it(there):
     immediate = answer(of_job(), *there)
     assert (immediate.refusal, immediate.patch, immediate.skipped) == (None, (), True)
     waiting = answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), *there)
@@ -191,14 +191,14 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("there", UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_what_does_not_do_stops_only_pods_that_wait(there):
-    """A graph whose pods may start without it serves whatever becomes of it: none started any more."""
+def test_an_unusable_snapshot_stops_only_pods_that_wait_for_it(there):
+    """The pods of a graph that may start without a snapshot did not start any more."""
     immediate = answer(of_job(), *there)
     assert (immediate.refusal, immediate.patch, immediate.skipped) == (None, (), True)
     assert answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), *there).refusal is not None
 
 
-def test_what_is_in_the_way_of_a_restore_stops_only_pods_that_wait():
+def test_a_pod_that_cannot_be_restored_starts_unless_it_waits():
     profiled = {"name": "main", **VLLM, "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}
     immediate = answer(of_job(profiled), job(), snapshot(owner=OWNER))
     assert (immediate.refusal, immediate.patch, immediate.skipped) == (None, (), True)
@@ -208,7 +208,7 @@ def test_what_is_in_the_way_of_a_restore_stops_only_pods_that_wait():
     assert waiting.refusal is not None
 
 
-def test_without_an_answer_of_the_api_server_a_pod_starts_as_it_may():
+def test_an_unreachable_api_server_stops_only_pods_that_need_a_snapshot():
     assert answer(of_job(), away=True).skipped
     assert answer(named(), away=True).refusal is not None
 
@@ -222,7 +222,7 @@ def test_without_an_answer_of_the_api_server_a_pod_starts_as_it_may():
         (ResponseTooLarge(200, "ResponseTooLarge", "an author's million entries"), False),
     ],
 )
-def test_what_is_not_there_or_too_large_is_as_good_as_gone(error: KubeError | None, there: bool):
+def test_a_missing_and_a_too_large_object_count_as_gone(error: KubeError | None, there: bool):
     class Kube:
         async def get(self, _: Any, key: ObjectKey, *, most: int) -> KubeObject:
             assert (key.name, most) == ("snap", MAX_POD)
@@ -237,8 +237,8 @@ def test_what_is_not_there_or_too_large_is_as_good_as_gone(error: KubeError | No
     assert (observed is not None) is there
 
 
-def test_what_was_too_large_is_not_asked_for_again_for_a_while():
-    """It costs the API server a second each time, and the author of a hundred pods next to nothing."""
+def test_a_too_large_object_is_not_requested_again_for_a_while():
+    """Each request costs the API server a second, and a tenant can create a hundred pods at almost no cost."""
 
     class Kube:
         asked = at_once = most_at_once = 0
@@ -309,7 +309,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("about", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_restored_is_refused(about, message):
+def test_a_pod_that_cannot_be_restored_is_rejected(about, message):
     verdict = answer(about, snapshot())
     assert verdict.refusal is not None
     assert message in verdict.refusal.message
@@ -325,13 +325,13 @@ def test_what_cannot_be_restored_is_refused(about, message):
         ((snapshot(snapshot_gms_mode="IntraPod"),), "GPU memory service"),
     ],
 )
-def test_snapshots_that_are_named_must_fit(there, message):
+def test_a_named_snapshot_must_fit(there, message):
     verdict = answer(named(), *there)
     assert verdict.refusal is not None
     assert message in verdict.refusal.message
 
 
-def test_a_snapshot_of_another_graph_is_not_that_of_a_job():
+def test_a_snapshot_of_another_graph_is_not_the_snapshot_of_a_job():
     about = of_job(checkpoint_startup_policy="WaitForCheckpoint")
     for owner in ("another", ""):
         verdict = answer(about, job(), snapshot(owner=owner))
@@ -343,8 +343,8 @@ def test_a_snapshot_of_another_graph_is_not_that_of_a_job():
     assert "was not created for a graph" in verdict.refusal.message
 
 
-def test_who_does_not_know_a_snapshot_learns_nothing_of_it():
-    """All who reach the port can ask about every namespace, and no one can guess a uid."""
+def test_the_answer_reveals_nothing_about_a_snapshot_unless_the_caller_knows_it():
+    """Everyone who reaches the port can send reviews for every namespace, but no one can guess a uid."""
     failed = {**snapshot(), "status": {"conditions": [{"type": "Failed", "status": "True", "message": "of a secret"}]}}
     verdicts = [
         answer(named(restore_snapshot_uid="guessed"), *there) for there in ((), (snapshot(),), (failed,), (UNREADY,))
@@ -358,23 +358,23 @@ def test_who_does_not_know_a_snapshot_learns_nothing_of_it():
 
 
 @pytest.mark.parametrize("name", ["../podsnapshots/snap", ".", "x" * 300, 5])
-def test_what_a_job_names_is_asked_for_by_names_alone(name):
+def test_a_job_is_requested_only_by_a_valid_name(name):
     named_so = {**job(), "status": {**job()["status"], "podSnapshotName": name}}
     verdict = answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), named_so, snapshot(owner=OWNER))
     assert verdict.refusal is not None
     assert "the PodSnapshot of SnapshotJob job no longer exists" in verdict.refusal.message
 
 
-def test_the_name_of_a_captured_container_is_one():
-    """It is written once for each container of a pod, of which an author may give thousands."""
+def test_the_name_of_a_captured_container_must_be_valid():
+    """It is written once for each container of a pod, and an author may write thousands of containers."""
     long = {**snapshot(), "spec": {"source": {"podRef": {"name": "p", "containers": ["m" * 64]}}}}
     verdict = answer(named(), long)
     assert verdict.refusal is not None
     assert "must name exactly one container" in verdict.refusal.message
 
 
-def test_what_is_restored_is_copied_and_nothing_else():
-    """A pod may have as many entries as its author likes."""
+def test_only_the_restored_containers_are_copied():
+    """A pod may have as many containers as its author likes."""
     about = named({"name": "main", **VLLM}, {"name": "log", "env": [{"name": "A"}]})
     before = copy.deepcopy(about)
     made = restored(about, snapshot(), PROFILE)
@@ -382,7 +382,7 @@ def test_what_is_restored_is_copied_and_nothing_else():
     assert made["spec"]["containers"][1] is about["spec"]["containers"][1]
 
 
-def test_messages_have_an_end():
+def test_messages_are_bounded():
     said = {"type": "Failed", "status": "True", "reason": "R", "message": "m" * 30_000}
     failed = {**snapshot(owner=OWNER), "status": {"conditions": [said]}}
     waiting = answer(of_job(checkpoint_startup_policy="WaitForCheckpoint"), job(), failed)
@@ -406,17 +406,17 @@ def test_messages_have_an_end():
     ],
     ids=["no spec", "entries", "annotation", "labels", "container"],
 )
-def test_junk_of_others_than_the_api_server_raises_nothing(about):
+def test_junk_from_other_clients_than_the_api_server_raises_nothing(about):
     assert isinstance(answer(about, job(), snapshot(owner=OWNER)), ReviewVerdict)
 
 
-def test_other_pods_are_left():
+def test_other_pods_are_left_alone():
     plain: KubeObject = {"kind": "Pod", "apiVersion": "v1", "metadata": {}, "spec": {"containers": []}}
     assert answer(plain).skipped
     assert answer(of_job(checkpoint_restore_candidate="false")).skipped
 
 
-def test_the_api_server_asks_about_candidates_alone():
+def test_the_api_server_sends_only_restore_candidates():
     def mutating(**fields: bool) -> list[KubeObject]:
         registered = configurations(Registration(Address("system", "dynamo-admission"), **fields))  # type: ignore[arg-type]
         return [webhook for _, obj in registered if obj["kind"].startswith("Mutating") for webhook in obj["webhooks"]]

@@ -1,4 +1,4 @@
-"""What is answered to what is asked."""
+"""The answers to admission requests."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ def refused(verdict: Any) -> str:
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-def test_a_good_graph_is_let_in_with_its_defaults(version):
+def test_a_valid_graph_is_accepted_with_its_defaults(version):
     verdict = ask(graph(version))
     assert verdict.refusal is None
     assert verdict.patch == [
@@ -42,7 +42,7 @@ def test_an_update_gets_no_defaults():
     assert ask(graph(env=[{"name": "A", "value": "b"}]), graph()).patch == []
 
 
-def test_roles_that_an_update_brings_get_their_replicas():
+def test_roles_that_an_update_adds_get_their_replicas():
     old = graph()
     old["spec"]["components"][0]["multinode"] = {"nodeCount": 3}
     new = copy.deepcopy(old)
@@ -56,8 +56,8 @@ def test_roles_that_an_update_brings_get_their_replicas():
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-def test_replicas_that_were_filled_in_follow_the_nodes(version: str):
-    """Their author wrote none, and cannot be asked to write them now."""
+def test_defaulted_replicas_of_roles_follow_the_node_count(version: str):
+    """The author did not write them, so cannot be asked to change them."""
     roles = [{"name": "leader", "replicas": 1}, {"name": "worker", "replicas": 1}]
     spec = {"multinode": {"nodeCount": 2}, "roles": roles}
     of_roles: dict[str, Any] = {
@@ -82,14 +82,14 @@ def test_replicas_that_were_filled_in_follow_the_nodes(version: str):
     (operation,) = [each for each in ask(updated(), old).patch if "/roles/" in each["path"]]
     assert operation["path"].endswith("/roles/1/replicas")
     assert (operation["op"], operation["value"]) == ("replace", 2)
-    # What their author wrote stays, and is refused.
+    # Replicas that the author wrote stay, and are rejected.
     of_roles["f:roles"]['k:{"name":"worker"}']["f:replicas"] = {}
     assert "write 2, which follows" in refused(ask(updated(), old))
     old["metadata"].pop("managedFields")
     assert "write 2, which follows" in refused(ask(updated(), old))
 
 
-def test_one_mistake_is_one_line():
+def test_one_error_is_one_line():
     verdict = ask(graph(backendFramework="vlm"))
     assert verdict.refusal is not None
     assert (verdict.refusal.code, verdict.refusal.reason) == (422, "Invalid")
@@ -97,7 +97,7 @@ def test_one_mistake_is_one_line():
 
 
 @pytest.mark.parametrize("webhook", [Webhook.MUTATE, Webhook.VALIDATE])
-def test_every_mistake_is_reported_at_once(webhook):
+def test_all_errors_are_reported_at_once(webhook):
     obj = graph("v1alpha1", backendFramework="vlm")
     obj["spec"]["services"]["Frontend"]["replicas"] = -1
     lines = refused(ask(obj, webhook=webhook)).splitlines()
@@ -107,7 +107,7 @@ def test_every_mistake_is_reported_at_once(webhook):
     }  # fmt: skip
 
 
-def test_what_was_wrong_before_may_stay_and_is_warned_of():
+def test_an_old_error_may_stay_and_gives_a_warning():
     old = graph(backendFramework="vlm")
     new = copy.deepcopy(old)
     new["metadata"]["labels"] = {"team": "a"}
@@ -117,15 +117,15 @@ def test_what_was_wrong_before_may_stay_and_is_warned_of():
     assert warning.endswith("(in the stored object)")
 
 
-def test_what_is_wrong_again_is_refused_alone():
+def test_only_a_new_error_is_rejected():
     old = graph(backendFramework="vlm")
     new = copy.deepcopy(old)
     new["spec"]["components"][0]["replicas"] = -1
     assert refused(ask(new, old)).startswith("spec.components[0].replicas: ")
 
 
-def test_pods_that_kubernetes_would_refuse_may_stay_as_they_are_and_go():
-    """An object that is older than the rule can get labels and lose finalizers; what changes is held to it."""
+def test_pods_that_kubernetes_would_reject_may_stay_unchanged_and_be_deleted():
+    """An object older than the rule can get labels and lose finalizers. The rule applies to changed parts."""
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "engine:1"}]}}
     old = graph()
     old["spec"]["components"][0]["podTemplate"] = template
@@ -152,7 +152,7 @@ def _listed(*containers: Any, **worker: Any) -> dict[str, Any]:
     return graph(components=[{"name": "Worker", "type": "worker", "replicas": 1, "podTemplate": template, **worker}])
 
 
-def test_what_was_wrong_before_may_move_within_its_list():
+def test_an_old_error_may_move_within_its_list():
     """Another container, component or toleration before it does not make an old error a new one."""
     tolerations = [{"operator": "Exists", "value": "a"}]
     old = _listed({"name": "old"})
@@ -171,13 +171,13 @@ def test_what_was_wrong_before_may_move_within_its_list():
     assert refused(ask(new, old)).startswith("spec.components[0].podTemplate.spec.tolerations[2].value: must be empty")
 
 
-def test_components_may_be_sorted_in_another_way_whatever_was_wrong_with_one():
+def test_components_may_be_reordered_even_if_one_has_an_old_error():
     old = _listed({"name": "old"})
     old["spec"]["components"].insert(0, {"name": "Frontend", "type": "frontend", "replicas": 1})
     new = copy.deepcopy(old)
     new["spec"]["components"].reverse()
     assert ask(new, old).refusal is None
-    # The mistake of another component is new.
+    # The error of another component is new.
     new["spec"]["components"][1]["podTemplate"] = new["spec"]["components"][0].pop("podTemplate")
     assert refused(ask(new, old)).startswith("spec.components[1].podTemplate.spec.containers[1].image: required")
 
@@ -195,20 +195,20 @@ def test_requests_without_a_rule_are_allowed(fields):
     assert ask(graph(backendFramework="vlm"), world=World(held=frozenset({"held"})), **fields) is SKIPPED
 
 
-def test_what_is_being_deleted_is_let_through():
+def test_an_object_that_is_being_deleted_is_accepted():
     going = graph(backendFramework="vlm")
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert ask(going, graph()) is SKIPPED
 
 
 @pytest.mark.parametrize("obj", [None, 1, "text", [], True])
-def test_an_invalid_object_is_refused(obj):
+def test_an_invalid_object_is_rejected(obj):
     verdict = ask(obj, kind=GroupVersionKind("nvidia.com", "v1beta1", "DynamoGraphDeployment"))
     assert verdict.refusal is not None
     assert verdict.refusal.code == 400
 
 
-def test_an_unknown_kind_is_refused():
+def test_an_unknown_kind_is_rejected():
     verdict = ask({"apiVersion": "apps/v1", "kind": "Deployment"})
     assert refused(verdict) == "Deployment of apps/v1 is not a kind of this platform"
 
@@ -219,7 +219,7 @@ def test_at_most_fifty_errors_are_listed():
     assert (lines[0], len(lines), lines[-1]) == ("60 errors:", 52, "- and 10 more")
 
 
-def test_warnings_are_as_the_api_server_passes_them_on():
+def test_warnings_have_the_form_that_the_api_server_passes_on():
     assert bounded(["a", "b", "a", "two\nlines"]) == ("a", "b", "two lines")
     (long,) = bounded(["x" * 1000])
     assert len(long) == 256
@@ -229,7 +229,7 @@ def test_warnings_are_as_the_api_server_passes_them_on():
 
 
 @pytest.mark.parametrize(("replicas", "number"), [(3, "3"), ("junk", "N"), (None, "N")])
-def test_scaling_a_graph_says_what_to_scale_and_nothing_of_what_there_is(replicas: Any, number: str):
+def test_the_advice_on_scaling_a_graph_names_the_adapter_and_reveals_nothing_of_the_graph(replicas: Any, number: str):
     message = refused(scale_advice(question({"spec": {"replicas": replicas}}, sub_resource="scale")))
     assert f"kubectl scale dgdsa chat-COMPONENT -n team --replicas={number}" in message
     assert "kubectl get dgdsa -n team -l nvidia.com/dynamo-graph-deployment-name=chat" in message
@@ -237,11 +237,11 @@ def test_scaling_a_graph_says_what_to_scale_and_nothing_of_what_there_is(replica
 
 
 @pytest.mark.parametrize("webhook", [Webhook.MUTATE, Webhook.VALIDATE])
-def test_an_object_of_more_values_than_a_manifest_has_is_read_by_no_rule(webhook):
+def test_no_rule_reads_an_object_with_more_values_than_a_manifest_has(webhook):
     assert refused(ask(graph(env=[0] * 250_000), webhook=webhook)) == "more than 250000 values"
 
 
-def test_of_tens_of_thousands_of_errors_the_number_is_said():
+def test_tens_of_thousands_of_errors_are_only_counted():
     message = refused(ask(graph(env=[0] * 20_000)))
     assert message == "20000 errors, where at most 10000 are listed; correct what is repeated first"
 
@@ -250,7 +250,7 @@ PRESERVED = "nvidia.com/preserved-fields"
 
 
 def keeping(version: str, kept: Any) -> dict[str, Any]:
-    """A graph that keeps pieces for the version that it is not written in."""
+    """A graph that preserves fields of the version in which it is not written."""
     other = "v1beta1" if version == "v1alpha1" else "v1alpha1"
     obj = graph(version)
     text = json.dumps({"version": 1, "for": other, **kept})
@@ -275,16 +275,16 @@ def keeping(version: str, kept: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_an_object_keeps_for_the_other_version_is_valid_there(version: str, kept: Any, said: str) -> None:
+def test_preserved_fields_must_be_valid_in_their_version(version: str, kept: Any, said: str) -> None:
     crafted = keeping(version, kept)
     assert said in refused(ask(crafted))
     assert said in refused(ask(crafted, graph(version)))
-    # It was there before: the object stays changeable.
+    # It was stored before, so the object can still be changed.
     assert ask({**crafted, "metadata": {**crafted["metadata"], "labels": {"a": "b"}}}, crafted).refusal is None
 
 
-def test_of_what_an_object_keeps_only_what_is_new_is_refused() -> None:
-    """It was stored before there was a check: another part of it may change."""
+def test_only_new_errors_in_preserved_fields_are_rejected() -> None:
+    """It was stored before the check existed, so another part of it may change."""
     old = keeping("v1beta1", {"fields": [[["spec", "pvcs"], "none"]]})
     more = keeping("v1beta1", {"fields": [[["spec", "pvcs"], "none"]], "components": {"Frontend": [[["ingress"], {}]]}})
     assert ask(more, old).refusal is None
@@ -294,7 +294,7 @@ def test_of_what_an_object_keeps_only_what_is_new_is_refused() -> None:
     assert "spec.pvcs" not in said
 
 
-def test_what_the_operator_kept_for_the_other_version_is_valid_there() -> None:
+def test_fields_preserved_by_the_operator_must_be_valid_in_their_version() -> None:
     crafted = graph("v1beta1")
     text = json.dumps({"version": 1, "spec": {"services": {"Frontend": {"ingress": "none"}}}})
     crafted["metadata"]["annotations"] = {"nvidia.com/dgd-spec": text}
@@ -305,7 +305,7 @@ def test_what_the_operator_kept_for_the_other_version_is_valid_there() -> None:
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 @pytest.mark.parametrize("text", ["junk", '{"version":1,"for":"v1alpha1"}', '{"version":1,"for":"v1beta1"}'])
-def test_what_no_version_reads_is_let_in(version: str, text: str) -> None:
+def test_preserved_fields_that_no_version_reads_are_accepted(version: str, text: str) -> None:
     obj = graph(version)
     obj["metadata"]["annotations"] = {PRESERVED: text}
     assert ask(obj).refusal is None

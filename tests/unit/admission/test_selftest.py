@@ -1,4 +1,4 @@
-"""The self test finds what would fail when the API server calls, before it calls."""
+"""The self test detects errors of the webhooks before the API server calls them."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ def reviewing(*, max_in_flight: int = 4, callers: Callers | None = None) -> web.
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-async def test_what_works_passes(authority, host):
+async def test_a_working_webhook_passes(authority, host):
     async with served(authority, host=host) as listener:
         await self_test(listener, [authority.certificate.read_bytes()], {})
 
@@ -70,7 +70,7 @@ async def test_an_authority_of_another_certificate_is_detected(authority, tmp_pa
             await self_test(listener, [b"junk"], {})
 
 
-async def test_nothing_registered_is_nothing_that_works(authority):
+async def test_a_missing_registration_fails(authority):
     async with served(authority) as listener:
         with pytest.raises(SelfTestFailed, match="no webhook is registered"):
             await self_test(listener, [], {})
@@ -82,15 +82,15 @@ async def test_a_wrong_path_is_detected(authority):
             await self_test(listener, [authority.certificate.read_bytes()], {})
 
 
-async def test_an_answer_that_is_always_yes_is_detected(authority, monkeypatch):
+async def test_a_webhook_that_accepts_everything_is_detected(authority, monkeypatch):
     monkeypatch.setattr(selftest, "BAD", selftest.GOOD)
     async with served(authority) as listener:
         with pytest.raises(SelfTestFailed, match="/mutate accepts an invalid graph"):
             await self_test(listener, [authority.certificate.read_bytes()], {})
 
 
-async def test_a_replica_that_others_keep_busy_passes(authority):
-    """Not being ready, it would leave its share to replicas that are as busy."""
+async def test_a_busy_replica_passes(authority):
+    """If it became unready, other busy replicas would get its share."""
     bundles, callers = [authority.certificate.read_bytes()], Callers()
     async with served(authority, reviewing(max_in_flight=0, callers=callers)) as listener:
         with pytest.raises(SelfTestFailed, match="/mutate answers 429"):

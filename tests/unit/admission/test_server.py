@@ -1,4 +1,4 @@
-"""The HTTP side without TLS and without a cluster: junk, size, numbers, and failures of our own."""
+"""The HTTP side without TLS and without a cluster: junk, size limits, metrics and internal errors."""
 
 import asyncio
 import base64
@@ -27,7 +27,7 @@ Client = TestClient[web.Request, web.Application]
 
 
 class Served:
-    """A server under test, and what it counts."""
+    """A server under test with its metrics."""
 
     def __init__(self, *, max_in_flight: int = 8) -> None:
         self.registry = CollectorRegistry()
@@ -100,8 +100,8 @@ async def answered(client: Client, path: str, body: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("held", "warnings"), [((), ["reviewed"]), (("team",), None)], ids=["own", "held"])
-async def test_pods_of_namespaces_that_another_platform_manages_are_left_to_it(served, client, held, warnings):
-    """It may restore them with another seccomp profile, or not at all."""
+async def test_pods_of_namespaces_of_another_platform_are_left_to_it(served, client, held, warnings):
+    """That platform may restore them with another seccomp profile, or not at all."""
     served.state.world = World(held=frozenset(held))
     response = await answered(client, "/restore", review({"apiVersion": "v1", "kind": "Pod", "metadata": {}}))
     assert response["response"].get("warnings") == warnings
@@ -111,8 +111,8 @@ def pod(**metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
 
-async def test_pods_that_are_large_are_not_read(client, served):
-    """A pod of a component has some 10 KB, and their authors may send hundreds at once. It starts as it is."""
+async def test_large_pods_are_not_read(client, served):
+    """A pod of a component has some 10 KB, and authors may send hundreds at once. A larger pod starts unchanged."""
     large = review(pod(annotations={"a": "x" * MAX_POD}))
     async with client.post("/restore", json=large) as answer:
         assert answer.status == 413
@@ -120,16 +120,16 @@ async def test_pods_that_are_large_are_not_read(client, served):
     assert (await answered(client, "/mutate", review(graph(), options={"x": "x" * MAX_POD})))["response"]
 
 
-async def test_a_fault_of_this_service_keeps_no_pod_from_starting(client, served):
-    """`failurePolicy: Ignore` is about answers that do not come, and a refusal is one."""
+async def test_an_internal_error_does_not_stop_a_pod_from_starting(client, served):
+    """`failurePolicy: Ignore` applies to missing answers, and a rejection is an answer."""
     response = (await answered(client, "/restore", review(pod(name="faulty"))))["response"]
     assert response == {"uid": "u-1", "allowed": True}
     counted = {"webhook": "restore", "resource_type": "other", "version": "other", "operation": "CREATE"}
     assert served.count("dynamo_operator_webhook_requests_total", **counted, result="error") == 1
 
 
-async def test_pods_leave_room_for_others():
-    """What asks the API server waits for it, and pods are many."""
+async def test_pod_reviews_leave_capacity_for_other_reviews():
+    """A review that requests an object waits for the API server, and there are many pods."""
     served = Served(max_in_flight=2)
     async with TestClient(TestServer(served.app)) as client:
         async with asyncio.TaskGroup() as tasks:
@@ -142,7 +142,7 @@ async def test_pods_leave_room_for_others():
         assert first.result()["response"]["warnings"] == ["reviewed"]
 
 
-async def test_a_good_graph_is_patched_and_let_in(client, served):
+async def test_a_valid_graph_is_patched_and_accepted(client, served):
     observed = await answered(client, "/mutate", review(graph()))
     assert (observed["apiVersion"], observed["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     response = observed["response"]
@@ -157,7 +157,7 @@ async def test_a_good_graph_is_patched_and_let_in(client, served):
     assert served.count("dynamo_operator_webhook_requests_total", **labels, result="allowed") == 1
 
 
-async def test_a_bad_one_is_refused_with_a_status(client, served):
+async def test_an_invalid_graph_is_rejected_with_a_status(client, served):
     response = (await answered(client, "/validate", review(graph(backendFramework="vlm"))))["response"]
     assert response["allowed"] is False
     assert response["status"]["code"] == 422
@@ -177,8 +177,8 @@ EMPTY = {"annotations": {"nvidia.com/preserved-fields": '{"for":"v1beta1","versi
 
 
 @pytest.mark.parametrize(("kind", "metadata"), [("DynamoGraphDeployment", EMPTY), ("DynamoModel", {})])
-async def test_a_part_without_metadata_gets_some(client, kind, metadata):
-    """The API server converts parts of an object for an apply, and refuses an answer without metadata."""
+async def test_a_part_without_metadata_gets_empty_metadata(client, kind, metadata):
+    """The API server converts parts of an object for an apply, and rejects an answer without metadata."""
     part = {"apiVersion": "nvidia.com/v1beta1", "kind": kind, "spec": {}}
     result = (await answered(client, "/convert", conversion("nvidia.com/v1alpha1", part)))["response"]
     assert [obj["metadata"] for obj in result["convertedObjects"]] == [metadata]
@@ -188,7 +188,7 @@ async def test_a_part_without_metadata_gets_some(client, kind, metadata):
     ("expected", "obj"),
     [("nvidia.com/v9", graph()), ("nvidia.com/v1beta1", {"apiVersion": "apps/v1", "kind": "Deployment"})],
 )
-async def test_what_cannot_be_converted_is_said(client, expected, obj):
+async def test_an_object_that_cannot_be_converted_is_reported(client, expected, obj):
     result = (await answered(client, "/convert", conversion(expected, obj)))["response"]["result"]
     assert result["status"] == "Failure"
     assert result["message"]
@@ -208,7 +208,7 @@ async def test_what_cannot_be_converted_is_said(client, expected, obj):
     ],
 )
 @pytest.mark.parametrize("path", ["/mutate", "/validate", "/scale", "/convert"])
-async def test_junk_is_a_400_with_a_sentence(client, path, body):
+async def test_junk_is_answered_with_400_and_a_sentence(client, path, body):
     async with client.post(path, data=body) as answer:
         text = await answer.text()
     assert answer.status == 400
@@ -216,7 +216,7 @@ async def test_junk_is_a_400_with_a_sentence(client, path, body):
     assert text.startswith(("not a review: ", "not JSON: ", "expected AdmissionReview", "expected ConversionReview"))
 
 
-async def test_a_body_that_is_not_encoded_as_its_headers_say_is_a_400(client, served):
+async def test_a_body_with_another_encoding_than_its_headers_say_is_answered_with_400(client, served):
     response = await client.post("/mutate", data=b"{}", headers={"Content-Encoding": "gzip"})
     assert (response.status, await response.text()) == (400, "the body's encoding does not match its headers\n")
     assert served.count("dynamo_admission_requests_turned_away_total", reason="junk") == 1
@@ -229,7 +229,7 @@ async def test_other_paths_and_methods_are_client_errors(client):
         assert (answer.status, answer.headers["Allow"]) == (405, "POST")
 
 
-async def test_a_body_that_is_too_large_is_not_read(client, served, monkeypatch):
+async def test_a_too_large_body_is_not_read(client, served, monkeypatch):
     async with client.post("/mutate", data=b"x" * (server.MAX_BODY + 1)) as answer:
         assert answer.status == 413
     assert served.count("dynamo_admission_requests_turned_away_total", reason="size") == 1
@@ -237,8 +237,8 @@ async def test_a_body_that_is_too_large_is_not_read(client, served, monkeypatch)
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate", "/convert"])
 @pytest.mark.parametrize("levels", [300, 900, 5000])
-async def test_what_is_nested_without_end_is_an_answer(client, path, levels):
-    """Objects of the API server may have 10,000 levels; Python gives up before."""
+async def test_deeply_nested_objects_get_an_answer(client, path, levels):
+    """Objects in the API server may have 10,000 levels, which is more than Python can parse."""
     obj = graph()
     obj["spec"]["components"][0]["podTemplate"] = "@"
     whole = conversion("nvidia.com/v1alpha1", obj) if path == "/convert" else review(obj)
@@ -248,12 +248,12 @@ async def test_what_is_nested_without_end_is_an_answer(client, path, levels):
         response = (await answer.json())["response"]
     assert response["uid"] == "u-1"
     if levels == 5000:
-        # From 3.12 on Python gives up later: then a rule of admission refuses it, and conversion, which has none, is done.
+        # From 3.12 on Python parses more levels: then an admission rule rejects the object, and conversion succeeds.
         converted = response.get("result") == {"status": "Success"}
         assert converted or "nested" in str(response)
 
 
-async def test_an_internal_error_refuses_and_is_counted(client, served, monkeypatch):
+async def test_an_internal_error_rejects_the_object_and_is_counted(client, served, monkeypatch):
     def broken(*_: Any) -> None:
         raise RuntimeError("secret detail")
 
@@ -270,7 +270,7 @@ async def test_an_internal_error_refuses_and_is_counted(client, served, monkeypa
     assert served.count("dynamo_operator_webhook_requests_total", **labels, result="error") == 1
 
 
-async def test_one_request_too_many_is_asked_to_come_again():
+async def test_a_request_beyond_the_limit_is_answered_with_429():
     served = Served(max_in_flight=1)
     async with TestClient(TestServer(served.app)) as client:
         before, after = graph(), graph()
@@ -288,7 +288,7 @@ async def test_one_request_too_many_is_asked_to_come_again():
 
 
 @pytest.mark.parametrize(("max_in_flight", "status"), [(8, 200), (0, 429)])
-async def test_clients_take_their_next_request_elsewhere_while_we_end(max_in_flight, status):
+async def test_clients_reconnect_elsewhere_while_the_server_drains(max_in_flight, status):
     served = Served(max_in_flight=max_in_flight)
     async with TestClient(TestServer(served.app)) as client:
         async with client.post("/mutate", json=review(graph())) as answer:
@@ -298,7 +298,7 @@ async def test_clients_take_their_next_request_elsewhere_while_we_end(max_in_fli
             assert (answer.status, answer.headers.get("Connection")) == (status, "close")
 
 
-async def test_a_body_that_does_not_come_ends_in_time(client, served, monkeypatch):
+async def test_a_body_that_does_not_arrive_times_out(client, served, monkeypatch):
     monkeypatch.setattr(server, "READ_WITHIN", 0.01)
     never = asyncio.Event()
 
@@ -311,10 +311,10 @@ async def test_a_body_that_does_not_come_ends_in_time(client, served, monkeypatc
     assert served.count("dynamo_admission_requests_turned_away_total", reason="slow") == 1
 
 
-async def test_a_large_object_is_judged_while_others_are_answered(
+async def test_a_large_object_is_checked_while_other_requests_are_answered(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From 64 KiB on it was so: below, each kept all others waiting for up to 145 ms."""
+    """Only objects from 64 KiB on were checked in a thread: smaller ones blocked all others for up to 145 ms."""
     judging, go_on = asyncio.Event(), threading.Event()
     loop, judge = asyncio.get_running_loop(), judged
 

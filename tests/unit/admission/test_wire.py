@@ -1,4 +1,4 @@
-"""The wire: reviews as an API server of Kubernetes 1.35 sent them, and answers as it reads them."""
+"""The wire format: reviews as an API server of Kubernetes 1.35 sent them, and answers as it reads them."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ def test_a_creation_is_read():
     assert request.object == json.loads(recorded("admission-create"))["request"]["object"]
 
 
-def test_an_update_is_read_with_what_was_there_before():
+def test_an_update_is_read_with_the_old_object():
     request = read_admission(recorded("admission-update")).decoded()
     assert request.operation == "UPDATE"
     assert request.object["metadata"]["labels"] == {"team": "a"}
@@ -56,7 +56,7 @@ def test_a_review_of_the_other_kind_is_junk():
         read_conversion(recorded("admission-create"))
 
 
-def test_yes_is_short():
+def test_an_accepting_answer_is_short():
     assert json.loads(admission_answer("u")) == {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -64,14 +64,14 @@ def test_yes_is_short():
     }
 
 
-def test_yes_with_a_patch_and_warnings():
+def test_an_accepting_answer_with_a_patch_and_warnings():
     patch = [{"op": "add", "path": "/a", "value": 1}]
     response = json.loads(admission_answer("u", patch=patch, warnings=("careful",)))["response"]
     assert json.loads(base64.b64decode(response.pop("patch"))) == patch
     assert response == {"uid": "u", "allowed": True, "patchType": "JSONPatch", "warnings": ["careful"]}
 
 
-def test_no_has_a_status():
+def test_a_rejecting_answer_has_a_status():
     refusal = ReviewStatus("Failure", "spec.a: is wrong", "Invalid", 422)
     assert json.loads(admission_answer("u", refusal))["response"] == {
         "uid": "u",
@@ -80,7 +80,7 @@ def test_no_has_a_status():
     }
 
 
-def test_converted_and_not_converted():
+def test_answers_of_successful_and_failed_conversions():
     done = json.loads(conversion_answer("u", [encoded({"kind": "A"})]))
     assert (done["apiVersion"], done["kind"]) == ("apiextensions.k8s.io/v1", "ConversionReview")
     assert done["response"] == {"uid": "u", "result": {"status": "Success"}, "convertedObjects": [{"kind": "A"}]}

@@ -1,4 +1,4 @@
-"""Parsed certificates for tests, and a store in memory."""
+"""Parsed certificates for tests, and an in-memory store."""
 
 import asyncio
 import ssl
@@ -15,9 +15,9 @@ NAMES = ("dynamo-webhook.dynamo-system.svc", "127.0.0.1")
 
 
 class MemoryStore(SecretStore):
-    """The Secret, as a value with a version; `failing` writes do not arrive, `unheard` ones do, without an answer.
+    """The Secret as a value with a version; `failing` writes do not arrive, `unheard` ones arrive without an answer.
 
-    `written` is when the API server says that it took the last one.
+    `written` is when the API server says that it stored the last one.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class MemoryStore(SecretStore):
 def served_to(
     context: ssl.SSLContext, bundle: bytes, name: str, shown: tuple[Path, Path] | None = None
 ) -> x509.Certificate:
-    """What a client that trusts the bundle is served, over a real handshake in memory. ssl.SSLError where one refuses.
+    """The certificate that a client with the bundle gets in a real in-memory handshake. Raises ssl.SSLError.
 
     `shown`: the client's own certificate and its key.
     """
@@ -82,5 +82,5 @@ def served_to(
 
 
 async def nothing() -> None:
-    """An announcement that tests do not read."""
+    """An announcement that tests ignore."""
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The authorities of client certificates change while admission runs: a cluster replaces those of its API server."""
+"""The CAs of client certificates change while admission runs, because a cluster replaces those of its API server."""
 
 import ssl
 import time
@@ -33,7 +33,7 @@ def given(folder: Path, clients: ClientAuthorities) -> Certificates:
 
 
 @pytest.mark.parametrize("opening", [own, given])
-async def test_an_api_server_with_a_certificate_of_another_authority_is_let_in_without_a_restart(
+async def test_an_api_server_with_a_certificate_of_a_new_ca_is_accepted_without_a_restart(
     tmp_path: Path, opening: Opening
 ) -> None:
     before, after = CertificateAuthority(tmp_path / "before"), CertificateAuthority(tmp_path / "after")

@@ -1,4 +1,4 @@
-"""Certificate files of the user: errors are reported at the start; changed files are served without a restart or a refusal."""
+"""Certificate files: errors are reported at the start; changes are served without a restart or a failed handshake."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,7 @@ DAY = 86400.0
 
 
 class Authority:
-    """Another user's."""
+    """A CA of another user."""
 
     def __init__(self) -> None:
         self.certificate, self.key = make_authority(time.time(), 365 * DAY, name="ca")
@@ -48,7 +48,7 @@ def clock() -> ManualClock:
 
 
 def write(folder: Path, chain: bytes, key: bytes, authorities: bytes = b"") -> None:
-    """Plain files, one after the other."""
+    """Write plain files, one after the other."""
     (folder / "tls.crt").write_bytes(chain)
     (folder / "tls.key").write_bytes(key)
     if authorities:
@@ -56,7 +56,7 @@ def write(folder: Path, chain: bytes, key: bytes, authorities: bytes = b"") -> N
 
 
 def mount(folder: Path, number: int, **files: bytes) -> None:
-    """As kubelet does: a new folder, and one link that is moved to it."""
+    """Replace the files like the kubelet: a new folder, and one link that moves to it."""
     content = folder / f"..{number}"
     content.mkdir(parents=True)
     for name, data in ((name.replace("_", "."), data) for name, data in files.items()):
@@ -71,7 +71,7 @@ def opened(folder: Path, clock: ManualClock, inject_from: str = "") -> FileCerti
     return FileCertificates(folder, NAMES[0], clock, TIMING, inject_from=inject_from)
 
 
-def test_what_is_given_is_served(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
+def test_the_given_certificate_is_served(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain, key, authority.pem)
     certificates = opened(tmp_path, clock)
@@ -82,13 +82,13 @@ def test_what_is_given_is_served(authority: Authority, tmp_path: Path, clock: Ma
     assert certificates.expires == pki.ends(leaf)
 
 
-def test_the_root_of_the_chain_will_do(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
+def test_the_root_of_the_chain_is_accepted(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain + authority.pem, key)
     assert opened(tmp_path, clock).bundle == authority.pem
 
 
-def test_a_certificate_that_signed_itself_vouches_for_itself(tmp_path: Path, clock: ManualClock) -> None:
+def test_a_self_signed_certificate_is_its_own_ca(tmp_path: Path, clock: ManualClock) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "alone")])
     begin, end = date(time.time() - DAY), date(time.time() + DAY)
@@ -163,7 +163,7 @@ BAD: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_used_is_said_at_the_start(
+def test_unusable_files_are_reported_at_the_start(
     authority: Authority, tmp_path: Path, clock: ManualClock, case: str
 ) -> None:
     chain, key = authority.pair()
@@ -176,7 +176,7 @@ def test_what_cannot_be_used_is_said_at_the_start(
 
 
 @pytest.mark.parametrize("case", BAD)
-async def test_what_cannot_be_used_later_is_passed_over(
+async def test_unusable_later_files_are_ignored(
     authority: Authority, tmp_path: Path, clock: ManualClock, case: str
 ) -> None:
     chain, key = authority.pair()
@@ -193,7 +193,7 @@ async def test_what_cannot_be_used_later_is_passed_over(
     assert pki.pem_of(served_to(certificates.context, authority.pem, NAMES[0])) == renewed
 
 
-async def test_a_mounted_secret_that_changes_is_served_at_once(
+async def test_a_changed_mounted_secret_is_served_at_once(
     authority: Authority, tmp_path: Path, clock: ManualClock
 ) -> None:
     chain, key = authority.pair()
@@ -226,7 +226,7 @@ async def test_another_kind_of_key(authority: Authority, tmp_path: Path, clock: 
     assert served_to(certificates.context, authority.pem, NAMES[0]) == made
 
 
-async def test_another_authority_is_announced_before_its_certificate_is_served(
+async def test_a_new_ca_is_announced_before_its_certificate_is_served(
     authority: Authority, tmp_path: Path, clock: ManualClock
 ) -> None:
     chain, key = authority.pair()
@@ -257,7 +257,9 @@ async def test_another_authority_is_announced_before_its_certificate_is_served(
     assert registered == [authority.pem, authority.pem + other.pem, other.pem]
 
 
-async def test_what_has_ended_is_followed_at_once(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
+async def test_an_expired_certificate_is_replaced_at_once(
+    authority: Authority, tmp_path: Path, clock: ManualClock
+) -> None:
     write(tmp_path, *authority.pair(validity=DAY), authority.pem)
     certificates = opened(tmp_path, clock)
     await certificates.round(nothing)
@@ -269,7 +271,7 @@ async def test_what_has_ended_is_followed_at_once(authority: Authority, tmp_path
     assert pki.pem_of(served_to(certificates.context, other.pem, NAMES[0])) == following
 
 
-async def test_with_cert_manager_others_announce(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
+async def test_cert_manager_announces_the_ca_itself(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
     chain, key = authority.pair()
     write(tmp_path, chain, key)
     certificates = opened(tmp_path, clock, "dynamo-system/webhook")

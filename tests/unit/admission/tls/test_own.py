@@ -1,4 +1,4 @@
-"""Our own authority, over real handshakes: a whole rotation without a refused one, lost races, a store that is away."""
+"""The platform's own CA in real handshakes: a rotation without a failed handshake, lost races, an unavailable store."""
 
 import asyncio
 import ssl
@@ -19,7 +19,7 @@ from tests.building.clock import ManualClock
 from .certificates import NAMES, START, MemoryStore, nothing, served_to
 
 HOUR = 3600.0
-# With a shorter overlap: each step of the rotation costs four handshakes.
+# With a shorter overlap, because each step of the rotation costs four handshakes.
 TIMING = Timing(overlap=HOUR)
 
 
@@ -39,8 +39,8 @@ async def opened(store: MemoryStore, clock: ManualClock) -> OwnCertificates:
     return certificates
 
 
-async def test_handshakes_through_a_whole_rotation(store: MemoryStore, clock: ManualClock) -> None:
-    # OpenSSL has a clock of its own: validity is the state machine's tests' business, signatures are this one's.
+async def test_handshakes_succeed_through_a_whole_rotation(store: MemoryStore, clock: ManualClock) -> None:
+    # OpenSSL uses its own clock: the tests of the state machine check validity, this one checks signatures.
     clock.now = time.time()
     begun = clock.now
     replicas = [await opened(store, clock) for _ in range(2)]
@@ -70,7 +70,7 @@ async def test_handshakes_through_a_whole_rotation(store: MemoryStore, clock: Ma
     assert [replica.context for replica in replicas] == contexts, "the listening sockets need not be opened again"
 
 
-async def test_a_client_that_does_not_trust_the_authority_refuses(store: MemoryStore, clock: ManualClock) -> None:
+async def test_a_client_that_does_not_trust_the_ca_refuses(store: MemoryStore, clock: ManualClock) -> None:
     clock.now = time.time()
     managed, others = await opened(store, clock), await opened(MemoryStore(), clock)
     with pytest.raises(ssl.SSLCertVerificationError):
@@ -79,7 +79,7 @@ async def test_a_client_that_does_not_trust_the_authority_refuses(store: MemoryS
         served_to(managed.context, managed.bundle, "somewhere.else.svc")
 
 
-async def test_replicas_that_start_together_agree(store: MemoryStore, clock: ManualClock) -> None:
+async def test_replicas_that_start_together_agree_on_a_ca(store: MemoryStore, clock: ManualClock) -> None:
     class Slow(MemoryStore):
         async def read(self) -> object:  # type: ignore[override]
             observed = await store.read()
@@ -95,7 +95,7 @@ async def test_replicas_that_start_together_agree(store: MemoryStore, clock: Man
 
 
 @pytest.mark.parametrize("behind", [2 * HOUR, 100 * 24 * HOUR])
-async def test_a_replica_whose_clock_is_behind_takes_no_certificate_for_one_of_the_future(
+async def test_a_replica_whose_clock_is_behind_keeps_the_shared_certificate(
     store: MemoryStore, clock: ManualClock, behind: float
 ) -> None:
     first = await opened(store, clock)
@@ -106,9 +106,7 @@ async def test_a_replica_whose_clock_is_behind_takes_no_certificate_for_one_of_t
     assert store.writes == 1
 
 
-async def test_without_the_store_nothing_is_opened_and_what_is_open_goes_on(
-    store: MemoryStore, clock: ManualClock
-) -> None:
+async def test_without_the_store_no_server_opens_and_open_ones_continue(store: MemoryStore, clock: ManualClock) -> None:
     store.away = True
     with pytest.raises(Unavailable):
         await opened(store, clock)
@@ -121,7 +119,7 @@ async def test_without_the_store_nothing_is_opened_and_what_is_open_goes_on(
     assert (certificates.bundle, certificates.serving) == (bundle, leaf)
 
 
-async def test_what_was_announced_is_not_announced_again(store: MemoryStore, clock: ManualClock) -> None:
+async def test_an_announced_ca_is_not_announced_again(store: MemoryStore, clock: ManualClock) -> None:
     certificates = await opened(store, clock)
     reported: list[bytes] = []
 
@@ -137,7 +135,7 @@ async def test_what_was_announced_is_not_announced_again(store: MemoryStore, clo
     assert reported == [certificates.bundle] * 2, "what failed was tried again, and then no more"
 
 
-async def test_it_keeps_going_whatever_fails(clock: ManualClock, store: MemoryStore) -> None:
+async def test_the_loop_continues_after_any_error(clock: ManualClock, store: MemoryStore) -> None:
     certificates = OwnCertificates(store, NAMES, clock, Timing.of(60, 30))
     await certificates.refresh()
     attempts = 0
@@ -158,7 +156,7 @@ async def test_it_keeps_going_whatever_fails(clock: ManualClock, store: MemorySt
 
 
 def reported_to(logger: CapturingLogger) -> Any:
-    """A log of every level, however logs are set up in this process."""
+    """A log with all levels, whatever the log configuration of this process."""
     return structlog.wrap_logger(
         logger, processors=[lambda _logger, _name, event: event], wrapper_class=structlog.BoundLogger
     )

@@ -1,4 +1,4 @@
-"""The steps of an authority and its certificate: a table of what follows from which state."""
+"""The steps of a CA and its certificate: a table of the next step for each state."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def first() -> SecretState:
     return step(SecretState(), settled=False)
 
 
-def test_from_nothing_to_an_authority_and_a_certificate_of_it(first: SecretState) -> None:
+def test_an_empty_state_gets_a_ca_and_a_certificate(first: SecretState) -> None:
     (authority,), (leaf,) = first.authorities, first.serving
     assert pki.trusted(first.serving, first.authorities)
     assert pki.names_of(leaf) == NAMES
@@ -35,7 +35,7 @@ def test_from_nothing_to_an_authority_and_a_certificate_of_it(first: SecretState
     assert pki.begins(leaf) == pki.begins(authority) == START - BACKDATED, "for clients whose clock is behind"
 
 
-def test_what_the_certificates_may_be_used_for(first: SecretState) -> None:
+def test_the_key_usages_of_the_certificates(first: SecretState) -> None:
     (authority,), (leaf,) = first.authorities, first.serving
     limits = authority.extensions.get_extension_for_class(x509.BasicConstraints)
     assert (limits.critical, limits.value.ca, limits.value.path_length) == (True, True, 0)
@@ -52,7 +52,7 @@ def test_what_the_certificates_may_be_used_for(first: SecretState) -> None:
         assert key.curve.name == "secp256r1"
 
 
-def test_nothing_follows_while_nothing_is_due(first: SecretState) -> None:
+def test_nothing_changes_while_nothing_is_due(first: SecretState) -> None:
     assert step(first) == first
     assert step(first, 59 * DAY) == first
     assert step(first, settled=False) == first
@@ -66,7 +66,7 @@ def test_a_certificate_is_renewed_after_two_thirds_of_its_life(first: SecretStat
     assert step(first, 60 * DAY, settled=False).serving != first.serving, "whose bundle it does not change"
 
 
-def test_an_authority_is_followed_in_steps(first: SecretState) -> None:
+def test_a_ca_is_replaced_in_steps(first: SecretState) -> None:
     due = 2 / 3 * TIMING.authority
     current = replace(first, serving=step(first, due - DAY).serving)
     introduced = step(current, due)
@@ -87,7 +87,7 @@ def test_an_authority_is_followed_in_steps(first: SecretState) -> None:
     assert step(dropped, due + TIMING.settle + TIMING.overlap) == dropped
 
 
-def test_a_new_authority_can_be_asked_for(first: SecretState) -> None:
+def test_a_new_ca_can_be_requested(first: SecretState) -> None:
     introduced = step(first, DAY, forced=True)
     assert len(introduced.authorities) == 2
     assert introduced.serving == first.serving
@@ -98,7 +98,7 @@ def test_a_new_authority_can_be_asked_for(first: SecretState) -> None:
     )
 
 
-def test_names_that_are_missing_are_added_and_none_is_taken_away(first: SecretState) -> None:
+def test_missing_names_are_added_and_none_is_removed(first: SecretState) -> None:
     desired = ("other.example.org", NAMES[0])
     changed = plan(first, START + DAY, TIMING, desired, settled=False)
     assert pki.names_of(changed.serving[0]) == ("other.example.org", *NAMES)
@@ -107,40 +107,40 @@ def test_names_that_are_missing_are_added_and_none_is_taken_away(first: SecretSt
     assert pki.names_of(step(changed, 61 * DAY).serving[0]) == NAMES, "a renewal forgets what no one wants"
 
 
-def test_after_a_long_sleep_what_has_ended_is_replaced_at_once(first: SecretState) -> None:
-    # The certificate has ended, the authority is due: what the API server trusts still signs a last one.
+def test_expired_certificates_are_replaced_at_once_after_a_long_sleep(first: SecretState) -> None:
+    # The certificate has expired and the CA is due: the CA that the API server trusts signs a last certificate.
     woken = step(first, 300 * DAY, settled=False)
     assert woken.authorities[:1] == first.authorities
     assert len(woken.authorities) == 2
     assert pki.signed_by(woken.serving[0], first.authorities[0])
-    # It ended in the middle of a rotation: the handshakes are refused already.
+    # It expired during a rotation: handshakes fail already.
     woken = step(step(first, DAY, forced=True), 91 * DAY, settled=False)
     assert pki.signed_by(woken.serving[0], woken.authorities[-1])
-    # All has ended.
+    # All have expired.
     woken = step(first, 400 * DAY, settled=False)
     assert len(woken.authorities) == 1
     assert woken.authorities != first.authorities
     assert pki.trusted(woken.serving, woken.authorities)
-    # Asleep in the middle of a rotation; the newest ended, too.
+    # Asleep during a rotation; the newest CA has expired, too.
     introduced = step(replace(first, serving=step(first, 240 * DAY).serving), 250 * DAY)
     woken = step(introduced, 700 * DAY, settled=False)
     assert len(woken.authorities) == 1
     assert pki.trusted(woken.serving, woken.authorities)
 
 
-def test_what_a_clock_that_was_ahead_issued_is_replaced_at_once(first: SecretState) -> None:
-    # It was ahead when a certificate was due: clients refuse that one until its time comes, and nothing else would end it.
+def test_certificates_issued_by_a_clock_that_was_ahead_are_replaced_at_once(first: SecretState) -> None:
+    # It was ahead when a certificate was due: clients refuse that one until it is valid, and no other rule replaces it.
     back = step(step(first, 60 * DAY), 30 * DAY, settled=False)
     assert pki.begins(back.serving[0]) == START + 30 * DAY - BACKDATED
     assert back.authorities == first.authorities
-    # It was ahead when an authority was due, and is back before that one has signed.
+    # It was ahead when a CA was due, and is correct again before that CA has signed.
     current = replace(first, serving=step(first, 200 * DAY).serving)
     introduced = step(current, 250 * DAY)
     back = step(introduced, 201 * DAY)
     assert back.serving == current.serving, "which everybody accepts"
     assert back.authorities[:-1] == introduced.authorities
     assert pki.signed_by(step(back, 201 * DAY).serving[0], back.authorities[-1])
-    # It is back when that one has signed: the handshakes are refused already.
+    # It is correct again after that CA has signed: handshakes fail already.
     back = step(step(introduced, 250 * DAY), 201 * DAY, settled=False)
     assert pki.begins(back.authorities[-1]) == START + 201 * DAY - BACKDATED
     assert pki.signed_by(back.serving[0], back.authorities[-1])
@@ -151,13 +151,13 @@ def test_a_clock_that_is_a_little_behind_replaces_nothing(first: SecretState) ->
     assert step(first, -BACKDATED) == first
 
 
-def test_a_certificate_ends_no_later_than_its_authority() -> None:
+def test_a_certificate_expires_no_later_than_its_ca() -> None:
     state = plan(SecretState(), START, replace(TIMING, serving=2 * TIMING.authority), NAMES, settled=False)
     assert pki.ends(state.serving[0]) == pki.ends(state.authorities[0])
 
 
-def test_a_certificate_outlasts_the_steps_of_its_authority(first: SecretState) -> None:
-    # Both are due at once: the old authority renews the certificate before it hands over.
+def test_a_certificate_outlasts_the_steps_of_its_ca(first: SecretState) -> None:
+    # Both are due at once: the old CA renews the certificate before the new one takes over.
     introduced = step(first, 89 * DAY, forced=True)
     assert pki.signed_by(introduced.serving[0], first.authorities[0])
     assert pki.ends(introduced.serving[0]) == START + 89 * DAY + TIMING.serving
@@ -173,7 +173,7 @@ def test_a_deleted_secret_is_replaced_without_a_gap(first: SecretState) -> None:
 
 
 @pytest.mark.parametrize("lost", ["authorities", "authority_key", "serving", "serving_key"])
-def test_a_broken_secret_is_mended_without_a_gap(first: SecretState, lost: str) -> None:
+def test_a_broken_secret_is_repaired_without_a_gap(first: SecretState, lost: str) -> None:
     empty: dict[str, bytes | tuple[x509.Certificate, ...]] = {lost: b"" if lost.endswith("key") else ()}
     if lost == "serving_key":
         empty["serving"] = ()
@@ -184,7 +184,7 @@ def test_a_broken_secret_is_mended_without_a_gap(first: SecretState, lost: str) 
     assert mended.serving == first.serving
     assert mended.authorities[0] == first.authorities[0]
     assert len(mended.authorities) == (1 if lost.startswith("serving") else 2)
-    # Without a memory there is nothing that could be kept.
+    # Without a remembered state nothing can be kept.
     alone = step(completed(broken, SecretState()), DAY, settled=False)
     assert pki.trusted(alone.serving, alone.authorities)
     assert pki.ends(alone.authorities[-1]) > START + DAY
@@ -196,10 +196,11 @@ def test_keys_are_not_shown(first: SecretState) -> None:
     assert first.public.authority_key == b""
 
 
-def test_short_lived_authorities_have_short_steps() -> None:
+def test_short_lived_cas_have_short_steps() -> None:
     timing = Timing.of(60, 30)
     assert timing.settle + timing.overlap < 60 / 3
-    # Seldom a new authority, often a certificate: a third of its life is left when the authority begins to change.
+    # A long-lived CA with short-lived certificates: a third of a certificate's life is left when the CA begins to
+    # change.
     timing = Timing.of(365 * DAY, 30)
     assert timing.poll + timing.announce + timing.settle < 30 / 3
     assert Timing.of(365 * DAY, 90 * DAY) == Timing()

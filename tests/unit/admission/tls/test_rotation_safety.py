@@ -1,4 +1,4 @@
-"""Whatever happens to replicas, Secret and registration: what is served can be verified, and everybody ends up agreed."""
+"""Whatever happens to replicas, Secret and registration, served certificates can be verified, and replicas agree."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ steps = st.lists(
 @examples(5, suppress_health_check=[HealthCheck.too_slow])
 @given(steps)
 @example([("nothing", 0, 6), ("sleep", 0, 10), ("sleep", 0, 11), ("failing", 0, 1), ("sleep", 0, 12), ("delete", 0, 1)])
-def test_no_handshake_is_refused(story: list[tuple[str, int, int]]) -> None:
+def test_no_handshake_fails(story: list[tuple[str, int, int]]) -> None:
     with asyncio.Runner() as runner:
         runner.run(_play(story))
 
@@ -38,7 +38,7 @@ async def _play(story: list[tuple[str, int, int]]) -> None:
             await _happen(world, happening, number, size)
         for _ in range(int(3 * (TIMING.settle + TIMING.overlap) / TICK)):
             await world.tick()
-        # What became due in the last of these ticks is taken up within two polls.
+        # What became due in the last of these ticks is done within two polls.
         for _ in range(int(2 * TIMING.poll / TICK)):
             if not world.quiet:
                 await world.tick()
@@ -51,7 +51,7 @@ async def _play(story: list[tuple[str, int, int]]) -> None:
 async def _happen(world: World, happening: str, number: int, size: int) -> None:
     replica = world.replicas.get(number)
     if happening == "sleep" and world.idle_for(size * 25.0):
-        # Nothing is going on: no one would do anything in between.
+        # Nothing is in progress, so nothing happens in between.
         await world.tick(size * 25.0)
         return
     if replica is not None:
@@ -76,7 +76,7 @@ async def _happen(world: World, happening: str, number: int, size: int) -> None:
         await world.tick()
 
 
-async def test_an_authority_is_replaced_in_its_time_while_no_one_does_anything() -> None:
+async def test_a_ca_is_replaced_in_time_while_nothing_else_happens() -> None:
     world = World()
     for number in range(REPLICAS):
         await world.start(number)

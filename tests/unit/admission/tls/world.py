@@ -1,4 +1,4 @@
-"""Replicas that share one Secret and one registration, with all that can happen to them, in seconds of a set clock."""
+"""Replicas that share one Secret and one registration, with all their faults, and a manual clock in seconds."""
 
 import asyncio
 import contextlib
@@ -19,14 +19,14 @@ from tests.building.waiting import turns
 from .certificates import NAMES, START, MemoryStore
 
 TICK = 5.0
-#: The API server goes on with what it knew before for this long.
+#: The API server uses its old state for this long.
 HEARD_WITHIN = 20.0
-# `settle` as Timing says: the longest way of a stale bundle into the registration and out again, and what is above.
+# `settle` as Timing defines it: the longest way of a stale bundle into and out of the registration, plus the above.
 TIMING = Timing(authority=3600, serving=900, poll=10, announce=10, settle=90, overlap=180)
 
 
 class Network(SecretStore):
-    """One replica's way to the Secret."""
+    """One replica's connection to the Secret."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
@@ -53,13 +53,13 @@ class Network(SecretStore):
 
 @dataclass
 class Replica:
-    """One process: its certificates, the round it is in, and when it checks next."""
+    """One process: its certificates, its current round, and when it checks next."""
 
     certificates: OwnCertificates
     network: Network
     checks_at: float
     round: asyncio.Task[None] | None = None
-    #: What it is writing to the registration, from when it is there.
+    #: What it is writing to the registration, and when that takes effect.
     writing: tuple[float, bytes, asyncio.Future[None]] | None = None
     delay: float = 0.0
     back_at: float = 0.0
@@ -71,7 +71,7 @@ class Replica:
 
 @dataclass
 class World:
-    """Time passes in ticks; after each of them everything that is served is verified."""
+    """Time passes in ticks; after each tick all served certificates are verified."""
 
     clock: ManualClock = field(default_factory=lambda: ManualClock(START))
     store: MemoryStore = field(default_factory=MemoryStore)
@@ -97,13 +97,13 @@ class World:
 
     @property
     def whole(self) -> bool:
-        """Whether all replicas run and reach the Secret, which is there."""
+        """Whether all replicas run and can reach the Secret, and the Secret exists."""
         reach = not any(each.network.away for each in self.replicas.values())
         return not self.down and reach and self.store.content is not None
 
     @property
     def quiet(self) -> bool:
-        """Whether everybody knows and has announced what the Secret says."""
+        """Whether all replicas know and have announced the contents of the Secret."""
         content = self.store.content
         return (
             content is not None
@@ -117,7 +117,7 @@ class World:
         )
 
     def idle_for(self, seconds: float) -> bool:
-        """Whether nothing becomes due in that time either: replicas that check every few seconds leave nothing for later."""
+        """Whether nothing becomes due in that time: replicas that check every few seconds leave no work for later."""
         content = self.store.content
         if content is None or not self.quiet:
             return False
@@ -138,7 +138,7 @@ class World:
         self.verify()
 
     def verify(self) -> None:
-        """What is served is in force, and trusted by everything that the API server may still go by."""
+        """Each served certificate is valid, and trusted by every state that the API server may use."""
         if self.store.content is not None:
             self.authorities |= {pki.pem_of(each) for each in self.store.content.authorities}
         for number, replica in self.replicas.items():
@@ -153,7 +153,7 @@ class World:
                     self.verified.add(observed)
 
     def check(self, number: int) -> None:
-        """The replica checks the registration, and corrects webhooks that do not trust its authorities."""
+        """The replica checks the registration, and corrects webhooks that do not trust its CAs."""
         bundle = self.replicas[number].certificates.bundle
         if self.registered and not self.replicas[number].network.away:
             now = pki.certificates_of(self.registered[-1][1], "the registration")
