@@ -232,7 +232,7 @@ def managed(obj: KubeObject) -> list[KubeObject]:
 async def test_fields_that_are_no_longer_applied_in_v1alpha1_are_removed_from_containers(
     place: KubeObject, admission_kube: KubeClient, others: KubeClient, admission_namespace: str
 ) -> None:
-    """For the status, which the platform applies in v1beta1, the API server prunes there, too: containers are one value there."""
+    """The API server also prunes when the platform applies the status in v1beta1, where containers are one value."""
     alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
     main = {"image": "e", "env": [{"name": "A", "value": "1"}], "livenessProbe": {"exec": {"command": ["a"]}}}
     before = {"services": {"Decode": {"extraPodSpec": {"mainContainer": main}}}}

@@ -1,4 +1,4 @@
-"""The CRDs on a real API server: accepted, and those of graphs and components in v1beta1 holding to what they say."""
+"""A real API server accepts the CRDs, and enforces those of graphs and components in v1beta1."""
 
 import copy
 import json
@@ -59,14 +59,14 @@ async def test_a_crd_is_accepted_and_established(kube: KubeClient, manifest: dic
     assert stored["spec"]["versions"] == manifest["spec"]["versions"], "or every kubectl apply would find a change"
 
 
-async def test_a_status_changes_no_generation(kube: KubeClient, namespace: str) -> None:
+async def test_a_status_write_keeps_the_generation(kube: KubeClient, namespace: str) -> None:
     created = await kube.create(GRAPHS, {**graph(namespace, {}), "status": {"state": "failed"}})
     assert "status" not in created
     stored = await kube.apply_status(GRAPHS, {**graph(namespace, {}), "status": {}})
     assert (stored["status"], stored["metadata"]["generation"]) == ({"state": "initializing"}, 1)
 
 
-async def test_a_strict_writer_learns_of_unknown_fields_outside_pod_templates(kube: KubeClient, namespace: str) -> None:
+async def test_strict_writes_report_unknown_fields_outside_pod_templates(kube: KubeClient, namespace: str) -> None:
     spec = {"wrong": 1, "components": [{"name": "a", "alsoWrong": 2, "podTemplate": {"fine": 3}}]}
     with pytest.raises(KubeError) as refused:
         await kube.create(GRAPHS, graph(namespace, spec))
@@ -110,7 +110,7 @@ async def test_kubectl_get_shows_the_columns(kube: KubeClient, namespace: str) -
     assert table["rows"][0]["cells"][:4] == ["graph", "False", "pending", "vllm"]
 
 
-async def test_a_status_of_a_later_release_is_written_as_far_as_the_definition_goes(
+async def test_a_status_of_a_later_release_is_written_without_fields_that_the_definition_lacks(
     kube: KubeClient, namespace: str
 ) -> None:
     made = await kube.create(GRAPHS, graph(namespace, {"components": [{"name": "A", "type": "frontend"}]}))

@@ -1,4 +1,4 @@
-"""dynamoctl against real servers: what it prints, what it starts, and how it ends."""
+"""dynamoctl against real servers: its output, the processes that it starts, and how it ends."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ from . import platform as harness
 from .command import WITHIN, called, dynamoctl, finished, printed
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
-#: Passes admission: it is a fine pod. A Deployment wants others.
+#: Admission accepts it, because the pod is valid. A Deployment requires other fields.
 BROKEN = """
 apiVersion: nvidia.com/v1beta1
 kind: DynamoGraphDeployment
@@ -42,7 +42,7 @@ spec:
 
 
 def left_over(folder: Path) -> list[str]:
-    """Command lines of processes that work in a folder."""
+    """Command lines of processes whose working directory is a folder."""
     results = []
     for each in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -109,27 +109,27 @@ async def test_get_and_events_show_a_graph(
     assert watched[0].split() == ["NAME", "BACKEND", "STATE", "READY", "AGE", "MESSAGE"]
 
 
-async def test_nothing_to_listen_to_is_said(nats_server: NatsServer) -> None:
+async def test_missing_streams_of_events_are_reported(nats_server: NatsServer) -> None:
     empty = Where(NatsOptions(servers=(nats_server.url,)), "local")
     with pytest.raises(CtlError, match="the platform has never run there"):
         await stream.listen(EventQuery(), empty, print)
 
 
-async def test_the_demo_ends_well_and_leaves_nothing(tmp_path: Path) -> None:
+async def test_the_demo_succeeds_and_leaves_no_process(tmp_path: Path) -> None:
     async with dynamoctl("demo", "--exit", *map(str, EXAMPLES[:2]), cwd=tmp_path) as demo:
         code, out, err = await finished(demo)
     assert code == ExitCode.OK, err
     assert "2 graphs are successful" in out
     for file in EXAMPLES[:2]:
         assert f"DynamoGraphDeployment/{file.stem}  successful" in out
-    # What to do with servers that have ended by now.
+    # The next steps must not mention servers that have ended by now.
     assert "export KUBECONFIG" not in out
     assert not left_over(tmp_path)
     assert not list((tmp_path / ".dynamo").iterdir())
 
 
 @pytest.mark.long
-async def test_a_demo_that_does_not_get_there_says_why(tmp_path: Path) -> None:
+async def test_a_failed_demo_says_why(tmp_path: Path) -> None:
     manifest = tmp_path / "broken.yaml"
     manifest.write_text(BROKEN)
     async with dynamoctl("demo", "--exit", "--timeout", "8", str(manifest), cwd=tmp_path) as demo:
@@ -176,7 +176,7 @@ async def test_rights_of_an_earlier_release_are_replaced(kube: KubeClient, names
     assert "secrets" not in covered
 
 
-async def test_up_against_a_cluster_brings_only_what_is_missing(
+async def test_up_against_a_cluster_starts_only_what_is_missing(
     control_plane: ControlPlane, kube: KubeClient, nats_server: NatsServer, namespace: str, tmp_path: Path
 ) -> None:
     environ = {"DYNAMO_PLATFORM__NATS__SERVERS": nats_server.url, "DYNAMO_PLATFORM__KUBERNETES__NAMESPACES": namespace}

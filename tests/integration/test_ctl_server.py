@@ -1,4 +1,4 @@
-"""The older commands of dynamoctl with `--server`: what they show and change over the REST API."""
+"""The older commands of dynamoctl with `--server`: their output and their changes over the REST API."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ async def api(rest_api: Api, kube: KubeClient, namespace: str) -> Api:
 
 @pytest.fixture
 def run(api: Api, namespace: str, tmp_path: Path) -> Run:
-    """A command to its end: exit code, standard output, standard error."""
+    """Run a command to its end: exit code, standard output, standard error."""
 
     async def command(*arguments: str) -> tuple[int, str, str]:
         return await called(*arguments, "-n", namespace, "--server", api.url, cwd=tmp_path, DYNAMO_TOKEN=api.token)

@@ -1,4 +1,4 @@
-"""GPUs of claims on a real API server with its scheduler, on the nodes that dynadmin shows."""
+"""dynadmin's view of nodes counts the GPUs of device claims, on a real API server with its scheduler."""
 
 from contextlib import AsyncExitStack
 from typing import Any
@@ -22,7 +22,7 @@ from .platform import eventually, graph, platform, settings, until_state, worker
 
 
 def claiming(template: str, replicas: int) -> KubeObject:
-    """A worker that claims its GPUs instead of counting them."""
+    """A worker whose GPUs come from a claim, not from resource limits."""
     made = worker("Worker", replicas=replicas)
     spec = made["podTemplate"]["spec"]
     del spec["containers"][0]["resources"]
@@ -31,7 +31,7 @@ def claiming(template: str, replicas: int) -> KubeObject:
     return made
 
 
-async def test_gpus_of_claims_are_in_use_on_the_nodes_that_dynadmin_shows(
+async def test_dynadmin_shows_gpus_of_claims_as_in_use_on_their_nodes(
     control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
 ) -> None:
     two = {"name": "gpus", "exactly": {"deviceClassName": DRIVER, "count": 2}}
@@ -58,8 +58,8 @@ async def test_gpus_of_claims_are_in_use_on_the_nodes_that_dynadmin_shows(
             def are_in_use(observed: Any) -> bool:
                 return bool(observed) and sum(each["total"] - each["free"] for each in observed["nodes"]) == 4
 
-            # Kubernetes takes away what pods of the tests before claimed in its own time.
+            # Kubernetes releases claims of earlier tests in its own time.
             observed = await eventually(gpus, "the caller may list nodes, and four GPUs are in use", where=are_in_use)
             assert len(observed["nodes"]) == nodes
-            # To be sure, it takes the claims of all namespaces.
+            # dynadmin can only be sure if it reads the claims of all namespaces.
             assert observed["exact"] is (claims in rules)

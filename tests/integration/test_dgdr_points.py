@@ -1,4 +1,4 @@
-"""dynamoctl dgdr: points of a request's front, drawn and deployed."""
+"""dynamoctl dgdr draws and deploys points of a request's front."""
 
 import pytest
 from dynamo_ctl.commands.dgdr import points
@@ -42,12 +42,12 @@ async def test_points_are_deployed(kube: KubeClient, cluster: ClusterOptions, na
     await points.apply(cluster, request_of_two, namespace, 2, lines.append, dry_run=False)
     assert lines[-1] == f"DynamoGraphDeployment qwen-dgd changed in namespace {namespace}"
     assert await workers(kube, namespace) == ["one", "two"]
-    # What another point does not have goes.
+    # Components that the other point lacks are removed.
     await points.apply(cluster, request_of_two, namespace, 1, lines.append, dry_run=False)
     assert await workers(kube, namespace) == ["one"]
 
 
-async def test_another_graph_is_left_alone(
+async def test_a_graph_of_another_origin_is_not_overwritten(
     kube: KubeClient, cluster: ClusterOptions, namespace: str, request_of_two: str
 ):
     mine = graph("qwen-dgd", "mine")
@@ -58,7 +58,7 @@ async def test_another_graph_is_left_alone(
     assert await workers(kube, namespace) == ["mine"]
 
 
-async def test_what_is_not_there_is_said(
+async def test_missing_points_requests_and_results_are_reported(
     kube: KubeClient, cluster: ClusterOptions, namespace: str, request_of_two: str
 ):
     with pytest.raises(CtlError, match="--point 3: there are 2"):

@@ -1,4 +1,4 @@
-"""The REST API on a real API server and NATS: who may do what, conventions, streams."""
+"""The REST API on a real API server and NATS: rights, conventions, streams."""
 
 import asyncio
 from dataclasses import replace
@@ -50,7 +50,7 @@ def names(answer: Answer) -> set[str]:
 
 
 async def listing(api: Api, path: str, *expected: str) -> Any:
-    """The list once it has these objects, or any where none is named: it is answered from STATE."""
+    """The list once it has these objects, or any list if none is given: it is answered from STATE."""
 
     def right(answer: Answer) -> bool:
         return names(answer) == set(expected) if expected else bool(names(answer))
@@ -58,7 +58,7 @@ async def listing(api: Api, path: str, *expected: str) -> Any:
     return await eventually(lambda: api("GET", path), "the list", where=right)
 
 
-async def test_an_object_from_its_creation_to_its_end(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_an_object_is_created_read_changed_and_deleted(api: Api, kube: KubeClient, namespace: str) -> None:
     many, one = f"/api/v1/namespaces/{namespace}/deployments", f"/api/v1/namespaces/{namespace}/deployments/a"
     created = await api("POST", many, graph("a"))
     assert (created.status, created.headers["Location"]) == (201, one)
@@ -108,7 +108,7 @@ CHECKPOINT = {
 @pytest.mark.parametrize(
     ("resource", "spec"), [(DYNAMO_MODELS, MODEL), (DYNAMO_CHECKPOINTS, CHECKPOINT)], ids=["model", "checkpoint"]
 )
-async def test_a_body_may_be_of_every_version_that_is_served(
+async def test_a_body_may_have_any_served_version(
     api: Api, kube: KubeClient, namespace: str, resource: Resource, spec: dict[str, Any]
 ) -> None:
     many = f"/api/v1/namespaces/{namespace}/{resource.plural.removeprefix('dynamo')}"
@@ -118,10 +118,10 @@ async def test_a_body_may_be_of_every_version_that_is_served(
     assert (created.status, created.json["apiVersion"]) == (201, newer)
     again = await api("POST", many, body, Idempotency_Key="k")
     assert (again.status, again.json["apiVersion"]) == (200, newer)
-    # Written in the version of the body: the API server records that.
+    # It is written in the version of the body, which the API server records.
     stored = await kube.get(resource, ObjectKey(namespace, "a"))
     assert {each["apiVersion"] for each in stored["metadata"]["managedFields"]} == {newer}
-    # What is read has the version that the platform's stream of objects has.
+    # Reads return the version of the platform's object stream.
     read = await api("GET", one)
     assert read.json["apiVersion"] == resource.api_version
     listed = await listing(api, many)
@@ -139,7 +139,7 @@ async def test_a_body_may_be_of_every_version_that_is_served(
     assert newer in other.json["errors"][0]["detail"]
 
 
-async def test_the_same_request_again_creates_once(api: Api, namespace: str) -> None:
+async def test_a_repeated_request_creates_one_object(api: Api, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     first = await api("POST", many, graph("a"), Idempotency_Key="k1")
     again = await api("POST", many, graph("a"), Idempotency_Key="k1")
@@ -156,7 +156,7 @@ async def test_the_same_request_again_creates_once(api: Api, namespace: str) -> 
     assert first.json["metadata"]["name"].startswith("b-")
 
 
-async def test_every_error_at_its_field(api: Api, namespace: str) -> None:
+async def test_every_error_is_reported_at_its_field(api: Api, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     wrong = graph("a", components=[{"name": "F", "type": "frontent", "replicas": -1}], bakend="x")
     answer = await api("POST", many, wrong)
@@ -172,7 +172,7 @@ async def test_every_error_at_its_field(api: Api, namespace: str) -> None:
     assert {each["pointer"] for each in form.json["errors"]} == {"/nmae", "/hardware/cpu"}
 
 
-async def test_an_intent_is_translated_checked_and_deployed(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_an_intent_is_translated_validated_and_deployed(api: Api, kube: KubeClient, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/deploy"
     client = await api("POST", f"{path}?dryRun=client", {**INTENT, "objective": {"ttftMs": 10}})
     assert client.status == 200
@@ -196,7 +196,7 @@ async def test_an_intent_is_translated_checked_and_deployed(api: Api, kube: Kube
     assert (await api("POST", path, INTENT, Idempotency_Key="one")).status == 200
     objective = {"mode": "objective", "name": "qwen", "model": {"name": "Qwen/Qwen3-32B"}}
     assert (await api("POST", path, objective)).json["object"]["kind"] == "DynamoGraphDeploymentRequest"
-    # What is refused of the object is reported at the field of the form: by us, then by the API server.
+    # Errors of the object are reported at the form's field: first by dynadmin, then by the API server.
     wrong = await api("POST", f"{path}?dryRun=server", {**INTENT, "name": "b", "hardware": {"cpu": "many"}})
     assert (wrong.status, [each["pointer"] for each in wrong.json["errors"]]) == (422, ["/hardware/cpu"])
     refused = await api("POST", f"{path}?dryRun=server", {**INTENT, "name": "b", "labels": {"team": "x" * 64}})
@@ -237,7 +237,7 @@ async def test_users_see_and_do_what_their_rights_allow(api: Api, kube: KubeClie
     assert (await api("GET", "/api/v1/namespaces/kube-system/deployments")).status == 403
 
 
-async def test_callers_are_who_their_token_says_and_no_one_else(api: Api, namespace: str) -> None:
+async def test_callers_are_authenticated_only_by_their_token(api: Api, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     assert (await api("GET", many, token="")).status == 401
     assert (await api("GET", many, token="rubbish")).status == 401
@@ -273,7 +273,7 @@ async def test_a_session_is_a_sealed_cookie_and_needs_its_csrf_token(api: Api, n
     assert (await api("POST", "/api/v1/session", {"token": "rubbish"}, token="")).status == 401
 
 
-async def test_a_stream_shows_what_is_there_and_goes_on_where_it_broke_off(api: Api, namespace: str) -> None:
+async def test_a_stream_starts_with_existing_objects_and_resumes_where_it_broke_off(api: Api, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     await api("POST", many, graph("a"))
     await listing(api, many)
@@ -298,7 +298,7 @@ async def test_a_stream_shows_what_is_there_and_goes_on_where_it_broke_off(api: 
             assert (await events.next())[0] == "resync", unknown
 
 
-async def test_a_stream_ends_with_the_rights_behind_it(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_a_stream_ends_when_its_caller_loses_the_rights(api: Api, kube: KubeClient, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     rule = {"verbs": ["list", "watch"], "apiGroups": ["nvidia.com"], "resources": ["dynamographdeployments"]}
     token = await account(kube, namespace, "guest", rule)
@@ -310,14 +310,14 @@ async def test_a_stream_ends_with_the_rights_behind_it(api: Api, kube: KubeClien
             assert (await events.next())[0] == "closed"
 
 
-async def test_streams_are_bounded_and_refused_in_order(
+async def test_the_number_of_streams_is_limited_per_caller(
     control_plane: ControlPlane, nats_server: NatsServer, kube: KubeClient, namespace: str
 ) -> None:
     extra = {"MAX_STREAMS": "3", "MAX_STREAMS_PER_USER": "2", "BURST": "12", "REQUESTS_PER_SECOND": "0.1"}
     async with dynadmin(control_plane.kubeconfig, nats_server.url, **extra) as api:
         one = await account(kube, namespace, "one", EVERYTHING)
         same = await account(kube, namespace, "two", EVERYTHING)
-        # Service accounts of a namespace are limited together.
+        # Service accounts of a namespace share a limit.
         two = await guest(kube, namespace, "guest")
         path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
         async with api.stream(path, token=one) as a, api.stream(path, token=one) as b, api.stream(path, token=two) as c:
@@ -338,7 +338,7 @@ async def opened(api: Api, path: str, token: str) -> int:
         return events.status
 
 
-async def test_replicas_are_scaled_where_their_owner_is(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_replicas_are_scaled_at_their_owner(api: Api, kube: KubeClient, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     await api("POST", many, graph("a"))
     scaled = await api("POST", f"{many}/a/scale", {"component": "Frontend", "replicas": 3})
@@ -357,7 +357,7 @@ async def test_replicas_are_scaled_where_their_owner_is(api: Api, kube: KubeClie
     assert restarted.json["restart"]["id"]
 
 
-async def test_what_argo_cd_manages_is_answered_with_the_patch_to_commit(api: Api, namespace: str) -> None:
+async def test_changes_of_objects_of_argo_cd_are_answered_with_the_patch_to_commit(api: Api, namespace: str) -> None:
     many = f"/api/v1/namespaces/{namespace}/deployments"
     managed = graph("a")
     managed["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": "shop:nvidia.com/DynamoGraphDeployment:x/a"}
@@ -367,7 +367,7 @@ async def test_what_argo_cd_manages_is_answered_with_the_patch_to_commit(api: Ap
     assert (answer.status, answer.json["managedBy"]) == (409, "Argo CD application shop")
     assert answer.json["patch"] == {"spec": {"labels": {"x": "y"}}}
     assert (await api("DELETE", f"{many}/a", If_Match=etag)).status == 409
-    # A restart contradicts nothing in the repository.
+    # A restart does not conflict with the repository.
     assert (await api("POST", f"{many}/a/restart", {"id": "r"})).json["restart"]["id"] == "r"
 
 
@@ -406,7 +406,7 @@ async def test_a_point_of_a_request_is_deployed(api: Api, kube: KubeClient, name
     assert (managed.status, managed.json["patch"]["spec"]) == (409, {"restart": {"id": "other"}})
 
 
-async def test_a_token_that_ends_soon_is_noticed(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_a_token_that_expires_soon_is_detected(api: Api, kube: KubeClient, namespace: str) -> None:
     token = await token_of(kube, namespace, "owner", 600)
     me = (await api("GET", "/api/v1/me", token=token)).json
     assert me["expires"] is not None

@@ -1,4 +1,4 @@
-"""Chats over the REST API: through a real API server's proxy to a frontend, with the rights of the caller."""
+"""Chats over the REST API reach a frontend through a real API server's proxy, with the rights of the caller."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def chatting(*verbs: str) -> dict[str, Any]:
 
 
 def this_host() -> str:
-    """An address of this machine that is not loopback: endpoints of a Service may have no other."""
+    """An address of this machine that is not loopback: endpoints of a Service must not be loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -48,7 +48,7 @@ def this_host() -> str:
 
 
 class Frontend:
-    """Speaks as the frontend does. `answer` streams a completion; requests are kept."""
+    """Acts as the frontend. `answer` streams a completion; requests are recorded."""
 
     def __init__(self) -> None:
         self.models = [MODEL]
@@ -115,12 +115,12 @@ async def graph_with_service(kube: KubeClient, namespace: str, port: int) -> Non
         "ports": ports,
     }
     await kube.create(ENDPOINT_SLICES, slice_)
-    # The API server hears of endpoints by a watch of its own.
+    # The API server learns of endpoints by its own watch.
     await eventually(lambda: answers(kube, ObjectKey(namespace, name)), "the Service answers")
 
 
 async def running_pod(kube: KubeClient, key: ObjectKey) -> None:
-    """A pod that says it has this host's address: the API server calls no endpoint that is not a pod's."""
+    """A pod that claims this host's address: the API server's proxy only connects to endpoints of pods."""
     containers = [{"name": "main", "image": "none"}]
     metadata = {"name": key.name, "namespace": key.namespace}
     spec = {"schedulerName": "none", "containers": containers}
@@ -206,7 +206,7 @@ async def test_dynamoctl_chats(api: Api, frontend: Frontend, namespace: str, tmp
     assert "Model not found: other" in errors
 
 
-async def test_who_may_chat_is_who_may_call_the_service(
+async def test_callers_may_chat_if_they_may_call_the_service(
     api: Api, frontend: Frontend, kube: KubeClient, namespace: str
 ) -> None:
     viewer = await account(kube, namespace, "viewer", EVERYTHING)
@@ -228,7 +228,7 @@ async def test_who_may_chat_is_who_may_call_the_service(
     assert (await api("GET", f"/api/v1/namespaces/{namespace}/me/access", token=viewer)).json["chat"] is False
 
 
-async def test_what_the_frontend_refuses_is_said(api: Api, frontend: Frontend, namespace: str) -> None:
+async def test_errors_of_the_frontend_are_reported(api: Api, frontend: Frontend, namespace: str) -> None:
     unknown = await api("POST", path(namespace), {**ASKED, "model": "other"})
     assert unknown.status == 404
     assert "Model not found: other" in unknown.json["detail"]
@@ -258,7 +258,7 @@ async def test_what_the_frontend_refuses_is_said(api: Api, frontend: Frontend, n
     assert (several.status, several.json["errors"][0]["pointer"]) == (422, "/model")
 
 
-async def test_every_error_of_a_chat_is_at_its_field(api: Api, namespace: str) -> None:
+async def test_every_error_of_a_chat_is_reported_at_its_field(api: Api, namespace: str) -> None:
     for body, pointers in (
         ({}, ["/messages"]),
         ({"messages": []}, ["/messages"]),
@@ -271,7 +271,7 @@ async def test_every_error_of_a_chat_is_at_its_field(api: Api, namespace: str) -
         assert (answer.status, [each["pointer"] for each in answer.json["errors"]]) == (422, pointers)
 
 
-async def test_a_chat_ends_with_the_rights_behind_it_and_with_its_reader(
+async def test_a_chat_ends_when_its_caller_loses_the_rights_or_disconnects(
     api: Api, frontend: Frontend, kube: KubeClient, namespace: str
 ) -> None:
     async def endless(response: web.StreamResponse) -> None:

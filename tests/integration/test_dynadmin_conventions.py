@@ -57,7 +57,7 @@ async def test_the_audit_log_has_the_caller_and_the_id_of_the_request(
 
 
 def logged(folder: Path, expected: Any) -> dict[str, tuple[str, str, int]]:
-    """Verb, impersonated user and answer of the requests of these ids, as the API server wrote them down."""
+    """Verb, impersonated user and status of the requests with these ids, from the API server's audit log."""
     results = {}
     for file in folder.glob("audit-*.jsonl"):
         for line in file.read_text().splitlines():
@@ -75,7 +75,7 @@ OBJECTIVE = {
     "name": "qwen",
     "model": {"name": "Qwen/Qwen3-32B"},
     "backend": "vllm",
-    # One GPU: no engines of two roles to simulate.
+    # One GPU, so that there are no engines of two roles to simulate.
     "hardware": {"gpuSku": "h200_sxm", "totalGpus": 1, "gpusPerNode": 1},
     "workload": {"isl": 4000, "osl": 1000},
     "objective": {"ttftMs": 2000, "itlMs": 50},
@@ -83,7 +83,7 @@ OBJECTIVE = {
 
 
 @pytest.mark.timeout(300)
-async def test_an_estimate_gets_better_and_is_remembered(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_an_estimate_is_refined_and_cached(api: Api, kube: KubeClient, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/estimate"
     async with asyncio.timeout(240), api.stream(path, OBJECTIVE) as events:
         reported = await events.until("end")
@@ -97,7 +97,7 @@ async def test_an_estimate_gets_better_and_is_remembered(api: Api, kube: KubeCli
     assert len(last["pareto"]) > 1
     again = await api("POST", path, OBJECTIVE)
     assert (again.status, again.json["cached"], again.json["selected"]) == (200, True, last["selected"])
-    # What a graph's GPUs can do: the kind of GPU has to be known.
+    # An estimate of a graph's GPUs needs the GPU type.
     graph = {"mode": "graph", "name": "qwen", "model": {"name": "Qwen/Qwen3-32B"}, "backend": "vllm"}
     serving = {"serving": {"replicas": {"worker": 2}}, "hardware": {"gpusPerReplica": 4}}
     unknown = await api("POST", path, {**graph, **serving})

@@ -1,4 +1,4 @@
-"""The examples of docs/dynadmin.md, run as they stand: curl, Python and TypeScript get the same from one service."""
+"""The examples of docs/dynadmin.md run unchanged: curl, Python and TypeScript get the same results from one service."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ from .dynadmin import EVERYTHING, account, dynadmin
 pytestmark = pytest.mark.long
 
 PAGE = Path(__file__).parents[2] / "docs/dynadmin.md"
-#: The simulation takes most of it, once; then the estimate is cached.
+#: Most of this is the simulation, which runs once; then the estimate is cached.
 WITHIN = 480
 TYPES = {
     "noEmit": True,
@@ -44,7 +44,7 @@ PRINTED = ["graph shop", "dry run DynamoGraphDeployment qwen", "estimate aiconfi
 
 
 def program(language: str) -> str:
-    """All blocks of a language in the section of examples, in their order."""
+    """All blocks of a language in the section of examples, in order."""
     section = PAGE.read_text(encoding="utf-8").partition("\n## Examples\n")[2].partition("\n## ")[0]
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
     assert len(blocks) == 4, (
@@ -55,7 +55,7 @@ def program(language: str) -> str:
 
 @pytest.fixture(scope="module")
 def estimation(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Settings], Estimation]:
-    """The simulation; all languages ask for the same estimate, which is simulated once."""
+    """The simulation; all languages request the same estimate, so it runs once."""
     folder = tmp_path_factory.mktemp("estimates")
 
     def made(configured: Settings) -> Estimation:
@@ -74,7 +74,7 @@ async def environment(
     namespace: str,
     estimation: Callable[[Settings], Estimation],
 ) -> AsyncIterator[dict[str, str]]:
-    """What the page has its reader export, for a service on real servers that knows one graph."""
+    """The variables that the page asks its reader to export, for a service on real servers with one graph."""
     async with dynadmin(control_plane.kubeconfig, nats_server.url, estimation, HEARTBEAT="1s") as api:
         token = await account(kube, namespace, "reader", EVERYTHING)
         metadata = {"name": "shop", "namespace": namespace}
@@ -89,7 +89,7 @@ async def environment(
 
 
 async def output(environment: Mapping[str, str], *command: str | Path) -> str:
-    """What a program prints. The service runs in this process, so the loop must go on meanwhile."""
+    """A program's output. The service runs in this process, so the event loop must not block meanwhile."""
     process = await asyncio.create_subprocess_exec(
         *command, env=dict(environment), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
@@ -133,7 +133,7 @@ async def test_typescript_has_the_types_of_the_document_and_does_what_the_page_s
     page = PAGE.read_text(encoding="utf-8")
     options = re.findall(r"--(?:root|default)-[^\s`]+", page)
     (tmp_path / "example.ts").write_text(program("typescript"))
-    # The types of Node are not among the locked packages.
+    # Node's type definitions are not among the locked packages.
     (tmp_path / "process.d.ts").write_text("declare const process: { env: Record<string, string | undefined> };")
     (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": TYPES}))
     generator, compiler = (node.modules / each for each in ("openapi-typescript/bin/cli.js", "typescript/bin/tsc"))

@@ -1,4 +1,4 @@
-"""Constrained impersonation (KEP-5284): with the chart's rules dynadmin acts as users in its own requests, and in no others."""
+"""Constrained impersonation (KEP-5284): with the chart's rules dynadmin can act as users only in its own requests."""
 
 import json
 import uuid
@@ -45,12 +45,12 @@ async def constrained(programs: Programs, folder: Path) -> AsyncIterator[tuple[C
 
 
 def as_ann(kube: KubeClient) -> KubeClient:
-    """A client that acts as the user."""
+    """A client that impersonates the user."""
     return kube.for_identity(ANN, request=str(uuid.uuid4()), field_manager="dynamo-tests")
 
 
 async def kubeconfig_of(kube: KubeClient, plane: ControlPlane, folder: Path) -> Path:
-    """Of a service account with the rules of the chart for dynadmin; those of the watcher, which runs with it, in addition."""
+    """The kubeconfig of a service account with the chart's rules for dynadmin, and those for the watcher next to it."""
     held = [each for each in dynadmin_rights.RIGHTS if each.part != dynadmin_rights.UNCONSTRAINED]
     token = await account(kube, TEAM, "dynadmin")
     await cluster_wide(kube, TEAM, "dynadmin", *rules([*held, *WATCHER]))
@@ -62,7 +62,7 @@ async def kubeconfig_of(kube: KubeClient, plane: ControlPlane, folder: Path) -> 
 
 
 @pytest.mark.timeout(180)
-async def test_users_are_acted_for_in_the_requests_of_dynadmin_only(
+async def test_users_are_impersonated_only_in_requests_of_dynadmin(
     programs: Programs, nats_server: NatsServer, tmp_path: Path
 ) -> None:
     audit = tmp_path / "audit"
@@ -102,7 +102,7 @@ async def test_users_are_acted_for_in_the_requests_of_dynadmin_only(
 
 
 def constraints(folder: Path, user: str) -> set[str]:
-    """How the API server let dynadmin act as a user in requests for models."""
+    """The rules by which the API server let dynadmin act as a user in requests for models."""
     results = set()
     for file in folder.glob("audit-*.jsonl"):
         for line in file.read_text().splitlines():

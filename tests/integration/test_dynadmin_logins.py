@@ -1,4 +1,4 @@
-"""Tokens of an OIDC issuer, and browsers that log in there: against a real issuer and a real API server."""
+"""Tokens of an OIDC issuer and browser logins, against a real issuer and a real API server."""
 
 import asyncio
 import base64
@@ -59,7 +59,7 @@ async def api(
 
 
 def forged(issuer: OidcIssuer) -> dict[str, str]:
-    """Tokens that must not be taken, by what is wrong with them."""
+    """Tokens that must be rejected, by their error."""
     claims = {"iss": issuer.url, "sub": "ann", "aud": CLIENT, "exp": time.time() + 60}
     public = issuer.public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     header, _, signature = issuer.token().split(".")
@@ -82,7 +82,7 @@ def forged(issuer: OidcIssuer) -> dict[str, str]:
 
 
 def hmac_signed(claims: dict[str, Any], secret: bytes) -> str:
-    """As a forger would: the library refuses to."""
+    """A signature that the library refuses to create."""
 
     def part(content: bytes) -> bytes:
         return base64.urlsafe_b64encode(content).rstrip(b"=")
@@ -91,7 +91,7 @@ def hmac_signed(claims: dict[str, Any], secret: bytes) -> str:
     return (signed + b"." + part(hmac.new(secret, signed, hashlib.sha256).digest())).decode()
 
 
-async def test_tokens_of_the_issuer_are_verified_here(
+async def test_dynadmin_verifies_tokens_of_the_issuer(
     api: Api, issuer: OidcIssuer, kube: KubeClient, namespace: str
 ) -> None:
     me = await api("GET", "/api/v1/me", token=issuer.token())
@@ -99,14 +99,14 @@ async def test_tokens_of_the_issuer_are_verified_here(
     many = f"/api/v1/namespaces/{namespace}/deployments"
     assert (await api("GET", many, token=issuer.token())).status == 200
     assert (await api("GET", many, token=issuer.token(sub="bob"))).status == 403
-    # Kubernetes' own groups are never taken from an issuer: the prefix makes others of them.
+    # Kubernetes' own groups are never accepted from an issuer: a prefix renames them.
     masters = await api("GET", "/api/v1/me", token=issuer.token(groups=["system:masters"]))
     assert masters.json["groups"] == ["oidc:system:masters"]
     for why, token in forged(issuer).items():
         assert (await api("GET", many, token=token)).status == 401, why
 
 
-async def test_keys_rotate_and_are_not_asked_for_at_a_strangers_will(api: Api, issuer: OidcIssuer) -> None:
+async def test_rotated_keys_are_fetched_and_strangers_cannot_force_fetches(api: Api, issuer: OidcIssuer) -> None:
     assert (await api("GET", "/api/v1/me", token=issuer.token())).status == 200
     stranger = OidcIssuer()
     stranger.url = issuer.url
@@ -114,13 +114,13 @@ async def test_keys_rotate_and_are_not_asked_for_at_a_strangers_will(api: Api, i
     for _ in range(20):
         stranger.rotate()
         assert (await api("GET", "/api/v1/me", token=stranger.token())).status == 401
-    # Keys that a busy machine makes slowly are asked for once more each time that this is over.
+    # If a busy machine generates keys slowly, dynadmin fetches them again after each interval.
     assert issuer.key_reads <= 2 + (time.monotonic() - began) // NOT_BEFORE
 
 
 async def test_a_stream_ends_with_its_token(api: Api, issuer: OidcIssuer, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/deployments?watch=true"
-    # On a busy machine a token may end before its stream has begun: the next one lasts longer.
+    # On a busy machine a token may expire before its stream starts: the next one lasts longer.
     for issuer.lasts in (1.5, 6.0, 24.0):
         async with asyncio.timeout(120), api.stream(path, token=issuer.token()) as events:
             if (await events.until("synced"))[-1][0] != "synced":
@@ -133,7 +133,7 @@ async def test_a_stream_ends_with_its_token(api: Api, issuer: OidcIssuer, namesp
 
 
 async def begun(api: Api, back: str = "/%23/team-a/deployments/a") -> tuple[str, str]:
-    """Where the browser is sent, and its cookie."""
+    """The redirect of the browser, and its cookie."""
     answer = await api("GET", f"/api/v1/session/login?returnTo={back}")
     assert answer.status == 303
     cookie = answer.headers["Set-Cookie"]
@@ -142,7 +142,7 @@ async def begun(api: Api, back: str = "/%23/team-a/deployments/a") -> tuple[str,
 
 
 async def at_issuer(api: Api, url: str) -> dict[str, str]:
-    """What the issuer sends the browser back with."""
+    """The parameters with which the issuer redirects the browser back."""
     async with api.session.get(url, allow_redirects=False) as response:
         location = urlsplit(response.headers["Location"])
     assert f"{location.scheme}://{location.netloc}{location.path}" == CALLBACK
@@ -175,11 +175,11 @@ async def test_a_browser_logs_in_at_the_issuer(api: Api, issuer: OidcIssuer, nam
     assert (await api("POST", models, made, Cookie=cookie)).json["type"] == "urn:dynamo:problem:csrf"
     csrf = shown.json["csrfToken"]
     assert (await api("POST", models, made, Cookie=cookie, X_CSRF_Token=csrf)).status == 201
-    # A code counts once.
+    # A code can be used once.
     assert (await back(api, login, **answered)).status == 401
 
 
-async def test_logins_that_were_not_begun_here_are_refused(api: Api, issuer: OidcIssuer) -> None:
+async def test_logins_that_dynadmin_did_not_start_are_rejected(api: Api, issuer: OidcIssuer) -> None:
     url, login = await begun(api)
     answered = await at_issuer(api, url)
     other_url, other = await begun(api)
@@ -187,7 +187,7 @@ async def test_logins_that_were_not_begun_here_are_refused(api: Api, issuer: Oid
     assert (await back(api, other, **answered)).status == 401, "with the cookie of another login"
     assert (await back(api, login, **{**answered, "state": "x"})).status == 401
     assert (await back(api, login, **{**answered, "iss": "https://elsewhere.test"})).status == 401
-    # An attacker's code in the victim's login: PKCE's verifier does not fit.
+    # An attacker's code in the victim's login: PKCE's verifier does not match.
     stolen = await at_issuer(api, other_url)
     assert (await back(api, login, **{**answered, "code": stolen["code"]})).status == 401
     session = (await api("POST", "/api/v1/session", {"token": issuer.token()})).headers["Set-Cookie"]
@@ -202,13 +202,13 @@ async def test_logins_that_were_not_begun_here_are_refused(api: Api, issuer: Oid
     assert (denied.status, "not today" in denied.json["detail"]) == (401, True)
 
 
-async def test_users_come_back_to_this_origin_only(api: Api) -> None:
+async def test_users_are_redirected_only_to_this_origin(api: Api) -> None:
     url, login = await begun(api, "//evil.test")
     done = await back(api, login, **await at_issuer(api, url))
     assert (done.status, done.headers["Location"]) == (303, "/")
 
 
-async def test_an_issuer_that_is_away_is_said(api: Api, issuer: OidcIssuer, namespace: str) -> None:
+async def test_an_unreachable_issuer_is_reported(api: Api, issuer: OidcIssuer, namespace: str) -> None:
     del namespace
     issuer.url = "https://elsewhere.test"
     assert (await api("GET", "/api/v1/session/login")).status == 503

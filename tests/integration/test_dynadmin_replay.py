@@ -1,4 +1,4 @@
-"""Replays of a graph's traffic over the REST API, simulated in the worker processes of the planner."""
+"""Replays of a graph's traffic over the REST API, simulated in the planner's worker processes."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from dynamo_shared.wire.specifications.planning import PlanData
 from .dynadmin import EVERYTHING, Api, account, dynadmin
 
 READING = {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}
-#: For a worker process to start and to simulate, on a busy machine. Seconds.
+#: Time for a worker process to start and simulate, on a busy machine. Seconds.
 WITHIN = 200
 CONFIG = {
     "mode": "agg",
@@ -33,7 +33,7 @@ CONFIG = {
     "itl_ms": 20,
     "throughput_adjustment_interval_seconds": 60,
 }
-#: Prompts take 10 ms and 10 ms a thousand tokens; a token takes 5 ms and 0.1 ms a sequence.
+#: Prefill takes 10 ms plus 10 ms a thousand tokens; decode takes 5 ms a token plus 0.1 ms a sequence.
 PREFILL = {"prefill_isl": [100, 1000, 8000], "prefill_ttft": [11, 20, 90]}
 _GRID = [(context, batch) for context in (100, 1000, 10_000) for batch in (1, 10, 100)]
 DECODE = {
@@ -68,7 +68,7 @@ async def config_map(kube: KubeClient, namespace: str, name: str, **data: Any) -
 
 
 async def decided(nats: str, obj: KubeObject, *rates: float) -> None:
-    """A decision each two minutes, the last of them now."""
+    """A decision every two minutes, the last of them now."""
     bus = await NatsBus.connect(NatsOptions(servers=(nats,), name="test"))
     began = datetime.now(UTC) - timedelta(minutes=2 * (len(rates) - 1))
     times = [began + timedelta(minutes=2 * number) for number in range(len(rates))]
@@ -94,13 +94,13 @@ async def decided(nats: str, obj: KubeObject, *rates: float) -> None:
 
 
 @pytest.mark.timeout(300)
-async def test_what_was_decided_is_replayed_with_another_price(
+async def test_decisions_are_replayed_with_another_price(
     api: Api, kube: KubeClient, nats_server: NatsServer, namespace: str
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/deployments/shop/replay"
     shop = await graph(kube, namespace, "shop", **{PLANNER_CONFIG: "planner-config-shop"})
     body = {"changes": {"gpu_price": 0.9}}
-    # What is missing is said, one after another, with what to do.
+    # Each missing input is reported, one after another, with the remedy.
     untraced = await api("POST", path, body)
     assert (untraced.status, untraced.json["type"]) == (409, "urn:dynamo:problem:conflict")
     assert "wait for the planner's next decision" in untraced.json["detail"]
@@ -135,7 +135,7 @@ async def test_what_was_decided_is_replayed_with_another_price(
     assert sent.json["current"] == sent.json["changed"]
 
 
-async def test_every_error_of_a_replay_is_at_its_field(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_every_error_of_a_replay_is_reported_at_its_field(api: Api, kube: KubeClient, namespace: str) -> None:
     await graph(kube, namespace, "shop", **{PLANNER_CONFIG: "planner-config-shop"})
     await config_map(
         kube, namespace, "planner-config-shop", planner_config__json={**CONFIG, "enable_load_scaling": True}
@@ -157,7 +157,7 @@ async def test_every_error_of_a_replay_is_at_its_field(api: Api, kube: KubeClien
     assert await pointers(rule) == {"/changes/load_adjustment_interval_seconds"}
 
 
-async def test_a_replay_reads_with_the_rights_of_its_caller(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_a_replay_reads_inputs_with_the_rights_of_its_caller(api: Api, kube: KubeClient, namespace: str) -> None:
     await graph(kube, namespace, "shop", **{PLANNER_CONFIG: "planner-config-shop"})
     await graph(kube, namespace, "unplanned")
     base, body = f"/api/v1/namespaces/{namespace}/deployments", {"trace": [{"requestsPerSecond": 1, "seconds": 60}]}

@@ -1,4 +1,4 @@
-"""What rules of a real API server grant is what its access reviews allow, act by act."""
+"""Rights that dynadmin computes from rules equal the access reviews of a real API server, act by act."""
 
 import itertools
 import uuid
@@ -14,7 +14,7 @@ from dynamo_shared.kube import KubeClient
 from .dynadmin import account, cluster_wide
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
-#: Roles as people write them, and as they should not.
+#: Roles as people write them, including bad ones.
 ROLES: dict[str, list[dict[str, Any]]] = {
     "reader": [{"verbs": ["get", "list", "watch"], "apiGroups": ["nvidia.com"], "resources": ["*"]}],
     "admin": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
@@ -37,7 +37,7 @@ ROLES: dict[str, list[dict[str, Any]]] = {
 
 
 def acts(namespace: str) -> dict[Any, ResourceAttributes]:
-    """All that the page asks about, and more."""
+    """All acts that the page checks, and more."""
     everything = [
         *(
             ResourceAttributes(verb, kind.resource, namespace, name)

@@ -1,4 +1,4 @@
-"""Streams of the REST API besides those of collections: Kubernetes Events, and decisions about replicas."""
+"""Streams of the REST API other than collections: Kubernetes Events, and decisions about replicas."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -65,7 +65,7 @@ async def component(kube: KubeClient, owner: KubeObject) -> KubeObject:
 async def test_events_are_streamed_and_resumed(
     api: Api, kube: KubeClient, namespace: str, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # For STATE, which a busy machine may bring seconds after the event about its object.
+    # On a busy machine, STATE may have an object seconds after the Event about it.
     monkeypatch.setattr(events_of_objects, "_HELD_FOR", 60.0)
     path = f"/api/v1/namespaces/{namespace}/deployments/shop/events"
     mine, other = await graph(kube, namespace), await graph(kube, namespace, "other")
@@ -75,7 +75,7 @@ async def test_events_are_streamed_and_resumed(
         first = await events.until("synced")
         assert [(event, data.get("reason")) for event, data, _ in first[:-1]] == [("event", "First")]
         await happens(kube, other, "Elsewhere")
-        # The component is created after the stream began: its events are of the graph, too.
+        # The component is created after the stream started: its Events belong to the graph, too.
         await happens(kube, await component(kube, mine), "OfItsComponent")
         event, data, position = await events.next()
         assert (event, data["reason"], data["object"]["kind"]) == (
@@ -86,7 +86,7 @@ async def test_events_are_streamed_and_resumed(
     await happens(kube, mine, "Meanwhile")
     async with asyncio.timeout(60), api.stream(f"{path}?watch=true", Last_Event_ID=position) as events:
         assert (await events.next())[0] == "synced"
-        # That of the component comes again where the other graph's still waited for its object.
+        # The component's Event is repeated if the other graph's Event still waited for its object.
         while (reason := (await events.next())[1]["reason"]) != "Meanwhile":
             assert reason == "OfItsComponent"
     await compact(control_plane, int(mine["metadata"]["resourceVersion"]))
@@ -96,7 +96,9 @@ async def test_events_are_streamed_and_resumed(
     assert (await api("GET", f"{path}?watch=true", Last_Event_ID="x")).status == 400
 
 
-async def test_events_end_with_the_right_to_watch_them(api: Api, kube: KubeClient, namespace: str) -> None:
+async def test_a_stream_of_events_ends_when_its_caller_loses_the_right_to_watch_them(
+    api: Api, kube: KubeClient, namespace: str
+) -> None:
     path = f"/api/v1/namespaces/{namespace}/deployments/shop/events?watch=true"
     await graph(kube, namespace)
     await account(kube, namespace, "reader", WATCHING)

@@ -1,4 +1,4 @@
-"""The environment of the real runtime: made once, never half, and what is said where it cannot be made."""
+"""The environment of the real runtime is installed once and never partially; errors say what to do."""
 
 from pathlib import Path
 
@@ -8,7 +8,9 @@ from tests.dynamo_runtime import environment as environments
 from tests.dynamo_runtime.environment import REQUIREMENTS, RuntimeUnavailableError, environment_of, obtain
 
 
-async def test_without_packages_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_packages_give_an_error_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     with pytest.raises(
@@ -16,11 +18,11 @@ async def test_without_packages_it_is_said_what_to_do(tmp_path: Path, monkeypatc
     ) as caught:
         await obtain(cache=tmp_path)
     assert "PIP_FIND_LINKS" in str(caught.value)
-    # What is half made is not taken for whole: the next try begins again.
+    # An incomplete environment is not used: the next attempt starts from scratch.
     assert not (environment_of(cache=tmp_path).root / ".complete").exists()
 
 
-async def test_an_install_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_installation_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "INSTALLS_WITHIN", 0.01)
     with pytest.raises(RuntimeUnavailableError, match="not done after"):
         await obtain(cache=tmp_path)

@@ -1,8 +1,8 @@
-"""Pod templates: the platform accepts what a real API server accepts, and refuses what the server cannot read.
+"""Pod templates: the platform accepts what a real API server accepts, and rejects what the server cannot read.
 
-Each part of a template that says everything is removed, changed into values of other types, and given an
-unknown field. The API server's answer to a strict dry run is the truth: 400 means that it cannot read the object,
-422 that its handwritten validation refuses it. The platform implements a part of that validation.
+Each part of a template with all fields is removed, replaced by values of other types, and given an unknown field. The
+API server's answer to a strict dry run is the truth: 400 means that it cannot read the object, 422 that its handwritten
+validation rejects it. The platform implements a part of that validation.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from tests.examples import TIMES
 HERE = Path(__file__).parent.parent / "unit" / "api" / "embedded"
 LIMIT = 16
 
-# One of each type, and those that are as good as nothing to some fields and wrong for others.
+# One of each type, and values that count as empty for some fields and as errors for others.
 OTHERS: tuple[Any, ...] = ("x", "", -1, True, [None], {}, None)
-#: Of these for each part: one in turns, and all of them in `make properties`.
+#: Of these for each part: one, in turns; in `make properties` all.
 EACH = 1 if TIMES == 1 else len(OTHERS)
 
 Path_ = tuple[int | str, ...]
@@ -64,7 +64,7 @@ def parts(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
 
 
 def changed(value: Any, path: Path_, part: Any = ..., *, delete: bool = False) -> Any:
-    """A copy with one part exchanged or taken away; nothing but the way to it is copied."""
+    """A copy with one part replaced or removed; only the path to it is copied."""
     if not path:
         return part
     step, rest = path[0], path[1:]
@@ -79,7 +79,7 @@ def changed(value: Any, path: Path_, part: Any = ..., *, delete: bool = False) -
 
 
 async def verdicts(kube: KubeClient, objects: list[dict[str, Any]], *, apply: bool = False) -> list[int]:
-    """What the API server answers to a dry run of each: 200, 400 or 422."""
+    """The API server's answer to a dry run of each: 200, 400 or 422."""
     gate = asyncio.Semaphore(LIMIT)
 
     async def one(obj: dict[str, Any]) -> int:
@@ -99,7 +99,7 @@ async def verdicts(kube: KubeClient, objects: list[dict[str, Any]], *, apply: bo
 def disagreements(
     checker: Checker, cases: list[tuple[str, dict[str, Any]]], observed: list[int], *, unreadable: int = 400
 ) -> list[str]:
-    """Cases that the API server accepts and we refuse, or that it cannot read and we accept."""
+    """Cases that the API server accepts and the platform rejects, or that it cannot read and the platform accepts."""
     wrong = []
     for (name, obj), status in zip(cases, observed, strict=True):
         errors = checker.errors(obj)
@@ -112,7 +112,7 @@ def disagreements(
 
 def cases(namespace: str) -> Iterator[tuple[str, dict[str, Any]]]:
     template = full()
-    # Without its labels a template does not fit the selector, which is another matter.
+    # Without its labels a template does not match the selector, which is a different error.
     fixed = {(), ("metadata",), ("metadata", "labels"), ("metadata", "labels", "app")}
     others = itertools.cycle(OTHERS)
     for path, part in parts(template):
@@ -139,11 +139,11 @@ async def test_every_part_changed(kube: KubeClient, checker: Checker, namespace:
     tried = list(cases(namespace))
     result = await verdicts(kube, [obj for _, obj in tried])
     assert min(result.count(status) for status in (200, 400, 422)) > 500 * EACH / len(OTHERS)
-    # Two that differ only in their protocol become one port without it. Creation takes it, and only warns.
+    # Without a protocol, two ports that differ only in it become equal. Creation accepts that with a warning.
     assert [each for each in disagreements(checker, tried, result) if "ports.1.protocol missing" not in each] == []
 
 
-# Forms of names and amounts: whether the API server takes each in each place must be what we say.
+# Forms of names and quantities: the platform must accept exactly those that the API server accepts in each place.
 NAMES = (
     "a", "A", "a-b", "a.b", "a_b", "-a", "a-", "a" * 15, "a" * 16, "a" * 63, "a" * 64, "a--b", "1", "1a", "a b", "a/b", "é",
     "a..b", "*", "a\n", "a\t", "~", "A.B-C/d", "a" * 253, "a" * 254,
@@ -174,7 +174,7 @@ def main(**fields: Any) -> dict[str, Any]:
 
 
 def forms_of_data() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """As `forms`, of what pods look up, and of the names of their data."""
+    """Like `forms`, for objects that pods refer to, and for the names of their data."""
     for address in ADDRESSES:
         yield f"server {address!r}", {}, {**main(), "dnsConfig": {"nameservers": [address]}}
         yield f"alias {address!r}", {}, {**main(), "hostAliases": [{"ip": address, "hostnames": ["a"]}]}
@@ -198,7 +198,7 @@ def forms_of_data() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
 
 
 def forms() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Case by case: its name, the metadata's labels and the fields of the pod."""
+    """Each case: its name, the labels, and the fields of the pod."""
     yield from forms_of_data()
     for name in NAMES:
         yield f"label {name!r}", {"label": name}, main()
@@ -256,8 +256,8 @@ async def test_forms_of_names_and_amounts(kube: KubeClient, checker: Checker, na
     ] == []
 
 
-async def test_doubled_items(kube: KubeClient, checker: Checker, namespace: str) -> None:
-    """The platform applies what it makes, and an apply refuses what a creation lets through in some lists."""
+async def test_duplicate_list_items(kube: KubeClient, checker: Checker, namespace: str) -> None:
+    """The platform uses apply, which rejects duplicates that create accepts in some lists."""
     template = full()
     tried = [
         (".".join(map(str, path)), deployment(namespace, changed(template, path, [*part, part[0]])))
@@ -266,7 +266,7 @@ async def test_doubled_items(kube: KubeClient, checker: Checker, namespace: str)
     ]
     result = await verdicts(kube, [obj for _, obj in tried], apply=True)
     wrong = disagreements(checker, tried, result, unreadable=500)
-    # Variables of main are merged before they are applied.
+    # The main container's variables are merged before they are applied.
     assert wrong == [f"spec.containers.{index}.env: unreadable there, accepted here" for index in (0, 1)]
 
 

@@ -1,4 +1,4 @@
-"""GPUs that containers share, claimed from a real scheduler; and engines between pods that are replaced whole."""
+"""Containers share GPUs that a real scheduler allocates; failover engines are replaced together with their pods."""
 
 from collections.abc import AsyncIterator
 
@@ -23,7 +23,7 @@ from .platform import eventually, frontend, gone, graph, platform, settings, unt
 
 @pytest.fixture
 async def devices(kube: KubeClient) -> AsyncIterator[None]:
-    """Devices that are there from the start."""
+    """Devices that exist from the start."""
     async with devices_of(kube):
         yield
 
@@ -42,7 +42,7 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
     template = ObjectKey(namespace, "shared-worker-gpu")
 
     async def allocated() -> list[int]:
-        # One that is not allocated yet, or no longer, counts as none: it loses its devices before it goes.
+        # Claims that are not yet or no longer allocated do not count: a claim loses its devices before it is deleted.
         statuses = [each.get("status", {}) for each in await kube.list(RESOURCE_CLAIMS, namespace)]
         return sorted(len(each["allocation"]["devices"]["results"]) if "allocation" in each else 0 for each in statuses)
 
@@ -56,7 +56,8 @@ async def test_engines_of_a_pod_share_the_gpus_that_it_claims(
         assert [each["name"] for each in pod["spec"]["containers"]] == ["engine-0", "engine-1"]
         before = await kube.get(RESOURCE_CLAIM_TEMPLATES, template)
 
-        # Other GPUs: the template cannot be changed, and the new generation must not be given what the old one asked for.
+        # Another number of GPUs: the claim template is immutable, and the new generation must not get the old one's
+        # claim.
         change = {"spec": {"components": [frontend(), sharing(gpus=3)]}}
         await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, change)
         await until_state(kube, key, "successful")

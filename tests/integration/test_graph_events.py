@@ -28,19 +28,19 @@ def names(heard: list[tuple[str, KubeObject]]) -> list[str]:
 
 
 def validate(event: dict[str, Any]) -> None:
-    """Raises where an event is not what is published about its type."""
+    """Raises if an event does not match the published schema of its type."""
     jsonschema.validate(event, json.loads((SCHEMAS / "cloudevent.json").read_text()))
     specific = SCHEMAS / f"{event['type'].removeprefix(PREFIX)}.json"
     jsonschema.validate(event["data"], json.loads(specific.read_text()))
 
 
-async def test_a_life_from_created_to_deleted(heard, kube, namespace) -> None:
+async def test_events_of_a_graph_from_created_to_deleted(heard, kube, namespace) -> None:
     key = ObjectKey(namespace, "disagg")
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace))
     stored = await until_state(kube, key, "successful")
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
     await eventually(lambda: "deleted" in names(heard), "deleted heard")
-    # On a busy machine pods may be on their way for more than one reason, each of which is reported once.
+    # On a busy machine pods may be pending for several reasons, each of which is reported once.
     assert [name for name, _ in itertools.groupby(names(heard))] == ["created", "progressing", "ready", "deleted"]
     progress = [event["data"]["reason"] for _, event in heard if ".progressing." in event["type"]]
     assert len(set(progress)) == len(progress)

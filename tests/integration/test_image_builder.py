@@ -1,4 +1,7 @@
-"""Requests for images on a real API server: one build for all, its answer, and what the news of it are. Builds are played."""
+"""Requests for images on a real API server: one build for all, its answer, and its events.
+
+The tests act as the builds.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -17,7 +20,7 @@ from .platform import eventually, platform, settings, until_event, until_status
 
 DIGEST = f"sha256:{'c4' * 32}"
 TAG = "frontend:jh2o6dqzpsgfued4"
-#: No node has it: a build's pod waits, and the test plays its end.
+#: No node has this label: a build's pod waits, and the test reports its end.
 NOWHERE = '{"example.com/no-such": "1"}'
 
 
@@ -29,12 +32,12 @@ def store() -> Iterator[Store]:
 
 
 def builder_settings(control_plane, nats_server, namespace: str, store: Store, etcd_url: str = "") -> Settings:
-    """Settings of a platform that builds what this store has. No node can run a build."""
+    """Settings of a platform that builds the archives of this store. No node can run a build."""
     return settings(
         control_plane.kubeconfig,
         nats_server.url,
         etcd_url,
-        # Requests of earlier tests are not built into this one's namespace.
+        # Requests of earlier tests must not be built in this test's namespace.
         NAMESPACE__RESTRICTED=namespace,
         PLATFORM__IMAGE_BUILDER__NAMESPACE=namespace,
         PLATFORM__IMAGE_BUILDER__STORE__ENDPOINT=store.url,
@@ -72,7 +75,7 @@ async def jobs(kube, namespace: str) -> list[KubeObject]:
 
 
 async def pod_ends(kube, namespace: str, message: str, code: int = 0) -> None:
-    """What the node of a build's pod reports at its end."""
+    """Report the end of a build's pod, as its node would."""
 
     async def pods() -> list[KubeObject]:
         listed = await kube.list(PODS, namespace, label_selector=labels.IMAGE_BUILD)
@@ -89,7 +92,7 @@ async def pod_ends(kube, namespace: str, message: str, code: int = 0) -> None:
 
 
 @pytest.mark.usefixtures("running_builder")
-async def test_a_request_is_answered_with_the_image_and_the_next_one_at_once(kube, namespace):
+async def test_a_request_gets_its_image_and_the_next_one_gets_it_at_once(kube, namespace):
     await ask(kube, namespace, "one")
     status = await until(kube, namespace, "one", "Building")
     (job,) = await jobs(kube, namespace)

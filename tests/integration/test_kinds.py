@@ -1,7 +1,7 @@
-"""Every version of every kind on a real API server: stored as written, filled in, refused, explained.
+"""Every version of every kind on a real API server: stored as written, defaulted, rejected, explained.
 
-Versions that a webhook converts are here each a kind of its own, in a group of its own, with the very schema: what is
-said about it holds without any service of the platform.
+Versions that need a conversion webhook are installed here as separate kinds in a separate group with the same schema,
+so the tests need no service of the platform.
 """
 
 import json
@@ -40,7 +40,7 @@ def crd_of(resource: Resource) -> dict[str, Any]:
 
 
 def alone(resource: Resource) -> Resource:
-    """The kind under which a version can be used without a converter."""
+    """The kind under which a version can be used without conversion."""
     definition = next(each for each in DEFINITIONS if each.kind == resource.kind)
     if resource == definition.resource or not definition.is_converted:
         return resource
@@ -49,7 +49,7 @@ def alone(resource: Resource) -> Resource:
 
 @pytest.fixture(scope="module")
 async def versions(kube: KubeClient) -> AsyncIterator[None]:
-    """Makes the versions that are not stored usable."""
+    """Install the versions that are not storage versions as separate kinds."""
     made = []
     for resource in VERSIONS.values():
         if alone(resource) == resource:
@@ -73,7 +73,7 @@ def manifest(resource: Resource, namespace: str, spec: Any, name: str = "a") -> 
 
 
 def written(obj: dict[str, Any], resource: Resource) -> dict[str, Any]:
-    """The object as people write it: of our group, and without what a server adds."""
+    """The object as people write it: in the platform's group, without fields that a server adds."""
     metadata = {name: obj["metadata"][name] for name in ("name", "namespace")}
     return {**obj, **resource.type_meta, "metadata": metadata}
 
@@ -98,7 +98,7 @@ def full(schema: dict[str, Any]) -> Any:
             return {"any": full(schema["additionalProperties"])}
         case "object" if schema.get("properties"):
             rules = [each["rule"] for each in schema.get("x-kubernetes-validations", ())]
-            # Where one of two must be set, it is the one that is a document.
+            # If one of two must be set, set the reference to a document.
             one_of_two = {"configMapRef"} if any("has(self.configMapRef) != " in rule for rule in rules) else set()
             return {name: full(child) for name, child in schema["properties"].items() if name not in one_of_two}
         case "object" if not schema.get("x-kubernetes-preserve-unknown-fields"):
@@ -146,7 +146,7 @@ SHORT_COMPONENT: dict[str, Any] = {
     "eppConfig": {"configMapRef": {"key": "k"}},
     "experimental": {"gpuMemoryService": {}, "failover": {}, "checkpoint": {"identity": IDENTITY}},
 }
-# With whatever has a default left out.
+# Specs with every field left out that has a default.
 SHORT: dict[str, dict[str, Any]] = {
     "DynamoGraphDeployment-v1alpha1": {
         "restart": {"id": "1", "strategy": {}},
@@ -185,7 +185,7 @@ def has_default(schema: Any) -> bool:
     return isinstance(schema, dict) and ("default" in schema or any(has_default(each) for each in schema.values()))
 
 
-def test_no_default_is_left_untried() -> None:
+def test_every_default_is_tested() -> None:
     with_defaults = {
         name for name, resource in VERSIONS.items() if has_default(schema_of(resource)["properties"]["spec"])
     }
@@ -194,7 +194,9 @@ def test_no_default_is_left_untried() -> None:
 
 @pytest.mark.usefixtures("versions")
 @pytest.mark.parametrize(("name", "spec"), SHORT.items(), ids=SHORT.keys())
-async def test_our_defaults_are_the_servers(kube: KubeClient, namespace: str, name: str, spec: dict[str, Any]) -> None:
+async def test_defaults_of_the_platform_equal_those_of_the_api_server(
+    kube: KubeClient, namespace: str, name: str, spec: dict[str, Any]
+) -> None:
     resource = VERSIONS[name]
     short = manifest(resource, namespace, spec)
     created = await kube.create(alone(resource), short)
@@ -205,7 +207,7 @@ async def test_our_defaults_are_the_servers(kube: KubeClient, namespace: str, na
 ALPHA_GRAPH, ALPHA_COMPONENT = "DynamoGraphDeployment-v1alpha1", "DynamoComponentDeployment-v1alpha1"
 BETA_GRAPH, BETA_COMPONENT = "DynamoGraphDeployment-v1beta1", "DynamoComponentDeployment-v1beta1"
 NO_SIZE = "size must be set and above 0"
-# What breaks a rule between fields of v1beta1 components, by the rule's message; of one component, in either kind.
+# Violations of rules between fields of v1beta1 components, by the rule's message; valid for both kinds.
 BROKEN_COMPONENTS: list[tuple[str, list[dict[str, Any]]]] = [
     ("a graph has at most one component of type epp", [{"name": "a", "type": "epp"}, {"name": "b", "type": "epp"}]),
     ("component names must be unique, without regard to case", [{"name": "Decode"}, {"name": "dECODE"}]),
@@ -223,7 +225,7 @@ BROKEN_COMPONENTS: list[tuple[str, list[dict[str, Any]]]] = [
         ],
     ),
 ]
-# Rules between fields, by their message, each with something that breaks it.
+# Rules between fields, by their message, each with a violation.
 BROKEN: list[tuple[str, dict[str, Any], str]] = [
     (ALPHA_GRAPH, {"services": {"a": {"sharedMemory": {}}}}, NO_SIZE),
     (ALPHA_GRAPH, {"pvcs": [{"name": "a", "create": True, "size": "1Gi"}]}, "create needs size, storageClass and"),
@@ -245,7 +247,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.usefixtures("versions")
 @pytest.mark.parametrize(("name", "spec", "message"), BROKEN)
-async def test_a_broken_rule_is_refused_by_the_server_and_by_us(
+async def test_api_server_and_platform_reject_each_violated_rule(
     kube: KubeClient, namespace: str, name: str, spec: dict[str, Any], message: str
 ) -> None:
     resource = VERSIONS[name]
@@ -262,7 +264,7 @@ def rules_of(schema: Any) -> Iterator[str]:
             yield from rules_of(child)
 
 
-def test_no_rule_is_left_untried() -> None:
+def test_every_rule_is_tested() -> None:
     tried: dict[str, set[str]] = {}
     for name, _, message in BROKEN:
         tried.setdefault(name, set()).add(message)
@@ -274,7 +276,7 @@ def test_no_rule_is_left_untried() -> None:
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-async def test_the_identity_of_a_checkpoint_stays(kube: KubeClient, namespace: str, version: str) -> None:
+async def test_the_identity_of_a_checkpoint_is_immutable(kube: KubeClient, namespace: str, version: str) -> None:
     checkpoints = resources.DYNAMO_CHECKPOINTS.at(version)
     made = manifest(checkpoints, namespace, {"identity": IDENTITY, "job": {"podTemplateSpec": {}}})
     await kube.apply(checkpoints, made)
@@ -292,10 +294,10 @@ async def test_the_identity_of_a_checkpoint_stays(kube: KubeClient, namespace: s
     ],
     ids=lambda each: getattr(each, "kind", ""),
 )
-async def test_versions_of_one_shape_are_each_others_without_any_service(
+async def test_versions_of_the_same_shape_are_converted_without_a_service(
     kube: KubeClient, namespace: str, resource: Resource, spec: dict[str, Any]
 ) -> None:
-    """Here runs no webhook: the API server alone gives what one version wrote to those who read the other one."""
+    """No webhook runs here: the API server alone converts, because the versions have the same shape."""
     alpha, beta = resource.at("v1alpha1"), resource.at("v1beta1")
     for name, here, there in (("a", alpha, beta), ("b", beta, alpha)):
         key = ObjectKey(namespace, name)
@@ -377,7 +379,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.usefixtures("versions")
 @pytest.mark.parametrize(("name", "spec"), BAD, ids=lambda each: json.dumps(each)[:60])
-async def test_what_the_server_refuses_we_refuse(
+async def test_the_platform_rejects_what_the_api_server_rejects(
     kube: KubeClient, namespace: str, name: str, spec: dict[str, Any]
 ) -> None:
     resource = VERSIONS[name]
@@ -401,7 +403,7 @@ async def test_a_graph_as_large_as_allowed_is_within_the_cost_of_its_rules(kube:
 
 @pytest.fixture
 async def kubectl(programs: Programs, control_plane: ControlPlane) -> Kubectl:
-    """What kubectl prints, and what it prints as warnings, in words."""
+    """The output of kubectl, and its warnings."""
     program = await programs.obtain("kubectl")
 
     async def run(*arguments: str) -> tuple[str, str]:
@@ -451,13 +453,13 @@ async def test_short_names_and_the_category(kubectl: Kubectl) -> None:
     ("DynamoGraphDeploymentScalingAdapter", "nvidia.com/v1beta1"),
     ("DynamoGraphDeploymentRequest", "nvidia.com/v1beta1"),
 ])  # fmt: skip
-async def test_who_uses_what_goes_away_is_warned(kubectl: Kubectl, name: str, instead: str) -> None:
+async def test_deprecated_versions_give_warnings(kubectl: Kubectl, name: str, instead: str) -> None:
     _, warned = await kubectl("get", f"{name}.v1alpha1.nvidia.com")
     assert f"Warning: nvidia.com/v1alpha1 {name} is deprecated" in warned
     assert instead in warned
 
 
-async def test_who_uses_what_stays_is_not(kubectl: Kubectl) -> None:
+async def test_current_versions_give_no_warnings(kubectl: Kubectl) -> None:
     _, warned = await kubectl("get", "dgd,dcd,dgdsa,dgdr,dm,dmodel,dckpt,dwm")
     assert "Warning" not in warned
 
@@ -476,7 +478,7 @@ async def test_an_adapter_is_scaled_like_a_deployment(kube: KubeClient, kubectl:
 
 
 class Definitions:
-    """A CRD of two versions under a name of its own, as it comes with three releases."""
+    """A CRD with two versions and its own name, as three releases contain it."""
 
     def __init__(self, plural: str) -> None:
         self.key = ObjectKey("", f"{plural}.{ALONE}")
@@ -503,7 +505,7 @@ def webhook(client: dict[str, Any]) -> dict[str, Any]:
 
 
 def authorities(plane: ControlPlane) -> str:
-    """Some certificate authorities, as a CRD has them."""
+    """Any certificate authorities, in the form for a CRD."""
     cluster = yaml.safe_load(plane.kubeconfig.read_text())["clusters"][0]["cluster"]
     return str(cluster["certificate-authority-data"])
 
@@ -512,7 +514,7 @@ PLACEHOLDER = webhook({"service": {"namespace": "dynamo-system", "name": "x", "p
 
 
 @pytest.mark.parametrize("first", [("v1beta1",), ("v1alpha1", "v1beta1")], ids=["an upgrade", "again"])
-async def test_who_converts_is_installed_once_and_kept(
+async def test_the_conversion_of_a_definition_is_installed_once_and_kept(
     kube: KubeClient, control_plane: ControlPlane, namespace: str, first: tuple[str, ...]
 ) -> None:
     definitions = Definitions(f"things{namespace.replace('-', '')}")

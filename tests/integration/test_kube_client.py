@@ -57,7 +57,7 @@ def deployment(namespace: str, name: str = "web") -> dict[str, Any]:
     return {**DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
 
 
-async def test_an_object_lives(kube: KubeClient, namespace: str) -> None:
+async def test_an_object_is_created_read_changed_and_deleted(kube: KubeClient, namespace: str) -> None:
     key = ObjectKey(namespace, "a")
     created = await kube.create(CONFIG_MAPS, config_map(namespace, x="1"))
     assert (await kube.get(CONFIG_MAPS, key))["data"] == {"x": "1"}
@@ -104,7 +104,7 @@ async def test_status_is_applied_and_creates_nothing(kube: KubeClient, namespace
     }
     with pytest.raises(NotFound):
         await kube.apply_status(DEPLOYMENTS, status)
-    # Only this test writes the status of the Deployment: it has no replicas for the time of the test.
+    # The Deployment has no replicas during the test, so that only this test writes its status.
     created = await kube.create(DEPLOYMENTS, deployment(namespace))
     stale = {**status, "metadata": {**status["metadata"], "uid": UNKNOWN_USER}}
     with pytest.raises(Conflict):
@@ -137,7 +137,7 @@ async def test_dry_run_changes_nothing_and_checks_everything(kube: KubeClient, n
         ("text", "containers"),
     ],
 )
-async def test_what_the_server_refuses_is_invalid_however_it_is_written(
+async def test_a_rejected_object_is_invalid_for_every_way_to_write_it(
     kube: KubeClient, namespace: str, container: Any, said: str
 ) -> None:
     bad = deployment(namespace)
@@ -180,7 +180,7 @@ async def test_lists_in_pages_by_label_and_field(
     assert {item["metadata"]["namespace"] for item in everywhere} >= {namespace}
 
 
-async def test_names_come_without_their_objects(kube: KubeClient, namespace: str) -> None:
+async def test_names_are_listed_without_their_objects(kube: KubeClient, namespace: str) -> None:
     names, are_more = await kube.list_names(NAMESPACES, limit=1000)
     assert namespace in names
     assert not are_more
@@ -188,7 +188,7 @@ async def test_names_come_without_their_objects(kube: KubeClient, namespace: str
     assert (first, are_more) == (names[:1], True)
 
 
-async def test_who_may_not_is_forbidden(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_user_without_rights_gets_forbidden(control_plane: ControlPlane, namespace: str) -> None:
     async with await KubeClient.open(kubeconfig=control_plane.user_kubeconfig("no one-special")) as stranger:
         with pytest.raises(Forbidden, match="no one-special"):
             await stranger.list(CONFIG_MAPS, namespace)
@@ -196,7 +196,7 @@ async def test_who_may_not_is_forbidden(control_plane: ControlPlane, namespace: 
             await stranger.create(CONFIG_MAPS, config_map(namespace))
 
 
-async def test_who_is_not_known_is_unauthorized(control_plane: ControlPlane) -> None:
+async def test_an_unknown_user_gets_unauthorized(control_plane: ControlPlane) -> None:
     known = await config.load(control_plane.kubeconfig)
     assert known.tls is not None
     tls = ssl.create_default_context(cafile=str(control_plane.certificates.certificate))
@@ -206,7 +206,7 @@ async def test_who_is_not_known_is_unauthorized(control_plane: ControlPlane) -> 
             await client.raw_get("/api/v1/namespaces")
 
 
-async def test_a_namespace_that_is_not_there_and_a_type_that_is_not_served(kube: KubeClient) -> None:
+async def test_a_missing_namespace_and_a_type_that_is_not_served(kube: KubeClient) -> None:
     with pytest.raises(NotFound):
         await kube.create(CONFIG_MAPS, config_map("no-such-namespace"))
     with pytest.raises(NotServed):
@@ -214,7 +214,7 @@ async def test_a_namespace_that_is_not_there_and_a_type_that_is_not_served(kube:
 
 
 async def test_a_service_account_token_works(kube: KubeClient, control_plane: ControlPlane, namespace: str) -> None:
-    """The way a pod logs in, but for the mount."""
+    """Log in as a pod does, except for the mount."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sa", "namespace": namespace}}
     await kube.create(SERVICE_ACCOUNTS, account)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
@@ -236,7 +236,7 @@ async def test_one_client_serves_many_at_once(kube: KubeClient, namespace: str) 
     assert {item["metadata"]["name"] for item in config_maps} >= set(names)
 
 
-async def test_an_applied_object_is_covered_by_what_comes_back(kube: KubeClient, namespace: str) -> None:
+async def test_the_answer_to_an_apply_covers_the_desired_object(kube: KubeClient, namespace: str) -> None:
     desired = deployment(namespace)
     observed = await kube.apply(DEPLOYMENTS, desired)
     assert coverage.missing(desired, observed) == ""
@@ -245,7 +245,7 @@ async def test_an_applied_object_is_covered_by_what_comes_back(kube: KubeClient,
     assert coverage.missing(desired, drifted) == "spec.template.spec.containers[name=main].image"
 
 
-async def test_what_another_manager_added_to_our_list_is_taken_out(kube: KubeClient, namespace: str) -> None:
+async def test_list_items_of_another_manager_are_removed(kube: KubeClient, namespace: str) -> None:
     desired = deployment(namespace)
     builder, person = kube.acting_as("dynamo-pod-builder"), kube.acting_as("person")
     observed = await builder.apply(DEPLOYMENTS, desired)
@@ -260,7 +260,7 @@ async def test_what_another_manager_added_to_our_list_is_taken_out(kube: KubeCli
 
 
 async def _apply_and_clean(client: KubeClient, desired: dict[str, Any]) -> dict[str, Any]:
-    """Until the deployment controller did not write its status in between."""
+    """Retry until the deployment controller did not write the status in between."""
     for _ in range(20):
         observed = await client.apply(DEPLOYMENTS, desired)
         assert coverage.missing(desired, observed)
@@ -324,7 +324,7 @@ async def test_kubectl_describe_lists_events_of_the_object(kube: KubeClient, nam
         now += 61
         recorder.record(obj, type_="Normal", reason="Created", message="Created web", action="Create")
     assert outcomes == {"written": 3, "counted": 2}
-    # What kubectl describe asks for.
+    # The query of kubectl describe.
     uid = obj["metadata"]["uid"]
     items = await kube.list(CORE_EVENTS, namespace, field_selector=f"involvedObject.uid={uid}")
     shown = {event["reason"]: event for event in items}
@@ -336,7 +336,7 @@ async def test_kubectl_describe_lists_events_of_the_object(kube: KubeClient, nam
     assert len(shown["Failed"]["message"].encode()) == 1024
 
 
-# What etcd refuses, what the API server cannot send it, and what the API server does not take.
+# Sizes that etcd rejects, that the API server cannot send to it, and that the API server does not accept.
 @pytest.mark.parametrize("size", [1_700_000, 2_500_000, 3_500_000])
 async def test_an_object_that_is_too_large_is_invalid(kube: KubeClient, namespace: str, size: int) -> None:
     large = deployment(namespace)

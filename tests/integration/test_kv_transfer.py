@@ -1,4 +1,4 @@
-"""Workers of a policy for KV caches get the label of their node, on a real API server with a scheduler."""
+"""Workers with a policy for KV transfers get the label of their node, on a real API server with a scheduler."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Leases, registry, election and partitions on a real etcd that dies, loses its data, freezes, and asks who we are."""
+"""Leases, registry, election and partitions on a real etcd that dies, loses data, freezes, or requires a login."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ async def _version(_: str) -> bytes:
     return b"{}"
 
 
-#: Leases of Kubernetes are not asked for here: it has an answer, and nothing else.
+#: A stand-in for Kubernetes, whose Leases these tests do not use.
 NO_KUBE = cast("KubeClient", SimpleNamespace(raw_get=_version))
 
 TTL = 4
-#: Of those that none loses while the machine stands still.
+#: TTL of leases that must survive pauses of the machine.
 LONG = 600
 PREFIX = "/test/local"
 
@@ -57,7 +57,7 @@ _numbers = itertools.count(1)
 
 
 class Replica:
-    """One process of a service, as far as etcd is concerned."""
+    """One process of a service, as etcd sees it."""
 
     def __init__(self, url: str, ttl: int = TTL) -> None:
         self.name = f"replica-{next(_numbers)}"
@@ -78,13 +78,13 @@ class Replica:
         await self.end()
 
     async def end(self) -> None:
-        """In order: nothing is left for others to wait for."""
+        """Shut down in order, so that others need not wait for expiry."""
         await self.crash(close=False)
         await self.lease.close()
         await self.client.close()
 
     async def crash(self, *, close: bool = True) -> None:
-        """Without a word to etcd."""
+        """Stop without releasing anything in etcd."""
         for task in self.tasks:
             assert not task.done(), task
             task.cancel()
@@ -128,7 +128,7 @@ class Referee:
 
 
 class Wire:
-    """A TCP connection to etcd that can be frozen, as a broken network is: open, and silent."""
+    """A TCP connection to etcd that can be frozen like a broken network: open, and silent."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -169,13 +169,13 @@ class Wire:
 
 
 async def held_in_etcd(client: EtcdClient, lease: int) -> set[str]:
-    """Keys that live with a lease, as the server has them."""
+    """Keys of a lease, as the server has them."""
     assert lease
     return {key for key, kept in (await client.read(f"{PREFIX}/")).keys.items() if kept.lease == lease}
 
 
 def complete(*replicas: Replica) -> Callable[[], bool]:
-    """All partitions are held, and each of the replicas has some."""
+    """All partitions are held, and each replica has some."""
     return lambda: (
         sum(len(replica.partitions.held) for replica in replicas) == PARTITIONS
         and all(replica.partitions.held for replica in replicas)
@@ -185,14 +185,14 @@ def complete(*replicas: Replica) -> Callable[[], bool]:
 
 @pytest.fixture
 async def settled_etcd(etcd_server: EtcdServer) -> EtcdServer:
-    """An etcd that has had its first start: the wait for leases of an earlier life has a test of its own."""
+    """An etcd after its first start: another test covers the wait for leases of a previous instance."""
     async with EtcdClient(EtcdOptions(endpoints=(etcd_server.url,))) as client:
         await client.put(f"{PREFIX}/epoch", b"")
     return etcd_server
 
 
 async def test_replicas_share_the_work_and_hand_it_over(settled_etcd: EtcdServer) -> None:
-    # Replicas ask again after a second, which a busy machine may take for an answer; the test asks once.
+    # Replicas retry after a second, so slow answers of a busy machine are harmless; the test asks once.
     patient = EtcdOptions(endpoints=(settled_etcd.url,), timeout=60.0)
     async with EtcdClient(patient) as client, Replica(settled_etcd.url, LONG) as first:
         await until(complete(first))
@@ -213,7 +213,7 @@ async def test_replicas_share_the_work_and_hand_it_over(settled_etcd: EtcdServer
             await until(complete(second))
 
 
-async def test_partitions_are_given_away_after_the_work_on_them(settled_etcd: EtcdServer) -> None:
+async def test_partitions_are_released_after_their_work_is_done(settled_etcd: EtcdServer) -> None:
     async with Replica(settled_etcd.url, LONG) as first:
         await until(complete(first))
         finished = asyncio.Event()
@@ -235,8 +235,8 @@ async def test_partitions_are_given_away_after_the_work_on_them(settled_etcd: Et
             assert second.partitions.held == set(asked)
 
 
-async def test_a_drain_that_is_called_off_forgets_no_key(settled_etcd: EtcdServer) -> None:
-    """Work that was under way when the other replica came may end after that one went again: all keys wait again by then."""
+async def test_an_aborted_drain_loses_no_key(settled_etcd: EtcdServer) -> None:
+    """Work that was in progress may end after the other replica left again: by then all keys are queued again."""
     async with Replica(settled_etcd.url, LONG) as first:
         await until(complete(first))
         finished = asyncio.Event()
@@ -256,7 +256,7 @@ async def test_a_drain_that_is_called_off_forgets_no_key(settled_etcd: EtcdServe
         finished.set()
 
 
-async def test_listeners_hear_of_gain_and_loss(settled_etcd: EtcdServer) -> None:
+async def test_listeners_are_called_on_gain_and_loss(settled_etcd: EtcdServer) -> None:
     async with Wire(settled_etcd.port) as wire, Replica(wire.url, LONG) as replica:
         stopped, replica.lease._clock = 0.0, lambda: lease_clock() + stopped
         heard: list[str] = []
@@ -279,7 +279,7 @@ async def test_listeners_hear_of_gain_and_loss(settled_etcd: EtcdServer) -> None
         assert heard[-1] == "gain"
 
 
-async def test_a_replica_that_is_cut_off_stops_before_another_begins(settled_etcd: EtcdServer) -> None:
+async def test_a_disconnected_replica_stops_before_another_starts(settled_etcd: EtcdServer) -> None:
     async with (
         Wire(settled_etcd.port) as wire,
         Replica(wire.url) as first,
@@ -301,7 +301,7 @@ async def test_a_replica_that_is_cut_off_stops_before_another_begins(settled_etc
 
 
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
-async def test_server_away_for_longer_than_a_lease_lives(settled_etcd: EtcdServer, fault: str) -> None:
+async def test_server_away_for_longer_than_the_ttl(settled_etcd: EtcdServer, fault: str) -> None:
     async with Replica(settled_etcd.url) as first, Replica(settled_etcd.url) as second, Referee(first, second):
         await until(complete(first, second))
         await (settled_etcd.kill() if fault == "killed" else settled_etcd.suspend())
@@ -319,7 +319,7 @@ async def test_server_away_for_longer_than_a_lease_lives(settled_etcd: EtcdServe
 async def test_server_that_comes_back_without_its_data(settled_etcd: EtcdServer) -> None:
     async with Wire(settled_etcd.port) as wire, Replica(wire.url) as first:
         await until(complete(first))
-        # Cut off at the worst moment: it cannot hear that its lease is gone, and trusts it until its own deadline.
+        # Cut off at the worst time: it does not learn that its lease is gone, and trusts it until its own deadline.
         await until(lambda: not first.lease.trouble)
         wire.freeze()
         await settled_etcd.wipe()
@@ -371,7 +371,7 @@ async def test_frozen_server_times_out(settled_etcd: EtcdServer) -> None:
 
 
 async def answered(client: EtcdClient) -> None:
-    """Return once the server has answered in time: on a busy machine also one that runs may be too slow for this client."""
+    """Return once the server has answered in time: on a busy machine a running one may be too slow for this client."""
     async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(EtcdUnavailableError):
@@ -380,7 +380,7 @@ async def answered(client: EtcdClient) -> None:
 
 @pytest.fixture
 async def tls_etcd(programs: Programs, tmp_path: Path) -> AsyncIterator[tuple[EtcdServer, CertificateAuthority]]:
-    """An etcd that asks for client certificates."""
+    """An etcd that requires client certificates."""
     ca = CertificateAuthority(tmp_path / "pki")
     tls = ServerTls(ca.certificate, ca.server("etcd", also_client=True), ca.client("root"))
     async with EtcdServer(await programs.obtain("etcd"), tmp_path / "etcd", tls=tls) as server:
@@ -416,7 +416,7 @@ async def test_user_and_password(etcd_server: EtcdServer) -> None:
         await client.put("/key", b"value")
         grant = await client.grant(10)
         assert await client.keepalive(grant.lease) == 10
-        # Simple tokens go with the server: they are refused afterwards, and got again.
+        # Simple tokens are lost with the server: they are rejected afterwards, and requested again.
         await etcd_server.restart()
         for _ in range(2):
             with contextlib.suppress(EtcdUnavailableError):
@@ -447,13 +447,13 @@ async def test_a_password_that_cannot_be_read(etcd_server: EtcdServer, tmp_path:
         assert await client.get("/key") is None
 
 
-async def test_a_password_where_none_is_asked_for(etcd_server: EtcdServer) -> None:
+async def test_a_password_that_the_server_does_not_require(etcd_server: EtcdServer) -> None:
     options = EtcdOptions(endpoints=(etcd_server.url,), user="root", password=lambda: "s3cret")
     async with EtcdClient(options) as client:
         await client.put("/key", b"value")
 
 
-async def test_the_settings_lead_to_leases_and_health(etcd_server: EtcdServer) -> None:
+async def test_leases_and_health_from_settings(etcd_server: EtcdServer) -> None:
     settings = load_settings(
         None, {"DYNAMO_PLATFORM__ETCD__ENDPOINTS": etcd_server.url, "DYNAMO_PLATFORM__ETCD__LEASE_TTL": "4s"}
     )

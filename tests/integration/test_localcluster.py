@@ -1,4 +1,4 @@
-"""The local cluster with its real programs: pods get ready on GPU nodes, and data outlives every kind of stop."""
+"""The local cluster with its real programs: pods become ready on GPU nodes, and data survives every kind of stop."""
 
 import base64
 import json
@@ -63,7 +63,7 @@ async def pods(api: Api, name: str) -> list[dict[str, Any]]:
     return items
 
 
-async def test_a_deployment_with_a_gpu_gets_ready(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_deployment_with_a_gpu_becomes_ready(control_plane: ControlPlane, namespace: str) -> None:
     api = Api(control_plane, namespace)
     assert (await api.get("/version"))["gitVersion"].startswith("v1.35.")
     nodes = (await api.get("/api/v1/nodes"))["items"]
@@ -104,12 +104,12 @@ async def test_killed_api_server_keeps_data(control_plane: ControlPlane, namespa
         await api.get("/readyz")
     await control_plane.api_server.start()
     assert [pod["metadata"]["uid"] for pod in await pods(api, name)] == [uid]
-    # Scheduler, controllers and KWOK reconnected, too.
+    # Scheduler, controllers and KWOK have reconnected, too.
     await api.deploy("afterwards")
     await eventually(ready(api, "afterwards"), "it is ready")
 
 
-async def test_users_have_only_what_they_are_given(control_plane: ControlPlane) -> None:
+async def test_users_have_only_the_rights_that_they_are_given(control_plane: ControlPlane) -> None:
     path = control_plane.user_kubeconfig("alice", ("dev",))
     user = json.loads(path.read_text())["users"][0]["user"]
     assert base64.b64decode(user["client-certificate-data"]).startswith(b"-----BEGIN")
@@ -136,7 +136,7 @@ async def test_second_start_on_the_same_directory(programs: Programs, tmp_path: 
         assert (await Api(second).get("/api/v1/namespaces/default/configmaps/kept"))["data"] == {"a": "b"}
 
 
-async def test_temporary_directory_is_removed_where_a_part_does_not_start(programs: Programs) -> None:
+async def test_temporary_directory_is_removed_if_a_part_does_not_start(programs: Programs) -> None:
     options = await prepared(programs, **WITHOUT_CONTROLLERS, api_server_arguments=("--no-such-flag",))
     control_plane = ControlPlane(options, programs)
     with pytest.raises(ProcessDiedError, match="no-such-flag"):

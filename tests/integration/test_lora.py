@@ -1,4 +1,4 @@
-"""LoRA adapters on workers, with the real API server and its EndpointSlices; the workers are behind a proxy that plays them."""
+"""LoRA adapters on workers, with the real API server and its EndpointSlices; a proxy acts as the workers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,8 @@ NAME = "org/support"
 def configured(control_plane: ControlPlane, nats_server: NatsServer, lora: Farm, namespace: str) -> Settings:
     probing = {
         "PLATFORM__MODEL_DISCOVERY__PROBE_INTERVAL": "2s",
-        # The status reports a deletion that waits after a second of it, and until its end: a busy machine must meet it.
+        # A deletion is reported after it has waited for a second, and until its end: a busy machine must be able to
+        # observe it.
         "PLATFORM__MODEL_DISCOVERY__UNLOAD_WITHIN": "10s",
     }
     return quick_settings(control_plane, nats_server, lora, namespace, **probing)
@@ -51,7 +52,7 @@ async def running(configured: Settings, kube: KubeClient, namespace: str, lora: 
 
 @pytest.mark.usefixtures("running")
 class TestLoading:
-    async def test_every_ready_worker_loads_it_and_lets_it_go(self, kube: KubeClient, namespace: str, lora: Farm):
+    async def test_every_ready_worker_loads_and_unloads_the_adapter(self, kube: KubeClient, namespace: str, lora: Farm):
         key, hosts = ObjectKey(namespace, "support"), await workers(kube, namespace, 3)
         await kube.create(DYNAMO_MODELS, model(namespace))
         status = await until_ready(kube, key, 3, 3)
@@ -72,7 +73,9 @@ class TestLoading:
         reasons = await eventually(unloaded, "the Events of loading and unloading")
         assert reasons["LoRAUnloaded"] == "Unloaded org/support from 3 workers"
 
-    async def test_a_worker_that_is_not_ready_leaves(self, kube: KubeClient, namespace: str, lora: Farm):
+    async def test_a_worker_that_is_not_ready_is_removed_from_the_status(
+        self, kube: KubeClient, namespace: str, lora: Farm
+    ):
         key = ObjectKey(namespace, "support")
         hosts = await workers(kube, namespace, 2)
         await kube.create(DYNAMO_MODELS, model(namespace))
@@ -81,7 +84,7 @@ class TestLoading:
         status = await until_ready(kube, key, 1, 1)
         assert [entry["podName"] for entry in status["endpoints"]] == ["worker-1"]
         assert "worker-0 (it is not ready)" in condition(status)["message"]
-        # What it had meanwhile no one knows: it is asked before it counts again.
+        # Its adapters may have changed meanwhile: it is queried before it counts again.
         lora[hosts["worker-0"]].loras.clear()
         await set_ready(kube, ObjectKey(namespace, "worker-0"), True)
         await until_ready(kube, key, 2, 2)

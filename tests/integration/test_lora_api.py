@@ -1,4 +1,4 @@
-"""What the client of workers makes of what they answer: real connections, every way a worker can misbehave."""
+"""The client of workers' LoRA API on real connections, against every way in which a worker can misbehave."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ async def api():
 
 @pytest.fixture
 async def hasty():
-    """Gives up soon: for what never comes. What does come may take a busy machine as long."""
+    """A client with a short time-out, for answers that never arrive. Others may take longer on a busy machine."""
     async with WorkerApi(timeout=0.5, concurrency=4) as client:
         yield client
 
@@ -72,7 +72,7 @@ UNREADABLE = {"ns/backend/generate/7/b": CARD | {"card_json": "half of a"}}
         ({"endpoints": ENDPOINTS, "model_cards": {**SERVING, **ADAPTERS}}, True),
         ({"endpoints": ENDPOINTS, "model_cards": SERVING}, False),
         ({"endpoints": ENDPOINTS, "model_cards": {**SERVING, **UNREADABLE}}, True),
-        # Releases differ in whether a prefill worker publishes adapters, and in what they answer where etcd has the cards.
+        # Releases differ in whether prefill workers publish adapters, and in their answer if etcd has the cards.
         ({"endpoints": {}, "model_cards": PREFILL}, True),
         ({"endpoints": {}, "model_cards": {}}, True),
         ({"model_cards": "many"}, True),
@@ -80,21 +80,21 @@ UNREADABLE = {"ns/backend/generate/7/b": CARD | {"card_json": "half of a"}}
         (None, True),
     ],
 )
-async def test_a_worker_says_which_cards_it_publishes(workers: Farm, api: WorkerApi, metadata: object, publishes: bool):
+async def test_the_metadata_of_a_worker_says_which_cards_it_publishes(
+    workers: Farm, api: WorkerApi, metadata: object, publishes: bool
+):
     workers[HERE].metadata = metadata
     assert await api.publishes(workers.url, ADAPTER.name) is publishes
 
 
-async def test_a_name_that_is_read_of_no_card_counts_as_published(workers: Farm, api: WorkerApi):
+async def test_an_adapter_counts_as_published_if_a_card_cannot_be_read(workers: Farm, api: WorkerApi):
     name = "a" * 300
     card = CARD | {"card_json": {"display_name": name, "lora": {}}}
     workers[HERE].metadata = {"endpoints": ENDPOINTS, "model_cards": {**SERVING, "ns/backend/generate/7/aaa": card}}
     assert await api.publishes(workers.url, name)
 
 
-async def test_what_a_worker_publishes_is_unknown_where_it_does_not_answer(
-    workers: Farm, api: WorkerApi, hasty: WorkerApi
-):
+async def test_published_cards_are_unknown_if_a_worker_does_not_answer(workers: Farm, api: WorkerApi, hasty: WorkerApi):
     for workers[HERE].mode in ("hang", "500", "half", "huge"):
         asked = hasty if workers[HERE].mode == "hang" else api
         assert await asked.publishes(workers.url, ADAPTER.name) is None
@@ -111,7 +111,9 @@ async def test_what_a_worker_publishes_is_unknown_where_it_does_not_answer(
         ("absent", r"DYN_LORA_ENABLED=true"),
     ],
 )
-async def test_what_a_worker_does_wrong_is_said(workers: Farm, api: WorkerApi, hasty: WorkerApi, mode: str, said: str):
+async def test_errors_describe_the_misbehaviour_of_a_worker(
+    workers: Farm, api: WorkerApi, hasty: WorkerApi, mode: str, said: str
+):
     workers[HERE].mode = mode
     with pytest.raises(LoraError, match=said) as caught:
         await (hasty if mode == "hang" else api).listing(workers.url)
@@ -120,19 +122,19 @@ async def test_what_a_worker_does_wrong_is_said(workers: Farm, api: WorkerApi, h
     assert (await api.listing(workers.url)).names == set()
 
 
-async def test_a_refusal_is_repeated_without_what_is_secret(workers: Farm, api: WorkerApi):
+async def test_a_refusal_is_quoted_without_secrets(workers: Farm, api: WorkerApi):
     workers[HERE].mode = "refuse"
     with pytest.raises(LoraError, match=r"HTTP 500: LoRA not found at s3://bucket/support\?\.\.\.$"):
         await api.load(workers.url, None, ADAPTER)
 
 
-async def test_no_one_there(api: WorkerApi):
+async def test_an_unreachable_worker_is_an_error(api: WorkerApi):
     with pytest.raises(LoraError, match="cannot be reached") as caught:
         await api.listing(f"http://127.0.0.1:{free_port()}")
     assert not caught.value.unanswered
 
 
-async def test_an_answer_that_trickles_ends_with_the_time_out(hasty: WorkerApi):
+async def test_the_time_out_ends_an_answer_that_trickles(hasty: WorkerApi):
     cut_off = asyncio.Event()
 
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -144,7 +146,7 @@ async def test_an_answer_that_trickles_ends_with_the_time_out(hasty: WorkerApi):
                 await writer.drain()
                 await asyncio.sleep(0.05)
         except (ConnectionError, RuntimeError):
-            # The loop refuses to write to a connection that is closed already.
+            # The event loop refuses to write to a closed connection.
             cut_off.set()
         finally:
             writer.close()
@@ -153,11 +155,11 @@ async def test_an_answer_that_trickles_ends_with_the_time_out(hasty: WorkerApi):
     async with server:
         with pytest.raises(LoraError, match="no answer within"):
             await hasty.listing(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        # The answer was still coming, and would not have ended.
+        # The answer was still in progress, and would not have ended.
         await asyncio.wait_for(cut_off.wait(), 60)
 
 
-async def test_proxies_of_the_environment_are_not_asked(workers: Farm, api: WorkerApi, monkeypatch: pytest.MonkeyPatch):
+async def test_proxies_of_the_environment_are_not_used(workers: Farm, api: WorkerApi, monkeypatch: pytest.MonkeyPatch):
     async with farm() as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
@@ -165,7 +167,7 @@ async def test_proxies_of_the_environment_are_not_asked(workers: Farm, api: Work
         assert not proxy.workers
 
 
-async def test_a_proxy_of_the_settings_is(workers: Farm):
+async def test_a_proxy_in_the_settings_is_used(workers: Farm):
     async with WorkerApi(timeout=60, concurrency=4, proxy=workers.url) as api:
         await api.load("http://10.1.2.3:9090", None, ADAPTER)
         await api.load("http://[fd00::7]:9090", None, ADAPTER)
@@ -174,7 +176,7 @@ async def test_a_proxy_of_the_settings_is(workers: Farm):
     assert workers["10.1.2.3"].methods("DELETE") == ["/v1/loras/org%2Fsupport%20v1%25"]
 
 
-async def test_bodies_that_are_packed_are_not_unpacked(api: WorkerApi):
+async def test_compressed_bodies_are_not_decompressed(api: WorkerApi):
     import gzip
 
     packed = gzip.compress(b'{"loras": {}}' + b" " * (50 << 20))

@@ -1,4 +1,4 @@
-"""Adapters on a worker of the real Dynamo runtime: its routes, its escaping, its statuses."""
+"""Adapters on a worker of the real Dynamo runtime: its routes, escaping and statuses."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -56,7 +56,9 @@ async def start(
     return process, f"http://127.0.0.1:{port}"
 
 
-async def test_adapters_come_and_go(dynamo_runtime: RuntimeEnvironment, api: WorkerApi, tmp_path: Path):
+async def test_adapters_are_loaded_listed_and_unloaded(
+    dynamo_runtime: RuntimeEnvironment, api: WorkerApi, tmp_path: Path
+):
     process, url = await start(dynamo_runtime, tmp_path, enabled=True)
     try:
         standings = [
@@ -80,7 +82,9 @@ async def test_adapters_come_and_go(dynamo_runtime: RuntimeEnvironment, api: Wor
         await process.stop()
 
 
-async def test_a_worker_without_lora_says_so(dynamo_runtime: RuntimeEnvironment, api: WorkerApi, tmp_path: Path):
+async def test_a_worker_without_lora_gives_a_clear_error(
+    dynamo_runtime: RuntimeEnvironment, api: WorkerApi, tmp_path: Path
+):
     process, url = await start(dynamo_runtime, tmp_path, enabled=False)
     try:
         with pytest.raises(LoraError, match="is DYN_LORA_ENABLED=true set on it"):
@@ -91,7 +95,7 @@ async def test_a_worker_without_lora_says_so(dynamo_runtime: RuntimeEnvironment,
 
 @pytest.fixture
 async def registered(control_plane: ControlPlane, kube: KubeClient, namespace: str) -> dict[str, str]:
-    """Variables of a process that registers in Kubernetes, as a pod that there is."""
+    """Variables of a process that registers in Kubernetes as an existing pod."""
     spec = {"containers": [{"name": "main", "image": "worker"}]}
     pod = {**PODS.type_meta, "metadata": {"name": "worker", "namespace": namespace}, "spec": spec}
     kubeconfig = str(control_plane.kubeconfig)

@@ -1,4 +1,4 @@
-"""The API server in memory answers as the real one does, verb by verb."""
+"""The API server in memory answers like the real one, verb by verb."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,12 +10,12 @@ from dynamo_shared.kube.errors import KubeError
 
 from tests.building.memory_kube import MemoryKube
 
-#: Which objects have which version and uid is the server's affair, and the memory counts generations of all kinds.
+#: Not comparable: versions and uids, and generations, which the memory counts for all kinds.
 OWN = ("uid", "managedFields", "creationTimestamp", "deletionGracePeriodSeconds")
 
 
 def steps(namespace: str) -> list[Callable[[Any], Awaitable[Any]]]:
-    """What is asked, one after the other."""
+    """The requests, in order."""
     maps, models = ((each, ObjectKey(namespace, "it")) for each in (CONFIG_MAPS, DYNAMO_MODELS))
     away = ObjectKey(namespace, "away")
 
@@ -87,7 +87,7 @@ def steps(namespace: str) -> list[Callable[[Any], Awaitable[Any]]]:
 
 
 async def answers(kube: Any, namespace: str) -> list[Any]:
-    """What comes of each step: the object, and whether its version is another one; or the class of the error."""
+    """The result of each step: the object, and whether its version changed; or the class of the error."""
     results: list[Any] = []
     versions: dict[str, str] = {}
 
@@ -112,7 +112,7 @@ async def answers(kube: Any, namespace: str) -> list[Any]:
     return results
 
 
-async def test_it_answers_as_the_real_one(kube: KubeClient, namespace: str):
+async def test_the_memory_answers_like_the_real_api_server(kube: KubeClient, namespace: str):
     real, memory = await answers(kube, namespace), await answers(MemoryKube(), namespace)
     for number, (theirs, its) in enumerate(zip(real, memory, strict=True)):
         assert its == theirs, number

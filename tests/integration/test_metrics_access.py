@@ -1,4 +1,7 @@
-"""/metrics with `secure: true`: TLS of our own, and only for whom the API server lets in. Probes stay plain."""
+"""/metrics with `secure: true`: its own TLS, and access only for users that the API server authorizes.
+
+Probes stay plain.
+"""
 
 import asyncio
 import secrets
@@ -26,7 +29,7 @@ PLATFORM = "metrics-platform"
 
 
 class Nothing:
-    """A service that only lives."""
+    """A service that does nothing."""
 
     name = "nothing"
     api_server_alone = True
@@ -38,7 +41,7 @@ class Nothing:
 
 @pytest.fixture
 async def platform(control_plane: ControlPlane, kube: KubeClient) -> AsyncIterator[Running]:
-    """A process with the default settings, whose user has the declared rights and no others."""
+    """A process with the default settings, as a user with the declared rights and no others."""
     for resource, more in (
         (CLUSTER_ROLES, {"rules": [*rules(SCRAPED), {"nonResourceURLs": ["/healthz"], "verbs": ["get"]}]}),
         (
@@ -58,13 +61,13 @@ async def platform(control_plane: ControlPlane, kube: KubeClient) -> AsyncIterat
 
 
 async def known(kube: KubeClient, user: str, act: dict[str, str]) -> None:
-    """Return when the API server's RBAC knows a new right: it takes a moment."""
+    """Return when the API server's RBAC knows a new right: this takes a moment."""
     review = {"user": user, "nonResourceAttributes": act}
     await eventually(lambda: review_access(kube, review), "the right is known", where=itemgetter(0))
 
 
 async def scrape(up: Running, token: str | None, scheme: str = "Bearer") -> tuple[int, str]:
-    """Status and text of the answer to a scraper that verifies no certificate."""
+    """Status and text of the answer to a scraper that does not verify certificates."""
     tls = ssl.create_default_context()
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     headers = {"Authorization": f"{scheme} {token}"} if token is not None else {}
@@ -75,7 +78,7 @@ async def scrape(up: Running, token: str | None, scheme: str = "Bearer") -> tupl
         return answer.status, await answer.text()
 
 
-async def test_only_who_may_reads_metrics(platform: Running, kube: KubeClient, namespace: str) -> None:
+async def test_only_authorized_users_read_metrics(platform: Running, kube: KubeClient, namespace: str) -> None:
     stranger = await account(kube, namespace, "stranger")
     scraper = await account(kube, namespace, "scraper")
     await cluster_wide(kube, namespace, "scraper", MAY_SCRAPE)
@@ -92,7 +95,7 @@ async def test_only_who_may_reads_metrics(platform: Running, kube: KubeClient, n
     assert scraper not in result[1]
 
 
-async def test_metrics_are_not_served_plain_and_probes_are(platform: Running) -> None:
+async def test_metrics_are_served_only_over_tls_and_probes_without_tls(platform: Running) -> None:
     async with aiohttp.ClientSession() as session:
         for path in ("healthz", "readyz"):
             async with session.get(f"http://127.0.0.1:{platform.health_port}/{path}") as answer:
@@ -101,7 +104,7 @@ async def test_metrics_are_not_served_plain_and_probes_are(platform: Running) ->
             await session.get(f"http://127.0.0.1:{platform.metrics_port}/metrics")
 
 
-async def test_an_answer_counts_for_a_bounded_time(kube: KubeClient, namespace: str) -> None:
+async def test_reviews_are_cached_for_a_limited_time(kube: KubeClient, namespace: str) -> None:
     token = await account(kube, namespace, "scraper")
     await cluster_wide(kube, namespace, "scraper", MAY_SCRAPE)
     now = 0.0

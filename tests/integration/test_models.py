@@ -1,4 +1,4 @@
-"""DynamoModels of base models, from a graph's `modelRef` to `kubectl get dm`, with the real API server and pod-builder."""
+"""DynamoModels of base models, from a graph's `modelRef` to `kubectl get dm`, with the real API server and services."""
 
 import json
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ async def running(configured: Settings, kube: KubeClient, namespace: str) -> Asy
 
 
 async def table(kube: KubeClient, key: ObjectKey) -> dict[str, Any]:
-    """The row that `kubectl get` prints."""
+    """The row in the output of `kubectl get`."""
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
     answer = json.loads(await kube.raw_get(DYNAMO_MODELS.path(key.namespace, key.name), accept=accept))
     names = [column["name"] for column in answer["columnDefinitions"]]
@@ -52,7 +52,7 @@ async def test_a_graphs_workers_serve_its_models(kube: KubeClient, namespace: st
     await kube.create(DYNAMO_MODELS, model(namespace))
     status = await until_ready(kube, base, 2, 2)
     assert condition(status)["reason"] == "EndpointsDiscovered"
-    # The workers stand in the slices of their component's Service, too, which may come first.
+    # The slices of the component's Service also have the workers, and may come first.
     service = f"dynamo-model-{HASH}"
     await until_status(
         kube, base, lambda now: service in condition(now, "ServicesFound")["message"], f"names {service}"

@@ -1,4 +1,4 @@
-"""Graphs whose replicas span nodes, on a cluster that has LeaderWorkerSet, or gets it later."""
+"""Graphs whose replicas span nodes, on a cluster with LeaderWorkerSet, or where it is installed later."""
 
 import base64
 
@@ -19,7 +19,7 @@ from .leader_worker_sets import DEFINITION
 from .platform import eventually, frontend, graph, platform, settings, until_state, worker
 
 
-async def test_a_cluster_that_gets_an_orchestrator_runs_what_waited_for_it(
+async def test_waiting_graphs_run_once_an_orchestrator_is_installed(
     kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str
 ) -> None:
     key = ObjectKey(namespace, "wide")

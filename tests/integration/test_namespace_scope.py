@@ -1,4 +1,4 @@
-"""A platform of one namespace next to one of all: each graph is managed by one of them."""
+"""A platform for one namespace next to one for all namespaces: each graph is managed by one of them."""
 
 import pytest
 from dynamo_devcluster.controlplane import ControlPlane
@@ -22,7 +22,7 @@ def lease(namespace: str) -> ObjectKey:
 
 
 @pytest.mark.parametrize("how", ["NAMESPACE__RESTRICTED", "PLATFORM__KUBERNETES__NAMESPACES"])
-async def test_a_platform_of_one_namespace_says_so_and_takes_it_back(  # noqa: PLR0917 - fixtures
+async def test_a_platform_of_one_namespace_claims_it_by_a_lease_and_releases_it(  # noqa: PLR0917 - fixtures
     kube: KubeClient, control_plane: ControlPlane, nats_server: NatsServer, namespace: str, lease: ObjectKey, how: str
 ) -> None:
     restricted = settings(control_plane.kubeconfig, nats_server.url, **{how: namespace})
@@ -34,20 +34,20 @@ async def test_a_platform_of_one_namespace_says_so_and_takes_it_back(  # noqa: P
     assert await gone(kube, LEASES, lease)
 
 
-async def test_a_platform_of_all_namespaces_leaves_one_that_is_held_alone(
+async def test_a_platform_of_all_namespaces_ignores_one_that_another_platform_holds(
     kube: KubeClient, everywhere: Settings, namespace: str, lease: ObjectKey
 ) -> None:
     held = {
         **LEASES.type_meta,
         "metadata": {"name": lease.name, "namespace": namespace},
-        # As the reference makes it: not renewed yet.
+        # As the reference creates it: not renewed yet.
         "spec": {"holderIdentity": "namespace-restricted-operator-1.2.0", "leaseDurationSeconds": 3600},
     }
     await kube.create(LEASES, held)
     async with platform(everywhere):
         key = ObjectKey(namespace, "disagg")
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
-        # Another graph's whole life: this one had as much time.
+        # The whole life of another graph: this one had as much time.
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("default", "witness", components=[frontend()]))
         try:
             await until_state(kube, ObjectKey("default", "witness"), "successful")

@@ -1,4 +1,4 @@
-"""Backups that are restored below a running platform: STATE and its readers equal the API server again, without a hand."""
+"""After a restore from a backup below a running platform, STATE and its readers equal the API server again."""
 
 import asyncio
 import shutil
@@ -32,14 +32,14 @@ GRAPHS = DYNAMO_GRAPH_DEPLOYMENTS
 
 @pytest.fixture(scope="module")
 async def plane(programs: Programs) -> AsyncIterator[ControlPlane]:
-    """etcd and API server alone, of these tests: they are set back."""
+    """etcd and API server for these tests alone, because they are restored."""
     async with ControlPlane(await prepared(programs, **WITHOUT_CONTROLLERS), programs) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 async def server(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NatsServer]:
-    """NATS with one user a service, as the platform has it."""
+    """NATS with one user a service, as in an installation."""
     options = NatsServerOptions(
         authorization=authorization(CLUSTER, dict.fromkeys(USERS, "hush")), max_payload=MAX_PAYLOAD
     )
@@ -62,7 +62,7 @@ async def bench(plane: ControlPlane, server: NatsServer) -> AsyncIterator[Bench]
 
 
 async def until_equal(bench: Bench) -> dict[str, str]:
-    """Return as soon as the reader has what the API server has; both by name, uid and resourceVersion."""
+    """Return as soon as the reader has the objects of the API server; both by name, uid and resourceVersion."""
     there: dict[str, str] = {}
     here: dict[str, str] = {}
     try:
@@ -86,7 +86,7 @@ def _versions(objects: list[dict[str, object]]) -> dict[str, str]:
 
 
 async def copied(server: LocalServer, backup: Path) -> None:
-    """What a backup of a server is: its data, as it was."""
+    """Make a backup of a server: a copy of its data."""
     await server.stop()
     shutil.copytree(server.data, backup)
     await server.start()
@@ -103,7 +103,9 @@ async def change(bench: Bench, name: str, mark: str) -> None:
 
 
 @pytest.mark.restart
-async def test_a_cluster_restored_from_a_backup(plane: ControlPlane, bench: Bench, tmp_path: Path) -> None:
+async def test_state_equals_the_api_server_after_the_cluster_is_restored_from_a_backup(
+    plane: ControlPlane, bench: Bench, tmp_path: Path
+) -> None:
     await bench.create("kept", "deleted-later")
     await copied(plane.etcd, tmp_path / "etcd")
     before = await until_equal(bench)
@@ -116,15 +118,17 @@ async def test_a_cluster_restored_from_a_backup(plane: ControlPlane, bench: Benc
     await restored(plane.etcd, tmp_path / "etcd")
     await plane.api_server.start()
     assert await until_equal(bench) == before
-    # What comes now has numbers that were there before, and counts all the same.
+    # Versions of new changes existed before the restore; they must count all the same.
     await change(bench, "kept", "after")
     await bench.create("created-later")
     assert set(await until_equal(bench)) == {"kept", "deleted-later", "created-later"}
 
 
 @pytest.mark.restart
-async def test_a_storage_of_nats_that_is_set_back(bench: Bench, server: NatsServer, tmp_path: Path) -> None:
-    """As many messages as before, and the wrong ones."""
+async def test_state_equals_the_api_server_after_nats_storage_is_restored(
+    bench: Bench, server: NatsServer, tmp_path: Path
+) -> None:
+    """STATE has as many messages as before, but outdated ones."""
     await bench.create("one", "two")
     await until_equal(bench)
     await copied(server, tmp_path / "nats")
@@ -139,13 +143,13 @@ async def test_a_storage_of_nats_that_is_set_back(bench: Bench, server: NatsServ
 
 
 async def _until_read_again(bench: Bench, server: NatsServer) -> None:
-    """STATE itself, not only what the reader remembers, has what the API server has."""
+    """Wait until STATE itself, not only the reader's cache, equals the API server."""
     bus = await NatsBus.connect(servers=(server.url,), user="watcher", password="hush")
     try:
         async with asyncio.timeout(WITHIN):
             while True:
                 expected = _versions(await bench.kube.list(GRAPHS, NAMESPACE))
-                # The server comes back, and the stream after it.
+                # The server comes back first, and then the stream.
                 with suppress(BusUnavailableError):
                     results = {}
                     for name in {*expected, "two"}:
@@ -160,8 +164,8 @@ async def _until_read_again(bench: Bench, server: NatsServer) -> None:
         await bus.close()
 
 
-async def test_an_object_as_large_as_the_api_server_takes(bench: Bench) -> None:
-    """Of text that does not compress well, above NATS' usual limit of 1 MiB."""
+async def test_an_object_as_large_as_the_api_server_accepts(bench: Bench) -> None:
+    """Text that does not compress well, above NATS' default limit of 1 MiB."""
     import random
 
     text = "".join(

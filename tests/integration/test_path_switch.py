@@ -1,4 +1,4 @@
-"""Graphs move between Deployments and Grove while they serve: the new way first, then the old one goes; Services stay."""
+"""Graphs switch between Deployments and Grove while they serve: the old workloads are deleted last."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ async def until_owned(kube: KubeClient, key: ObjectKey, kind: str) -> dict[str, 
 
 
 async def until_kinds(kube: KubeClient, key: ObjectKey, expected: set[str]) -> None:
-    """Until a graph serves, on these kinds of workloads and no others."""
+    """Wait until a graph serves on exactly these kinds of workloads."""
 
     def right(status: KubeObject) -> bool:
         kinds = {each["componentKind"] for each in status.get("components", {}).values()}

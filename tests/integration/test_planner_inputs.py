@@ -1,4 +1,4 @@
-"""Inputs of SLA planning from the real things: a Prometheus, a NATS, and the Dynamo runtime itself."""
+"""Inputs of SLA planning from real sources: Prometheus, NATS, and the Dynamo runtime."""
 
 import asyncio
 import json
@@ -45,9 +45,9 @@ Read = Callable[[], Awaitable[Traffic | InputUnavailable]]
 
 
 class Exporter:
-    """A frontend's metrics, without the frontend: requests of 1000 tokens in and 150 out, a steady rate of them.
+    """A frontend's metrics without a frontend: a steady rate of requests with 1000 tokens in and 150 out.
 
-    They are counted when they are asked for, so that a busy machine makes no wave of them.
+    Requests are counted at scrape time, so that a busy machine does not turn them into waves.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Exporter:
             await self._runner.cleanup()
 
     def turn(self, *, busy: bool) -> None:
-        """Whether requests come from now on."""
+        """Turn requests on or off."""
         self._count()
         self._busy = busy
 
@@ -142,7 +142,7 @@ def prometheus(program: Path, folder: Path, exporter: Exporter, **labels: str) -
 
 
 async def until(read: Read, right: Callable[[Any], bool], what: str, within: float = 60.0) -> list[Any]:
-    """The first reading that is right, and all before it; none of them may take an outage for falling demand."""
+    """All readings up to the first correct one; none of them may report an outage as falling demand."""
     observed: list[Any] = []
 
     async def check() -> bool:
@@ -162,11 +162,11 @@ def is_missing(*why: Missing) -> Callable[[object], bool]:
 
 
 def is_true(reported: object) -> bool:
-    """Whether a reading is not known, or what really came."""
+    """Whether a reading is unknown or correct."""
     return not isinstance(reported, Traffic) or reported.requests == pytest.approx(RATE * WINDOW, rel=0.25)
 
 
-async def test_traffic_is_reported_or_said_to_be_missing_while_prometheus_comes_goes_and_forgets(
+async def test_traffic_is_correct_or_missing_while_prometheus_starts_stops_and_loses_data(
     prometheus_program: Path, exporter: Exporter, tmp_path: Path
 ):
     server = prometheus(prometheus_program, tmp_path, exporter, dynamo_namespace=NAMESPACE)
@@ -199,7 +199,7 @@ async def test_traffic_is_reported_or_said_to_be_missing_while_prometheus_comes_
             assert [reported for reported in result if not is_true(reported)] == []
 
 
-async def test_the_past_is_read_by_steps_and_ends_where_it_is_asked_to(
+async def test_past_traffic_is_read_in_steps_up_to_the_requested_end(
     prometheus_program: Path, exporter: Exporter, tmp_path: Path
 ):
     server = prometheus(prometheus_program, tmp_path, exporter, dynamo_namespace=NAMESPACE)
@@ -211,7 +211,7 @@ async def test_the_past_is_read_by_steps_and_ends_where_it_is_asked_to(
                 return await reader.past(60.0, 4.0)
 
             def is_whole(reported: Any) -> bool:
-                # Of the newest two steps; older ones may lie before the first scrape.
+                # Only the newest two steps; older ones may precede the first scrape.
                 rates = [each.traffic.requests / 4 for each in reported[-2:]]
                 return len(rates) == 2 and all(rate == pytest.approx(RATE, rel=0.25) for rate in rates)
 
@@ -223,7 +223,7 @@ async def test_the_past_is_read_by_steps_and_ends_where_it_is_asked_to(
                 assert await other.past(60.0, 0.0) == ()
 
 
-async def test_silence_is_zero_and_a_frontend_that_is_gone_is_not(
+async def test_no_requests_are_zero_traffic_and_a_missing_frontend_is_missing_traffic(
     prometheus_program: Path, exporter: Exporter, tmp_path: Path
 ):
     async with (
@@ -241,7 +241,8 @@ async def test_silence_is_zero_and_a_frontend_that_is_gone_is_not(
         await until(read, lambda reported: is_traffic(reported) and is_true(reported), "requests come again")
         await exporter.die()
         gone = await until(read, is_missing(Missing.STALE), "the frontend is not scraped any more")
-        # The traffic between its last scrape and the failed one is unknown; the reported number is at least half.
+        # The traffic between the last successful scrape and the failed one is unknown; the reported number is at least
+        # half.
         assert all(not is_traffic(reported) or reported.requests > RATE * WINDOW / 2 for reported in gone), gone
         await until(read, is_missing(Missing.NO_SERIES, Missing.STALE), "and it is forgotten")
 
@@ -266,7 +267,7 @@ async def report(server: NatsServer, *workers: str) -> None:
     await client.close()
 
 
-async def test_engines_are_heard_again_after_nats_was_away_and_reported_nothing(nats_server: NatsServer):
+async def test_engine_metrics_continue_after_an_outage_of_nats_and_stay_empty_during_it(nats_server: NatsServer):
     async def heard(*workers: str) -> bool:
         await report(nats_server, *workers)
         reported = feed.read()
@@ -277,7 +278,7 @@ async def test_engines_are_heard_again_after_nats_was_away_and_reported_nothing(
         await eventually(lambda: heard("a", "b"), "two engines are heard")
         await nats_server.kill()
         await eventually(lambda: feed._listener.health is not BusHealth.CONNECTED, "the loss is noticed")
-        # Not before: what was under way still comes.
+        # Only now, because messages in transit still arrive.
         feed.passes._newest.clear()
         assert is_missing(Missing.UNREACHABLE)(feed.read())
         await nats_server.start()
@@ -289,7 +290,7 @@ async def test_engines_are_heard_again_after_nats_was_away_and_reported_nothing(
         assert own[0]["out_msgs"] > 0
 
 
-async def test_subjects_that_are_left_are_not_heard_any_more(nats_server: NatsServer):
+async def test_unsubscribed_subjects_deliver_no_messages(nats_server: NatsServer):
     options = runtime_nats_options(RuntimeNats(), f" {nats_server.url} , nats://127.0.0.1:1")
     assert options is not None
     heard: list[str] = []
@@ -314,7 +315,7 @@ async def test_subjects_that_are_left_are_not_heard_any_more(nats_server: NatsSe
         await kept.close()
 
 
-async def test_a_message_that_no_one_can_take_ends_nothing(nats_server: NatsServer):
+async def test_a_message_that_cannot_be_handled_does_not_end_the_subscription(nats_server: NatsServer):
     options = runtime_nats_options(RuntimeNats(servers=(nats_server.url,)), "")
     assert options is not None
     heard: list[str] = []
@@ -346,10 +347,10 @@ def runtime(
     return Runtime(dynamo_runtime, tiny, planes, tmp_path, namespace="shop")
 
 
-async def test_the_real_runtime_is_understood(
+async def test_metrics_of_the_real_runtime_are_read(
     runtime: Runtime, nats_server: NatsServer, prometheus_program: Path, tmp_path: Path
 ):
-    """A frontend and two mockers: what their engines do over NATS, and the frontend's traffic through Prometheus."""
+    """A frontend and two mockers: engine metrics over NATS, and the frontend's traffic through Prometheus."""
     frontend = runtime.frontend()
     workers = [runtime.mocker("prefill", "prefill"), runtime.mocker("decode", "decode")]
     port = frontend.http.port

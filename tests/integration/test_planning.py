@@ -1,4 +1,4 @@
-"""Planning from end to end: Prometheus, planner, scaler, adapters, pods, on a real API server with controllers and nodes."""
+"""Planning end to end: Prometheus, planner, scaler, adapters, pods, on a real API server with controllers and nodes."""
 
 import pytest
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.timeout(600)
 QUICK = {"policy": "reference", "load_predictor": "constant", "throughput_adjustment_interval_seconds": 5}
 
 
-async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  # noqa: PLR0917 - fixtures
+async def test_replicas_follow_a_wave_and_stay_while_traffic_is_unknown(  # noqa: PLR0917 - fixtures
     control_plane, nats_server, kube, namespace, prometheus_program, tmp_path
 ):
     async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **QUICK) as ride:
@@ -34,7 +34,7 @@ async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  #
             return (entry["status"], entry["reason"]) == ("False", "InputMissing") and "traffic" in entry["message"]
 
         await eventually(reported, "the condition says what is missing")
-        # On a busy machine the traffic may have come in waves: then the scaler holds a step down, and takes it in its time.
+        # On a busy machine traffic may arrive in waves: then the scaler delays a step down.
         await eventually(wave.settled, "what was asked for before is done", 120)
         before = await wave.replicas()
         observed = await wave.watched(12)
@@ -46,7 +46,7 @@ async def test_a_graph_follows_a_wave_and_holds_while_no_one_reports_traffic(  #
             now = await wave.replicas()
             return now["Prefill"] == now["Decode"] == 1
 
-        # The scaler rests for a minute between two steps down, and the first may be a small one.
+        # The scaler waits for a minute between two steps down, and the first may be small.
         await eventually(shrunk, "replicas follow the traffic down again", 200)
         await kube.merge_patch(
             DYNAMO_GRAPH_DEPLOYMENTS,

@@ -1,4 +1,4 @@
-"""Pods that cannot serve, on a real API server: the graph's and the component's conditions, and events, say why."""
+"""Failing pods on a real API server: conditions of graph and component, and events, say why."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
@@ -34,7 +34,7 @@ async def until_reason(kube: KubeClient, namespace: str, reason: str) -> dict[st
 
 
 async def available(kube: KubeClient, namespace: str, reason: str) -> dict[str, Any]:
-    """The Available condition of the only component, once it has this reason: the graph's may have it before."""
+    """The Available condition of the only component, once it has this reason, which the graph's may have earlier."""
 
     async def check() -> dict[str, Any] | None:
         (dcd,) = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
@@ -58,13 +58,13 @@ NOT_READY = (
 async def break_pod(
     kube: KubeClient, namespace: str, name: str, *, conditions: Sequence[dict[str, Any]] = NOT_READY, **container: Any
 ) -> None:
-    """Have a pod's status as a kubelet would write it whose main container does not run."""
+    """Write a pod's status as a kubelet does when its main container does not run."""
     main = {"name": "main", "image": "x", "imageID": "", "ready": False, "started": False, "restartCount": 0}
     status = {"conditions": list(conditions), "containerStatuses": [{**main, **container}]}
     await kube.merge_patch(PODS, ObjectKey(namespace, name), {"status": status}, subresource="status")
 
 
-async def test_a_pod_that_stops_serving_is_reported_by_name_until_it_serves_again(heard, kube, namespace) -> None:
+async def test_a_failing_pod_is_reported_by_name_until_it_serves_again(heard, kube, namespace) -> None:
     reason, says = "CrashLoopBackOff", "container main exited with code 3: no GPU available"
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend()]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")

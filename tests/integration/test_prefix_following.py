@@ -1,4 +1,4 @@
-"""Following a prefix of a foreign etcd: pages, changes, compaction, outages, and a server that lost its data."""
+"""Following a prefix of an external etcd: pages, changes, compaction, outages, and a server that lost its data."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -76,7 +76,7 @@ async def test_pages_then_changes(etcd_server: EtcdServer, writer: EtcdClient) -
         await reader.until_has(changed)
 
 
-async def test_a_key_goes_with_its_lease(etcd_server: EtcdServer, writer: EtcdClient) -> None:
+async def test_a_key_is_removed_with_its_lease(etcd_server: EtcdServer, writer: EtcdClient) -> None:
     grant = await writer.grant(60)
     await writer.put("v1/a", b"1", lease=grant.lease)
     async with following(etcd_server) as reader:
@@ -85,9 +85,7 @@ async def test_a_key_goes_with_its_lease(etcd_server: EtcdServer, writer: EtcdCl
         await reader.until_has({})
 
 
-async def test_pages_that_do_not_fit_into_a_message_are_made_smaller(
-    etcd_server: EtcdServer, writer: EtcdClient
-) -> None:
+async def test_pages_that_exceed_the_message_size_are_reduced(etcd_server: EtcdServer, writer: EtcdClient) -> None:
     large = b"x" * LARGEST_VALUE
     content = {f"v1/{number:02}": large for number in range(40)}  # 10 MiB; a message holds 4
     for key, value in content.items():
@@ -97,7 +95,7 @@ async def test_pages_that_do_not_fit_into_a_message_are_made_smaller(
         await reader.until_has(content | {"v1/too-large": b""})
 
 
-async def test_a_server_that_was_away_is_read_again_and_nothing_is_forgotten_meanwhile(
+async def test_an_outage_keeps_the_content_and_is_followed_by_a_new_reading(
     etcd_server: EtcdServer, writer: EtcdClient
 ) -> None:
     await writer.put("v1/a", b"1")
@@ -114,8 +112,8 @@ async def test_a_server_that_was_away_is_read_again_and_nothing_is_forgotten_mea
         await reader.until_has({"v1/a": b"2", "v1/b": b"1"})
 
 
-async def test_a_server_that_forgot_everything(etcd_server: EtcdServer, writer: EtcdClient) -> None:
-    """Its revisions are lower than those that were read; a watch from there would be silent for long."""
+async def test_a_server_that_lost_its_data(etcd_server: EtcdServer, writer: EtcdClient) -> None:
+    """Its revisions are lower than those already read; a watch from there would be silent for long."""
     for number in range(50):
         await writer.put("v1/a", str(number).encode())
     async with following(etcd_server) as reader:
@@ -130,7 +128,7 @@ async def test_a_server_that_forgot_everything(etcd_server: EtcdServer, writer: 
 async def test_compaction_between_reading_and_watching(
     etcd_server: EtcdServer, writer: EtcdClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The watch is made from a revision that is gone: all is read again."""
+    """The watch starts at a compacted revision: everything is read again."""
     await writer.put("v1/a", b"1")
     read, readings = PrefixFollower._read, []
 
@@ -154,7 +152,7 @@ async def test_compaction_between_reading_and_watching(
         await eventually(lambda: not reader.follower.trouble, "no trouble is left")
 
 
-async def test_all_is_read_again_now_and_then(etcd_server: EtcdServer, writer: EtcdClient) -> None:
+async def test_everything_is_read_again_periodically(etcd_server: EtcdServer, writer: EtcdClient) -> None:
     async with following(etcd_server, reread_every=0.1) as reader:
         await eventually(lambda: reader.follower.complete, "read")
         for number in range(20):
@@ -170,7 +168,7 @@ async def test_all_is_read_again_now_and_then(etcd_server: EtcdServer, writer: E
     ("bound", "words"),
     [(("MOST_KEYS", 5), "more than 5 keys"), (("MOST_BYTES", 10), "have more than 10 bytes")],
 )
-async def test_too_much_is_a_trouble_and_not_taken_for_less(
+async def test_too_much_content_is_an_error_and_is_not_truncated(
     monkeypatch: pytest.MonkeyPatch, etcd_server: EtcdServer, writer: EtcdClient, bound: tuple[str, int], words: str
 ) -> None:
     monkeypatch.setattr(follow, *bound)
@@ -178,7 +176,7 @@ async def test_too_much_is_a_trouble_and_not_taken_for_less(
         await writer.put(f"v1/{number}", b"1")
     async with following(etcd_server) as reader:
         await eventually(lambda: len(reader.reported) == 5, "five keys")
-        # What is replaced does not count.
+        # Replaced values do not count.
         await writer.put("v1/0", b"12")
         await writer.put("v1/0", b"1")
         await writer.put("v1/more", b"123456")

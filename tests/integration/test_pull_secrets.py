@@ -1,4 +1,4 @@
-"""Pull secrets and service accounts of a namespace, selected for pods on a real API server."""
+"""Pull secrets of a namespace and its service accounts are selected for pods, on a real API server."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from .platform import eventually, frontend, graph, platform, settings, until_eve
 
 @pytest.fixture
 async def running_platform(control_plane, nats_server, monkeypatch) -> AsyncIterator[Any]:
-    """The platform; it reads secrets so often that a test need not wait."""
+    """The platform, which reads Secrets so often that tests need not wait."""
     monkeypatch.setattr(surroundings, "REFRESH", 0.2)
     monkeypatch.setattr(surroundings, "CHECK_INTERVAL", 0.1)
     configured = settings(control_plane.kubeconfig, nats_server.url, DISCOVERY__BACKEND="etcd")
@@ -62,7 +62,7 @@ async def test_secrets_are_listed_and_watched_and_a_malformed_one_is_reported(ku
     event = await until_event(kube, namespace, "MalformedPullSecret")
     assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Secret", "broken")
 
-    # Nothing but secrets changes from here on.
+    # From here on, only Secrets change.
     await kube.create(SECRETS, secret(namespace, "also", of("nvcr.io")))
     await until_secrets(kube, namespace, "also", "hub", "ngc")
     await kube.delete(SECRETS, ObjectKey(namespace, "ngc"))

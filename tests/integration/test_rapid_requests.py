@@ -1,4 +1,4 @@
-"""Requests profiled by the planner service itself, with AI Configurator, up to graphs that serve on simulated nodes."""
+"""Requests that the planner service itself profiles with AI Configurator, up to graphs that serve on KWOK nodes."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from .platform import platform, settings, until_status
 
-#: Simulating takes half a minute of processor time, of which a busy machine gives little; `make e2e-requests` shows more.
+#: A simulation takes half a minute of CPU time, longer on a busy machine; `make e2e-requests` covers more requests.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 SWEEPS = "dynamo_planner_profiling_sweeps_total"
@@ -45,7 +45,7 @@ async def until(kube: KubeClient, namespace: str, name: str, *phases: str) -> Ku
     return status
 
 
-async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server, kube, namespace):
+async def test_a_request_becomes_a_serving_graph(control_plane, nats_server, kube, namespace):
     parts: list[Service] = [WatcherService(), PodBuilderService(), ProfilerService()]
     limits = {"PLATFORM__KUBERNETES__NAMESPACES": namespace, "PLATFORM__PLANNER__RAPID__TIME_LIMIT": "600s"}
     configured = settings(control_plane.kubeconfig, nats_server.url, **limits)
@@ -61,7 +61,7 @@ async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server,
             observed = await kube.get(CONFIG_MAPS, ObjectKey(namespace, name))
             assert observed["metadata"]["ownerReferences"][0]["name"] == "planned-dgd"
 
-        # The number of GPUs is read from the nodes.
+        # The number of GPUs comes from the nodes.
         objective = {"hardware": {"gpuSku": "h100_sxm"}, "sla": {"ttft": 2000, "itl": 30}, "autoApply": False}
         await kube.create(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, request(namespace, "first", **objective))
         status = await until(kube, namespace, "first", "Ready")
@@ -76,7 +76,7 @@ async def test_from_a_request_to_a_graph_that_serves(control_plane, nats_server,
         assert pareto[0]["figures"]["tokensPerSecondPerGPU"] > 0
 
         simulated, remembered = [await sweeps(up.metrics_port, cached=cached) for cached in ("false", "true")]
-        # The router and arguments of an override are parts of the graph, and change no figure.
+        # The router and arguments of an override become part of the graph, and do not change the figures.
         main = {"name": "main", "$patch": {"args": "append"}, "args": ["--router-temperature", "0.5"]}
         frontend = {"name": "Frontend", "podTemplate": {"spec": {"containers": [main]}}}
         changes = {
@@ -102,7 +102,7 @@ def condition(status: KubeObject, kind: str) -> tuple[str, str]:
 
 
 async def sweeps(port: int, cached: str) -> float:
-    """Simulations that the service has counted: computed ones, or remembered ones."""
+    """The service's counter of simulations: computed or cached ones."""
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
         text = await answer.text()
     return sum(

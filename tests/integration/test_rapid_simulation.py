@@ -1,4 +1,4 @@
-"""Rapid profiling with the real AI Configurator, offline: figures of its own tables, and requests of many kinds."""
+"""Rapid profiling with the real AI Configurator, offline: figures of its tables, and requests of many kinds."""
 
 import json
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ FRONTEND = "nvcr.io/nvidia/ai-dynamo/dynamo-frontend:latest"
 QWEN = {"model": "Qwen/Qwen3-32B", "backend": "trtllm", "image": FRONTEND}
 H200_8 = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 H200_16 = {**H200_8, "totalGpus": 16}
-#: The fewest that prefill and decode can have: a sweep of it takes a fraction of a node's.
+#: The minimum for separate prefill and decode: a sweep of it takes a fraction of the time for a whole node.
 H200_2 = {"gpuSku": "h200_sxm", "totalGpus": 2, "numGpusPerNode": 2}
 PLANNED = {
     "optimization_target": "sla",
@@ -35,8 +35,8 @@ PLANNED = {
 
 @pytest.fixture(scope="module")
 async def profiler() -> AsyncIterator[RapidProfiler]:
-    # One process reads each table once. Several at once are in `test_simulation_pool`.
-    # It steps back behind no one: other tests would keep these waiting for minutes.
+    # One process reads each table once; `test_simulation_pool` covers several processes. Its priority stays normal:
+    # other tests would delay these for minutes.
     rapid = {"processes": 1, "memory_mib": 3072, "niceness": 0}
     settings = Planner.model_validate({"rapid": rapid})
     async with RapidProfiler(settings, "1.2.0") as made:
@@ -61,7 +61,7 @@ def reasons(result: ProfilingResult) -> list[str]:
     return [remark.reason for remark in result.remarks]
 
 
-async def test_the_figures_are_those_of_the_tables(profiler: RapidProfiler):
+async def test_figures_equal_those_of_the_tables(profiler: RapidProfiler):
     result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=H200_16, sla={"ttft": 600, "itl": 16.67})
     selected = result.selected
     assert selected.figures.tokens_per_second_per_gpu == pytest.approx(697.8, rel=0.02)
@@ -96,7 +96,7 @@ async def test_the_figures_are_those_of_the_tables(profiler: RapidProfiler):
         "beyond all GPUs": ({"hardware": H200_2, "workload": {"requestRate": 500.0}}, None, ["LoadNotServed"]),
     },
 )
-async def test_a_model_that_is_known(
+async def test_requests_for_a_known_model(
     profiler: RapidProfiler, spec: dict[str, Any], serving: str | None, remarks: list[str]
 ):
     result = await profile(profiler, **QWEN, **spec)
@@ -113,7 +113,7 @@ async def test_a_model_that_is_known(
     assert "tensorrtllm-runtime:latest" in text
 
 
-async def test_a_planner_begins_with_a_profile(profiler: RapidProfiler):
+async def test_a_planner_starts_with_a_profile(profiler: RapidProfiler):
     features = {"planner": PLANNED, "mocker": {"enabled": True}}
     result = await profile(profiler, **QWEN, hardware=H200_8, sla={"itl": 50.0}, features=features)
     config, data = (each["data"] for each in result.selected.config_maps)
@@ -133,8 +133,8 @@ async def test_a_planner_begins_with_a_profile(profiler: RapidProfiler):
 ONE_GPU = {"gpuSku": "h200_sxm", "totalGpus": 1, "numGpusPerNode": 1}
 
 
-async def test_rates_and_tokens_say_the_same(profiler: RapidProfiler):
-    # So few requests a second that they need more than two decimals.
+async def test_request_rates_and_token_rates_agree(profiler: RapidProfiler):
+    # A request rate so low that it needs more than two decimals.
     workload = {"isl": 10, "osl": 30_000}
     result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=ONE_GPU, workload=workload)
     for point in result.pareto:
@@ -143,9 +143,9 @@ async def test_rates_and_tokens_say_the_same(profiler: RapidProfiler):
         assert point.figures.requests_per_second == pytest.approx(tokens / workload["osl"])
 
 
-async def test_engines_fit_into_smaller_models_of_a_gpu(profiler: RapidProfiler):
+async def test_engines_fit_into_smaller_gpu_variants(profiler: RapidProfiler):
     hardware = {"gpuSku": "a100_sxm", "totalGpus": 4, "numGpusPerNode": 4, "vramMb": 40_960}
     sla = {"ttft": 5000, "itl": 100}
     result = await profile(profiler, **{**QWEN, "backend": "vllm"}, hardware=hardware, sla=sla)
-    # 61 GiB of weights fit into no single one.
+    # 61 GiB of weights do not fit into any single one.
     assert all(sizes["tp"] > 1 for point in result.pareto for sizes in point.parallelism.values())

@@ -1,4 +1,4 @@
-"""The reflector on a real API server that is restarted, killed, stopped and compacted under it."""
+"""The reflector on a real API server that is restarted, killed, stopped and compacted."""
 
 import asyncio
 from collections import Counter
@@ -27,12 +27,12 @@ def config_map(namespace: str, name: str, **data: str) -> dict[str, Any]:
 
 
 async def soon(_seconds: float) -> None:
-    """A back-off for tests: short, but not nothing."""
+    """A back-off for tests: short, but not zero."""
     await asyncio.sleep(0.05)
 
 
 class Follower:
-    """What a consumer of a reflector knows."""
+    """The objects that a consumer of a reflector knows."""
 
     def __init__(self, client: KubeClient, resource: Resource, namespace: str, **options: Any) -> None:
         self.health: list[tuple[bool, str]] = []
@@ -71,7 +71,7 @@ class Follower:
         self.objects[item.key] = item.obj
 
     async def until(self, reached: Callable[[], bool]) -> None:
-        # After some failures in a row the reflector waits for up to 22 s.
+        # After several failures in a row the reflector waits for up to 22 s.
         async with asyncio.timeout(90):
             while not reached():
                 self._news.clear()
@@ -87,7 +87,7 @@ async def following(
 ) -> AsyncIterator[Follower]:
     follower = Follower(client, resource, namespace, **options)
     async with in_background(follower.follow()) as task:
-        # A type that is not there is never complete. Other trouble, as of a server that is slow, passes.
+        # A type that is not served never becomes synced. Other trouble, such as a slow server, is temporary.
         await follower.until(lambda: follower.syncs > 0 or any("not served" in each for _, each in follower.health))
         yield follower
         assert not task.done()
@@ -95,7 +95,7 @@ async def following(
 
 @pytest.fixture(scope="module")
 async def small_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
-    """A control plane that may be broken: no controllers, no nodes."""
+    """A control plane that tests may break: no controllers, no nodes."""
     async with ControlPlane(await prepared(programs, **WITHOUT_CONTROLLERS), programs) as plane:
         yield plane
 
@@ -108,7 +108,7 @@ async def small_kube(small_plane: ControlPlane) -> AsyncIterator[KubeClient]:
             await client.delete(CONFIG_MAPS, ObjectKey("default", item["metadata"]["name"]))
 
 
-async def test_the_life_of_objects(kube: KubeClient, namespace: str) -> None:
+async def test_created_changed_and_deleted_objects_are_reported(kube: KubeClient, namespace: str) -> None:
     for number in range(5):
         await kube.create(CONFIG_MAPS, config_map(namespace, f"c{number}"))
     async with following(kube, namespace, label_selector="test", page_size=2) as follower:
@@ -116,7 +116,7 @@ async def test_the_life_of_objects(kube: KubeClient, namespace: str) -> None:
         await kube.apply(CONFIG_MAPS, config_map(namespace, "c0", x="1"))
         await kube.delete(CONFIG_MAPS, ObjectKey(namespace, "c1"))
         await kube.create(CONFIG_MAPS, config_map(namespace, "new"))
-        # What no longer has the label is gone for a reader that selects by it.
+        # An object without the label is deleted for a reader that selects by it.
         await kube.merge_patch(CONFIG_MAPS, ObjectKey(namespace, "c2"), {"metadata": {"labels": None}})
         await follower.until(lambda: len(follower.kinds) == 9)
         assert follower.kinds[5:] == ["MODIFIED c0", "DELETED c1", "ADDED new", "DELETED c2"]
@@ -125,7 +125,7 @@ async def test_the_life_of_objects(kube: KubeClient, namespace: str) -> None:
 
 
 async def keep_writing(client: KubeClient, stop: asyncio.Event) -> None:
-    """Creates, changes and deletes, whatever state the server is in."""
+    """Create, change and delete objects, whatever the server's state."""
     number = 0
     while not stop.is_set():
         number += 1
@@ -141,7 +141,7 @@ async def keep_writing(client: KubeClient, stop: asyncio.Event) -> None:
 
 
 async def assert_same(client: KubeClient, follower: Follower) -> None:
-    """All that is there is known as it is, and nothing else."""
+    """The follower knows every existing object in its current version, and no other."""
     there = {
         ObjectKey("default", item["metadata"]["name"]): item["metadata"]["resourceVersion"]
         for item in await client.list(CONFIG_MAPS, "default", label_selector="test")
@@ -161,7 +161,7 @@ async def test_a_crash_of_the_server_leaves_no_gap(small_plane: ControlPlane, sm
 @pytest.mark.long
 @pytest.mark.restart
 async def test_a_restart_of_the_server_leaves_no_gap(small_plane: ControlPlane, small_kube: KubeClient) -> None:
-    """The way of the test of compaction, next to a writer that does not stop."""
+    """Tested here next to a continuous writer; the test of compaction uses the same kind of restart."""
     await no_gap(small_plane, small_kube, small_plane.api_server.stop)
 
 
@@ -183,10 +183,10 @@ async def no_gap(small_plane: ControlPlane, small_kube: KubeClient, end: Callabl
 
 
 @pytest.mark.restart
-async def test_a_compaction_while_no_one_watched_is_a_relist_of_what_changed(
+async def test_a_compaction_during_an_outage_causes_a_relist_that_reports_only_changes(
     small_plane: ControlPlane, small_kube: KubeClient
 ) -> None:
-    """The API server forgets with a restart what etcd has compacted, so the old resourceVersion is 410."""
+    """After a restart the API server no longer has what etcd compacted, so the old resourceVersion gives 410."""
     for name in ("same", "changed", "vanished", "remade"):
         await small_kube.create(CONFIG_MAPS, config_map("default", name))
     async with following(small_kube, "default", label_selector="test", sleep=soon) as follower:
@@ -220,7 +220,7 @@ class _Unreachable:
         raise Unavailable(0, "Unreachable", "the network is away")
 
 
-async def test_a_type_is_followed_from_the_moment_it_is_installed(kube: KubeClient, namespace: str) -> None:
+async def test_a_type_is_followed_as_soon_as_it_is_installed(kube: KubeClient, namespace: str) -> None:
     plural = f"gadgets{namespace.replace('-', '')}"
     gadgets = Resource("example.com", "v1", plural, "Gadget")
 
@@ -243,6 +243,6 @@ async def test_a_type_is_followed_from_the_moment_it_is_installed(kube: KubeClie
         await kube.create(gadgets, gadget)
         await follower.until(lambda: ObjectKey(namespace, "g") in follower.objects)
         assert follower.health[-1][0] is True
-        # And it may go again: its objects go before it.
+        # The type may be removed again: its objects are deleted first.
         await kube.delete(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", f"{plural}.example.com"))
         await follower.until(lambda: not follower.objects and follower.health[-1][0] is False)

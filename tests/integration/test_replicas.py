@@ -1,4 +1,4 @@
-"""Two replicas of the pod-builder share the graphs, and one takes over what the other leaves."""
+"""Two replicas of the pod-builder share the graphs, and one takes over when the other stops."""
 
 import itertools
 from collections.abc import AsyncIterator, Iterable
@@ -19,7 +19,7 @@ from .platform import eventually, frontend, graph, platform, settings, until_sta
 
 
 def measured(up: Running, name: str, **labels: str) -> float:
-    """Sum of a replica's samples of that name that carry these labels."""
+    """Sum of a replica's samples of a metric with these labels."""
     return sum(
         sample.value
         for family in up.context.metrics.registry.collect()
@@ -29,12 +29,12 @@ def measured(up: Running, name: str, **labels: str) -> float:
 
 
 def cached(up: Running, resource: Resource) -> float:
-    """How many objects of a resource the pod-builder of a replica keeps."""
+    """The number of objects of a resource in the cache of a replica's pod-builder."""
     return measured(up, "dynamo_platform_cached_objects", service="pod-builder", resource=resource.id)
 
 
 async def deployments(kube) -> int:
-    """How many there are that the platform created."""
+    """The number of Deployments that the platform created."""
     return len(await kube.list(DEPLOYMENTS, label_selector=labels.GRAPH_DEPLOYMENT_NAME))
 
 
@@ -50,7 +50,7 @@ REPLICAS = ("one", "two")
 
 @pytest.fixture
 async def namespaces(kube, namespace) -> AsyncIterator[list[str]]:
-    """Four for either replica, whatever they are called: names that are made as they come may all be one's."""
+    """Four namespaces for either replica, chosen by name: arbitrary names might all belong to one replica."""
     of: dict[str | None, list[str]] = {each: [] for each in REPLICAS}
     for number in itertools.count():
         name = f"{namespace}-{number}"
@@ -67,13 +67,13 @@ async def namespaces(kube, namespace) -> AsyncIterator[list[str]]:
 
 async def test_replicas_share_the_work_and_take_over(control_plane, nats_server, etcd_server, kube, namespaces):
     def configured(replica: str):
-        # None is lost while the machine stands still: all would be read, and worked on, by the other one.
+        # No lease expires while the machine pauses; otherwise the other replica would read and reconcile everything.
         extra = {"PLATFORM__REPLICA_ID": replica, "PLATFORM__REPLICAS": "2", "PLATFORM__ETCD__LEASE_TTL": "60s"}
         return settings(control_plane.kubeconfig, nats_server.url, etcd_server.url, **extra)
 
     async with EtcdClient(EtcdOptions(endpoints=(etcd_server.url,))) as client:
         etcd = configured("one").platform
-        # It has had its first start, which waits for leases of an earlier life.
+        # After its first start, which waits for leases of a previous instance.
         await client.put(f"{etcd.etcd.prefix.rstrip('/')}/{etcd.cluster_name}/epoch", b"")
     async with AsyncExitStack() as first, AsyncExitStack() as second:
         one = await first.enter_async_context(platform(configured("one"), [WatcherService(), PodBuilderService()]))
@@ -86,15 +86,15 @@ async def test_replicas_share_the_work_and_take_over(control_plane, nats_server,
         about = {"resource_type": "dynamographdeployments"}
         worked = [measured(up, "dynamo_operator_reconcile_total", **about) for up in (one, two)]
         assert all(worked), f"reconciles of graphs by replica: {worked}"
-        # The first one had everything for a moment, and forgets what it gave away after a minute.
+        # The first replica had everything for a moment, and drops released objects after a minute.
         assert 0 < cached(two, DEPLOYMENTS) < await deployments(kube), "it keeps those of its own namespaces alone"
 
         def graphs() -> list[float]:
             return [cached(up, DYNAMO_GRAPH_DEPLOYMENTS) for up in (one, two)]
 
-        # Each hears of them in its own time, also of those of the tests before, which go.
+        # Each replica learns of graphs at its own pace, including graphs of earlier tests that are being deleted.
         await eventually(graphs, "both know all graphs", where=lambda known: known[0] == known[1])
-        # One goes in the middle of work that it has begun.
+        # One replica stops in the middle of its work.
         await create_all(kube, [ObjectKey(each, "handed-over") for each in namespaces], wait=False)
         await first.aclose()
         await create_all(kube, [ObjectKey(each, "taken-over") for each in namespaces])

@@ -1,4 +1,4 @@
-"""Deployment requests on a real API server: from the first to the last phase, and restarts. The tests play the profiling."""
+"""Deployment requests on a real API server: all phases, and restarts. The tests act as the profiler."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -62,7 +62,7 @@ def candidate(asked: ProfilingRequest, name: str = "") -> DeploymentCandidate:
 
 
 class Played:
-    """A profiler that ends when the test says so."""
+    """A profiler that finishes when the test says so."""
 
     def __init__(self) -> None:
         self.asked: list[ProfilingRequest] = []
@@ -101,7 +101,7 @@ class Profiler:
 async def planning(
     plane: Any, nats: Any, namespace: str, profiler: Played, read: Any = no_result
 ) -> AsyncIterator[None]:
-    """The platform of one namespace: requests of the tests before are still on their way out."""
+    """The platform for one namespace, because requests of earlier tests may still be in deletion."""
     parts: list[Service] = [WatcherService(), PodBuilderService(), Profiler(profiler, read)]
     configured = settings(plane.kubeconfig, nats.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
     async with platform(configured, parts):
@@ -174,7 +174,7 @@ async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_pla
         assert await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "qwen-dgd"))
 
 
-async def test_profiling_goes_on_after_a_restart_and_stops_with_its_request(
+async def test_profiling_restarts_with_the_service_and_is_cancelled_with_its_request(
     control_plane, nats_server, kube, namespace
 ):
     first, second = Played(), Played()

@@ -1,4 +1,4 @@
-"""A v1alpha1 request, converted by the real webhooks on its way in and out."""
+"""A v1alpha1 request, which the real webhooks convert on writes and reads."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ NODE = {
 }
 
 
-async def test_a_v1alpha1_request_is_profiled_and_reports_so_in_its_words(
+async def test_a_v1alpha1_request_is_profiled_and_reports_v1alpha1_states(
     admission_plane, admission_kube, admission_namespace, nats_server
 ):
     namespace, profiler = admission_namespace, Played()

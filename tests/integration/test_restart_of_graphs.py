@@ -1,4 +1,4 @@
-"""`spec.restart` on a real API server: every pod is replaced, component by component, and nothing else is."""
+"""`spec.restart` on a real API server: every pod is replaced, component by component, and nothing else."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -70,7 +70,7 @@ async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace):
     await eventually(old_pods_are_gone, "every pod replaced")
     await until_event(kube, namespace, "RestartStarted")
 
-    # Taking the restart out rolls nothing.
+    # Removing the restart field rolls nothing.
     await ask(kube, key, None)
     stored = await until_state(kube, key, "successful")
     assert stored["status"]["restart"]["phase"] == "Completed"

@@ -1,6 +1,6 @@
-"""Restarts in the middle of a roll-out end in the same state as none: each part of the platform, and what it stands on.
+"""A restart in the middle of a roll-out, of any part of the platform or its servers, leads to the same final state.
 
-Pods are held back while the part restarts, so that the roll-out cannot be over before it.
+Pods stay unscheduled while the part restarts, so that the roll-out cannot finish before.
 """
 
 import itertools
@@ -41,7 +41,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class World:
-    """Everything that can be restarted."""
+    """All parts that can be restarted."""
 
     plane: ControlPlane
     kube: KubeClient
@@ -68,7 +68,7 @@ class World:
 
 @pytest.fixture(scope="module")
 async def own_plane(programs: Programs) -> AsyncIterator[ControlPlane]:
-    """A control plane of this module's own: others must not lose theirs."""
+    """A separate control plane for this module, because tests stop it."""
     async with ControlPlane(await prepared(programs, kwok_nodes=1), programs) as plane:
         yield plane
 
@@ -130,7 +130,7 @@ async def test_restart_in_the_middle_of_a_roll_out(world: World, part: str) -> N
 
     await RESTARTS[part](world)
 
-    # Changes while the part is down, and after it, are handled all the same.
+    # Changes while the part is down, and after it, must be handled, too.
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "second", components=[frontend()]))
     await hold_pods(kube, False)
     stored = await until_state(kube, key, "successful")

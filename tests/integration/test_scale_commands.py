@@ -1,4 +1,4 @@
-"""Scale commands against a real API server and a real NATS: pods follow, budgets hold, each answer says what was done."""
+"""Scale commands with a real API server and NATS: pods follow, budgets hold, each answer says what was done."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -36,12 +36,12 @@ from dynamo_watcher.app import WatcherService
 from .platform import eventually, frontend, graph, platform, settings, until_event, until_state, worker
 
 CLUSTER = "local"
-#: No rest between scalings: these tests are about other things.
+#: No pause between scalings: other tests cover it.
 BUSY = {"PLATFORM__SCALER__LIMITS__DOWN__COOLDOWN": "0s"}
 
 
 class Asking:
-    """Asks the scaler, and reads its reports."""
+    """Sends commands to the scaler, and reads its events."""
 
     def __init__(self, bus: NatsBus, namespace: str) -> None:
         self._bus = bus
@@ -67,7 +67,8 @@ class Asking:
         )
         while True:
             await self._bus.wait_connected()
-            # A server that restarts is noticed when it is used; the same request is the same command.
+            # A restarted server is noticed at the next use; a command with the same request id is sent again without
+            # effect.
             with suppress(BusUnavailableError):
                 return await self._sender.ask("scaler", "scale", self._namespace, data, request=request, timeout=60)
 
@@ -102,7 +103,7 @@ def everything() -> list[Service]:
 
 @asynccontextmanager
 async def scaled(kubeconfig: Path, nats_url: str, namespace: str, **extra: str) -> AsyncIterator[Asking]:
-    """The platform with a scaler, and a client that asks it."""
+    """The platform with a scaler, and a client that sends commands."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(platform(settings(kubeconfig, nats_url, **extra), everything()))
         yield await stack.enter_async_context(asking(nats_url, namespace))
@@ -160,7 +161,7 @@ async def test_a_command_becomes_pods(
         await until_event(kube, namespace, "Scaled")
 
 
-async def test_a_write_that_another_overtook_is_stale(kube: KubeClient, namespace: str) -> None:
+async def test_a_write_is_stale_if_another_write_came_first(kube: KubeClient, namespace: str) -> None:
     key = ObjectKey(namespace, "llama")
     cache = ObjectCache()
     before = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, disagg(namespace, "llama", adapters=False))
@@ -168,7 +169,7 @@ async def test_a_write_that_another_overtook_is_stale(kube: KubeClient, namespac
     (decode,) = [pool for pool in pools_of(before, []) if pool.type == "decode"]
     writer = Writer(kube.acting_as("dynamo-scaler"), cache)
     write = Write(decode, 3, ScalingRecord(at=1.0, before=1, replicas=3, command="one"))
-    # Its first annotation, and one of another user's before it.
+    # The first annotation of the scaler, after one of another user.
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"annotations": {"theirs": "kept"}}})
     with pytest.raises(StaleError):
         await writer.graph(key, [write], {})

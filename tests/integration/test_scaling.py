@@ -40,7 +40,7 @@ async def running_platform(control_plane: ControlPlane, shared_nats_server: Nats
 
 
 def adapted(component: KubeObject) -> KubeObject:
-    # Without GPUs: the nodes have few, and other tests want them.
+    # No GPUs: the nodes have few, and other tests need them.
     spec = component["podTemplate"]["spec"]
     containers = [{name: value for name, value in each.items() if name != "resources"} for each in spec["containers"]]
     template = {**component["podTemplate"], "spec": {**spec, "containers": containers}}
@@ -82,7 +82,7 @@ async def condition(kube: KubeClient, adapter: ObjectKey, type_: str) -> KubeObj
     return observed or {}
 
 
-async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, running_platform):
+async def test_scaling_reaches_all_objects_including_to_and_from_zero(kube, namespace, running_platform):
     of = ObjectKey(namespace, "disagg-worker")
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
     await until_state(kube, ObjectKey(namespace, "disagg"), "successful")
@@ -110,12 +110,12 @@ async def test_a_number_reaches_everything_and_zero_is_one(kube, namespace, runn
     assert await eventually(reported, "three Events", where=lambda answer: len(answer) == 3) == [
         "Scaled component Worker from 0 to 2 replicas, as dynamo-tests asked",
         "Scaled component Worker from 1 to 3 replicas, as dynamo-tests asked",
-        # Kubernetes does not say who wrote a 0 through /scale.
+        # Kubernetes does not record who wrote a 0 through /scale.
         "Scaled component Worker from 3 to 0 replicas",
     ]
 
 
-async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_platform):
+async def test_replicas_stay_when_the_adapter_is_deleted(kube, namespace, running_platform):
     key, of = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-worker")
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
     await until_state(kube, key, "successful")
@@ -128,7 +128,7 @@ async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_pl
     await until_event(kube, namespace, "AdapterDeleted")
     done = await until_state(kube, key, "successful")
     assert [each.get("replicas") for each in done["spec"]["components"]] == [1, 3]
-    # From now on the graph's own number counts.
+    # From now on the graph's own number applies.
     without[1]["replicas"] = 2
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"components": without}})
     await eventually(
@@ -138,7 +138,9 @@ async def test_the_adapter_goes_and_its_number_stays(kube, namespace, running_pl
     )
 
 
-async def test_a_number_written_into_the_graph_is_a_conflict_that_names_both(kube, namespace, running_platform):
+async def test_replicas_written_into_the_graph_are_a_conflict_that_names_both_writers(
+    kube, namespace, running_platform
+):
     key, of = ObjectKey(namespace, "disagg"), ObjectKey(namespace, "disagg-worker")
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), adapted(worker("Worker"))]))
     await until_state(kube, key, "successful")

@@ -1,4 +1,4 @@
-"""The examples that the seeds print, applied as they stand by kubectl: the whole platform, and pods of KWOK."""
+"""The examples that the seeds print, applied unchanged by kubectl: the whole platform, and pods of KWOK."""
 
 import itertools
 from collections.abc import AsyncIterator, Mapping
@@ -53,7 +53,7 @@ _numbers = itertools.count(1)
 
 
 def read(asked: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
-    """What the Job left, as the planner service reads it."""
+    """The result of a Job, read as the planner service does."""
     return read_output(asked, data)
 
 
@@ -64,20 +64,20 @@ class Cluster:
     kubeconfig: Path
 
     async def run(self, *arguments: str) -> tuple[str, str]:
-        """What kubectl prints, and what it prints as warnings; it must succeed."""
+        """The output of kubectl, and its warnings; it must succeed."""
         code, out, err = await command.kubectl(self.kubectl, self.kubeconfig, *arguments)
         assert code == 0, err
         return out, err
 
     async def apply(self, example: str, namespace: str) -> str:
-        """Applies an example as it stands; the warnings."""
+        """Apply an example unchanged; returns the warnings."""
         _, warnings = await self.run("apply", "-n", namespace, "-f", str(EXAMPLES / f"{example}.yaml"))
         return warnings
 
 
 @pytest.fixture(scope="module")
 async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    """A control plane with a node of eight GPUs, and all services that the examples need, webhooks included."""
+    """A control plane with a node of eight GPUs, and all services that the examples need, with webhooks."""
     folder = tmp_path_factory.mktemp("seeds")
     async with AsyncExitStack() as stack:
         plane = await stack.enter_async_context(ControlPlane(await prepared(programs, kwok_nodes=1), programs))
@@ -95,7 +95,7 @@ async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 async def place(cluster: Cluster) -> AsyncIterator[str]:
-    """A fresh namespace. Its name is short: names of graphs are made with it."""
+    """A new namespace with a short name, because names of graphs contain it."""
     name = f"seeds-{next(_numbers)}"
     await cluster.kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
@@ -103,7 +103,7 @@ async def place(cluster: Cluster) -> AsyncIterator[str]:
 
 
 @pytest.mark.skipif(not SEEDS.is_dir(), reason="the seeds (../shared/seeds) are not here")
-def test_the_examples_are_those_that_are_printed() -> None:
+def test_the_example_files_equal_the_printed_examples() -> None:
     printed = "\n".join(file.read_text() for file in SEEDS.glob("*.txt"))
     for file in EXAMPLES.iterdir():
         assert f"```yaml\n{file.read_text()}```" in printed, file.name
@@ -196,7 +196,7 @@ async def test_kinds_before_graphs_are_stored_with_a_warning_that_names_their_su
 
 
 def _condition(status: KubeObject) -> KubeObject:
-    """What an object of a kind before graphs says of its readiness; empty where it says nothing yet."""
+    """The condition of an object of a kind before graphs; empty before it has one."""
     return next(iter(status.get("conditions", ())), {"status": "", "message": ""})
 
 
@@ -208,7 +208,7 @@ def _condition(status: KubeObject) -> KubeObject:
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-async def test_an_example_asks_for_the_image_of_its_artifact_and_says_that_no_one_builds_it(
+async def test_an_example_requests_its_image_and_reports_that_no_builder_answers(
     cluster: Cluster, place: str, example: str, resource: Resource, name: str
 ) -> None:
     await cluster.apply(example, place)
@@ -220,7 +220,7 @@ async def test_an_example_asks_for_the_image_of_its_artifact_and_says_that_no_on
     assert not await cluster.kube.list(DEPLOYMENTS, place)
 
 
-async def test_the_services_of_an_artifact_run_as_the_example_says_with_images(cluster: Cluster, place: str) -> None:
+async def test_services_of_an_artifact_with_images_run_as_in_the_example(cluster: Cluster, place: str) -> None:
     (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-deployment.yaml").read_text())
     written["metadata"]["namespace"] = place
     for service in written["spec"]["services"].values():
@@ -243,7 +243,7 @@ async def test_the_services_of_an_artifact_run_as_the_example_says_with_images(c
         )
 
 
-async def test_a_service_of_an_artifact_runs_with_all_that_the_page_lists(cluster: Cluster, place: str) -> None:
+async def test_a_service_of_an_artifact_runs_with_all_fields_of_the_page(cluster: Cluster, place: str) -> None:
     (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
     key = ObjectKey(place, "chat")
     written["metadata"] = {"name": key.name, "namespace": place}
@@ -285,7 +285,7 @@ async def test_a_service_of_an_artifact_runs_with_all_that_the_page_lists(cluste
 
 
 async def _played_profiler(kube: KubeClient, namespace: str) -> None:
-    """Writes what the profiler of a Job leaves: its ConfigMap, as the relay has it."""
+    """Write a Job's result as its profiler would: a ConfigMap in the relay's format."""
     request = await kube.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, "auto-config-llm"))
     graph = (EXAMPLES / "simple-deployment.yaml").read_text()
     metadata = {

@@ -1,4 +1,4 @@
-"""Several clusters, each with a NATS of its own, feed one integrator: their NATS are leaves of a hub (docs/several-nats.md)."""
+"""Several clusters with one NATS each feed one integrator as leaf nodes of a hub (docs/several-nats.md)."""
 
 import json
 import re
@@ -27,11 +27,12 @@ pytestmark = pytest.mark.long
 CLUSTERS = ("east", "west")
 PAGE = Path(__file__).parents[2] / "docs" / "several-nats.md"
 EVENTS = "DYNAMO_EVENTS"
-#: What the hub's users may not send to a cluster: they read events, and change nothing. It is the list of docs/several-nats.md.
+#: Subjects that the hub's users may not send to a cluster, because they may only read events: the list of docs/several-
+#: nats.md.
 NOTHING_BUT_READING = tuple(
     re.findall(r'"([^"]+)"', re.search(r"deny_imports: \[(.*?)\]", PAGE.read_text(), re.DOTALL)[1])  # type: ignore[index]
 )
-#: Requests of the hub's users that reach no cluster: they change something, or read more than events.
+#: Requests of the hub's users that must reach no cluster: they change something, or read more than events.
 REFUSED: dict[str, Any] = {
     f"STREAM.PURGE.{EVENTS}": None,
     f"STREAM.DELETE.{EVENTS}": None,
@@ -50,7 +51,7 @@ REFUSED: dict[str, Any] = {
 
 @dataclass
 class Cluster:
-    """A Kubernetes, its NATS and a platform on them."""
+    """A Kubernetes control plane, its NATS and a platform on them."""
 
     name: str
     kube: KubeClient
@@ -65,7 +66,7 @@ class World:
     hub: Any
 
     async def of(self, name: str) -> list[dict[str, Any]]:
-        """Events of graphs of a name that the hub has kept, each with its subject."""
+        """Stored events in the hub about graphs of a name, each with its subject."""
         subject, jetstream = f"dynamo.evt.v1.*.*.dynamographdeployment.{name}.*", self.hub.jetstream()
         kept = (await jetstream.stream_info(EVENTS, subjects_filter=subject)).state.subjects or {}
         subscription = await jetstream.subscribe(subject, stream=EVENTS, ordered_consumer=True)
@@ -76,7 +77,7 @@ class World:
         return [{"at": each.subject, **json.loads(each.data)} for each in messages]
 
     async def until(self, name: str, event: str, clusters: set[str]) -> list[dict[str, Any]]:
-        """The events of that kind, as soon as they came from these clusters."""
+        """The events of that kind, as soon as all these clusters have sent theirs."""
 
         async def check() -> list[dict[str, Any]]:
             return [each for each in await self.of(name) if each["at"].endswith(f".{event}")]
@@ -150,15 +151,15 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield World(clusters, connection)
 
 
-async def test_one_integrator_gets_the_events_of_all_clusters_and_those_that_it_missed(world: World) -> None:
+async def test_one_integrator_gets_the_events_of_all_clusters_including_missed_ones(world: World) -> None:
     east, west = world.clusters
     for cluster in world.clusters:
         await create(cluster, "same-name")
     results = await world.until("same-name", "created", set(CLUSTERS))
-    # The same namespace and name: the subject and the source say which cluster.
+    # Namespace and name are the same: subject and source distinguish the clusters.
     assert len(results) == len({each["id"] for each in results}) == len({each["source"] for each in results}) == 2
 
-    # A NATS that is down holds up no other cluster's events; its own come when it is back.
+    # A NATS that is down does not delay events of other clusters; its own arrive when it is back.
     await east.nats.kill()
     await create(east, "meanwhile")
     await create(west, "meanwhile")
@@ -178,7 +179,7 @@ async def test_the_hub_reads_events_and_changes_nothing_in_a_cluster(world: Worl
     ):
         await world.hub.publish(subject, b"{}")
     for user in permissions.USERS:
-        # Answers to services: the hub does not even hear which there are.
+        # Answers to services: the hub does not even learn which services exist.
         assert f"{inbox_prefix(user)}.>" in NOTHING_BUT_READING
     for request, body in REFUSED.items():
         try:
