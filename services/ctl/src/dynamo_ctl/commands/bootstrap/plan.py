@@ -139,7 +139,7 @@ def _authority(data: Mapping[str, bytes], now: float) -> tuple[x509.Certificate,
     try:
         certificate = pki.certificates_of(data["tls.crt"], "tls.crt")[0]
         key = data["tls.key"]
-        if not pki.belong_together(certificate, pki.signing_key_of(key, "tls.key")):
+        if not pki.is_key_of(certificate, pki.signing_key_of(key, "tls.key")):
             return None
     except (KeyError, Unusable):
         return None
@@ -154,7 +154,7 @@ def _serves(data: Mapping[str, bytes], desired: Certificate, authority: x509.Cer
     except (KeyError, Unusable):
         return False
     return (
-        pki.belong_together(certificate, key)
+        pki.is_key_of(certificate, key)
         and pki.signed_by(certificate, authority)
         and {pki.normal(name) for name in desired.names} <= {pki.normal(name) for name in pki.names_of(certificate)}
         and pki.ends(certificate) > now + RENEW_BEFORE
