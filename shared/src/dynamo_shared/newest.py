@@ -1,7 +1,8 @@
-"""A dictionary that forgets: memory for as many entries as it is worth, whatever others ask for."""
+"""Dictionaries that forget: memory for as many entries as it is worth, whatever others ask for."""
 
 from collections import OrderedDict
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -26,3 +27,50 @@ class Newest(OrderedDict[K, V]):
             return None
         self.move_to_end(key)
         return self[key]
+
+
+class NewestOfLanes(Generic[K, V]):
+    """At most `most` entries of all lanes: if there are more, the oldest of the lane with the most entries makes room.
+
+    A lane is a namespace: one with many entries forgets its own. Not safe for threads.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count = 0
+        self._lanes: dict[str, OrderedDict[K, V]] = {}
+
+    def get(self, lane: str, key: K) -> V | None:
+        """The value of a key; None where there is none."""
+        entries = self._lanes.get(lane)
+        return None if entries is None else entries.get(key)
+
+    def used(self, lane: str, key: K) -> V | None:
+        """The value of a key, which counts as new again; None where there is none."""
+        if (entries := self._lanes.get(lane)) is None or key not in entries:
+            return None
+        entries.move_to_end(key)
+        return entries[key]
+
+    def put(self, lane: str, key: K, value: V) -> None:
+        """Set the value of a key, which counts as new."""
+        self.pop(lane, key)
+        self._lanes.setdefault(lane, OrderedDict())[key] = value
+        self._count += 1
+        if self._count > self._most:
+            longest = max(self._lanes, key=lambda each: len(self._lanes[each]))
+            self.pop(longest, next(iter(self._lanes[longest])))
+
+    def pop(self, lane: str, key: K) -> None:
+        """Forget a key, if it is known."""
+        if (entries := self._lanes.get(lane)) is None or key not in entries:
+            return
+        del entries[key]
+        self._count -= 1
+        if not entries:
+            del self._lanes[lane]
+
+    def values(self) -> Iterator[V]:
+        """All values."""
+        for entries in self._lanes.values():
+            yield from entries.values()

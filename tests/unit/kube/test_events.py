@@ -367,9 +367,12 @@ def test_clipped_fits_and_is_a_beginning(text: str) -> None:
     assert short == text or text.startswith(short.removesuffix("…"))
 
 
-def test_memory_is_bounded(clock: ManualClock) -> None:
+def test_memory_is_bounded_and_a_namespace_with_many_events_forgets_its_own(clock: ManualClock) -> None:
     admission = EventCorrelator(clock, suffixes())
+    quiet = SeriesKey("q", "Normal", "R", "A", "m", "quiet")
+    admission.admit(OBJECT, quiet)
     for number in range(event_series.REMEMBERED + 100):
-        admission.admit(OBJECT, SeriesKey(str(number), "Normal", "R", "A", "m"))
-    assert len(admission._series) == event_series.REMEMBERED
-    assert len(admission._buckets) == event_series.REMEMBERED
+        admission.admit(OBJECT, SeriesKey(str(number), "Normal", "R", "A", "m", "tenant"))
+    assert len(list(admission._series.values())) == event_series.REMEMBERED
+    assert len(list(admission._buckets.values())) == event_series.REMEMBERED
+    assert admission.admit(OBJECT, quiet) == "counted"

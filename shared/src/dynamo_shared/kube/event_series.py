@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.newest import Newest
+from dynamo_shared.newest import NewestOfLanes
 
 EventType = Literal["Normal", "Warning"]
 EventOutcome = Literal["written", "counted", "dropped", "suppressed"]
@@ -20,7 +20,7 @@ REFILL_SECONDS = 20.0
 SERIES_SECONDS = 600.0
 # Shortest interval between writes of a series.
 SERIES_WRITE_SECONDS = 60.0
-# Largest number of remembered objects and of series; the least recent ones are evicted.
+# Largest number of remembered objects and of series; the least recent ones of the namespace with the most are evicted.
 REMEMBERED = 4096
 
 # Limits of events.k8s.io/v1 validation, in bytes.
@@ -36,6 +36,7 @@ class SeriesKey(NamedTuple):
     reason: str
     action: str
     message: str
+    namespace: str = ""
 
 
 class Series:
@@ -82,13 +83,13 @@ class EventCorrelator:
     def __init__(self, clock: Callable[[], float], new_suffix: Callable[[], str]) -> None:
         self._clock = clock
         self._new_suffix = new_suffix
-        self._series: Newest[SeriesKey, Series] = Newest(REMEMBERED)
-        self._buckets: Newest[tuple[str, EventType, str], tuple[float, float]] = Newest(REMEMBERED)
+        self._series: NewestOfLanes[SeriesKey, Series] = NewestOfLanes(REMEMBERED)
+        self._buckets: NewestOfLanes[tuple[str, EventType, str], tuple[float, float]] = NewestOfLanes(REMEMBERED)
 
     def admit(self, involved: KubeObject, identity: SeriesKey) -> Series | EventOutcome:
         """The series to write now, or the outcome of the occurrence if nothing is written."""
         now = self._clock()
-        series = self._series.used(identity)
+        series = self._series.used(identity.namespace, identity)
         # Compare absolute differences: after a clock was set back, a series must not be silent until the clock catches
         # up.
         if series is not None and abs(now - series.last_at) <= SERIES_SECONDS:
@@ -98,7 +99,7 @@ class EventCorrelator:
         if not self._take(identity, now):
             return "suppressed"
         series = Series(identity, involved, self._new_suffix(), now)
-        self._series[identity] = series
+        self._series.put(identity.namespace, identity, series)
         return series
 
     def behind(self) -> list[Series]:
@@ -108,7 +109,7 @@ class EventCorrelator:
 
     def forget(self, series: Series) -> None:
         """Forget a series that was not written: its next occurrence starts a new one."""
-        self._series.pop(series.identity, None)
+        self._series.pop(series.identity.namespace, series.identity)
 
     def _due(self, series: Series, now: float) -> bool:
         """Whether the Event of a series should be written again now. If so, takes a token."""
@@ -122,10 +123,10 @@ class EventCorrelator:
     def _take(self, identity: SeriesKey, now: float) -> bool:
         """Take one token from the bucket of an object's reason."""
         bucket = (identity.uid, identity.type_, identity.reason)
-        tokens, at = self._buckets.get(bucket) or (float(BURST), now)
+        tokens, at = self._buckets.get(identity.namespace, bucket) or (float(BURST), now)
         tokens = min(float(BURST), tokens + max(0.0, now - at) / REFILL_SECONDS)
         enough = tokens >= 1.0
-        self._buckets[bucket] = (tokens - 1.0 if enough else tokens, now)
+        self._buckets.put(identity.namespace, bucket, (tokens - 1.0 if enough else tokens, now))
         return enough
 
 

@@ -82,9 +82,14 @@ class EventRecorder:
         `reason`: CamelCase, for machines. `action`: the action that was in progress. `message`: for people.
         """
         try:
-            uid = involved["metadata"].get("uid", "")
+            metadata = involved["metadata"]
             identity = SeriesKey(
-                uid, type_, reason[:_MAX_WORD], action[:_MAX_WORD] or "Reconcile", clipped(redacted(message))
+                metadata.get("uid", ""),
+                type_,
+                reason[:_MAX_WORD],
+                action[:_MAX_WORD] or "Reconcile",
+                clipped(redacted(message)),
+                metadata.get("namespace") or "",
             )
             series = self._correlator.admit(involved, identity)
         except Exception:

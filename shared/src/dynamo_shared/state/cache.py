@@ -28,7 +28,7 @@ import structlog
 
 from dynamo_shared.api.objects import KubeObject, size_of, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
-from dynamo_shared.newest import Newest
+from dynamo_shared.newest import NewestOfLanes
 from dynamo_shared.state.packing import Packer, Recent
 from dynamo_shared.state.versions import Version, version_of
 
@@ -41,6 +41,7 @@ _V = TypeVar("_V")
 
 REMEMBERED_DELETIONS = 10_000
 """How many uids of deleted objects are remembered, so that a late answer to a write does not restore a deleted object.
+If there are more, the namespace with the most forgets its oldest.
 """
 
 GRACE = 30.0
@@ -194,8 +195,8 @@ class ObjectCache:
         self._recent: Recent[tuple[_Table, ObjectKey]] = Recent()
         self._listeners: list[Listener] = []
         self._on_leave: list[LeaveListener] = []
-        self._deleted: Newest[str, bool] = Newest(REMEMBERED_DELETIONS)
-        """uids of deleted objects -> whether a writer learned of the deletion before STATE"""
+        self._deleted: NewestOfLanes[str, bool] = NewestOfLanes(REMEMBERED_DELETIONS)
+        """by namespace: uids of deleted objects -> whether a writer learned of the deletion before STATE"""
         self._written: dict[_Slot, OwnWrite] = {}
         """own writes that STATE has not confirmed yet"""
         self._under_way: Counter[_Slot] = Counter()
@@ -327,7 +328,7 @@ class ObjectCache:
         key, version = key_of(obj), version_of(obj)
         held = self.version(resource, key)
         late = held is not None and version.resource_version <= held.resource_version
-        if version.uid in self._deleted or late:
+        if self._deleted.get(key.namespace, version.uid) is not None or late:
             return False
         self._written[resource.id, key] = OwnWrite(resource, version, self._clock() + GRACE)
         self._held.pop((resource.id, key), None)
@@ -335,7 +336,7 @@ class ObjectCache:
 
     def remove(self, resource: Resource, key: ObjectKey, uid: str) -> bool:
         """Remove an object that the API server reports as deleted, if the cached object still has this uid."""
-        self._deleted[uid] = True
+        self._deleted.put(key.namespace, uid, True)
         held = self.version(resource, key)
         if held is None or held.uid != uid:
             return False
@@ -423,7 +424,7 @@ class ObjectCache:
 
     def _is_behind(self, slot: _Slot, obj: KubeObject | None, version: Version) -> bool:
         written = self._written.get(slot)
-        if obj is not None and self._deleted.get(version.uid):
+        if obj is not None and self._deleted.get(slot[1].namespace, version.uid):
             return True
         # The deletion of a written object is final.
         ends = obj is None and written is not None and written.version.uid == version.uid
@@ -434,9 +435,9 @@ class ObjectCache:
         if obj is None:
             if version.uid:
                 # STATE has confirmed the deletion.
-                self._deleted[version.uid] = False
+                self._deleted.put(key.namespace, version.uid, False)
         else:
-            self._deleted.pop(version.uid, None)
+            self._deleted.pop(key.namespace, version.uid)
         return self._set(resource, key, obj)
 
     def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None) -> bool:
