@@ -66,6 +66,13 @@ def test_an_immutable_engine_field_is_kept():
     assert desired["spec"]["backendFramework"] == "sglang"
 
 
+def test_a_graph_that_names_its_engine_is_not_rendered_again_once_it_has_components():
+    graph = stored_graph(component("One"), backendFramework="vllm")
+    first = desire(Plan(), observed(of=graph))
+    again = desire(Plan(), observed(*map(stored, first.desired), of=graph))
+    assert again.parsed is first.parsed
+
+
 def test_existing_cliques_keep_their_order():
     graph = stored_graph(component("One"), component("Two", "decode"))
     (there,) = of_kind(graph_children(graph, GROVE), "PodCliqueSet")

@@ -148,8 +148,10 @@ def _running_pods(replicas: int, template: KubeObject) -> RunningPods:
 
 def _kept(observed: Observed) -> render.ObservedGraph:
     backends = {name: each["spec"].get("backendFramework", "") for name, each in observed.components.items()}
+    # Those that the graph names too decide nothing, and a graph would be rendered again once it has components.
+    given = {"", observed.graph["spec"].get("backendFramework")}
     kept = render.ObservedGraph(
-        {name: backend for name, backend in backends.items() if backend}, around=observed.around
+        {name: backend for name, backend in backends.items() if backend not in given}, around=observed.around
     )
     if any(map(starts_from_one, observed.graph["spec"].get("components", ()))):
         kept = replace(kept, running=_running(observed))
