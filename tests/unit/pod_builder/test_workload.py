@@ -107,6 +107,7 @@ def test_grove_workloads_are_ready_when_all_counts_are_as_desired(kind, serving,
     assert state(replicas=3) == (False, f"2 of 2 {unit} ready, 2 updated, 3 in all")
     assert state(observedGeneration=2) == (False, f"Grove has not observed the latest change of the {kind} yet")
     assert state(observedGeneration=None) == (False, f"Grove has not observed the latest change of the {kind} yet")
+    assert replicas_of(of_grove(kind, serving)) == replicas_of(of_grove(kind, serving, updatedReplicas=3))
     assert replicas_of(of_grove(kind, serving)) == {
         "componentKind": kind,
         "componentNames": ["g-0-w"],

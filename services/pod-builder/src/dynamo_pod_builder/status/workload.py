@@ -96,11 +96,11 @@ def replicas_of(workload: KubeObject | None) -> KubeObject | None:
         return None
     kind = _kind(workload)
     counted = _COUNTS if kind == DEPLOYMENTS.kind else ("replicas", "updatedReplicas", _SERVING[kind])
-    return {
-        "componentKind": kind,
-        "componentNames": [workload["metadata"]["name"]],
-        **{name: _count(workload, name) for name in counted},
-    }
+    counts = {name: _count(workload, name) for name in counted}
+    if kind in (POD_CLIQUES.kind, POD_CLIQUE_SCALING_GROUPS.kind):
+        # Grove may keep counting deleted pods as updated (grove issue 565), and planners wait until the counts agree.
+        counts["updatedReplicas"] = min(counts["updatedReplicas"], counts["replicas"])
+    return {"componentKind": kind, "componentNames": [workload["metadata"]["name"]], **counts}
 
 
 def with_gpus(replicas: KubeObject, shape: GpuShape | None) -> KubeObject:
