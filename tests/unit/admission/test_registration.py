@@ -99,7 +99,7 @@ def test_other_ca_bundles_may_be_registered_too(observed, trusted):
     assert holds(there, desired) is trusted
 
 
-def test_defaults_of_the_api_server_are_no_change_and_changes_of_others_are():
+def test_defaults_of_the_api_server_do_not_count_as_a_change_and_changes_of_others_do():
     _, desired = configurations(Registration(SERVICE, ONE))[1]
     there = copy.deepcopy(desired)
     there["metadata"]["resourceVersion"] = "1"

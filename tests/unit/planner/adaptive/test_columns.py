@@ -1,4 +1,4 @@
-"""Figures that are computed on columns at once are those that come of one row after the other."""
+"""Computations on whole columns give the same numbers as computations row by row."""
 
 from collections import deque
 
@@ -20,7 +20,7 @@ NUMBERS = st.floats(-1e6, 1e6)
 
 @examples(20)
 @given(st.lists(st.one_of(st.tuples(NUMBERS, NUMBERS), st.integers(0, 90)), max_size=200), st.sampled_from([None, 70]))
-def test_rows_are_kept_in_order_and_the_oldest_go_first(steps: list[object], most: int | None) -> None:
+def test_rows_keep_their_order_and_the_oldest_are_dropped_first(steps: list[object], most: int | None) -> None:
     columns, expected = Columns(2, most), deque[tuple[float, float]](maxlen=most)
     for step in [*steps, *steps]:
         if isinstance(step, tuple):
@@ -37,7 +37,7 @@ def test_rows_are_kept_in_order_and_the_oldest_go_first(steps: list[object], mos
 
 @examples(20)
 @given(st.lists(st.tuples(st.integers(0, 9), NUMBERS), max_size=60), st.integers(0, 9), st.floats(0.5, 0.9))
-def test_ways_are_judged_by_the_very_figures_of_one_forecast_after_the_other(
+def test_forecast_methods_are_judged_by_the_same_figures_as_one_by_one(
     outcomes: list[tuple[int, float]], rate: int, short: float
 ) -> None:
     record = Record()
@@ -76,7 +76,7 @@ def test_the_highest_rate_needs_most(sizer: Sizer, rates: list[float], most: int
 
 @pytest.mark.parametrize("made", [prefill, decode])
 @pytest.mark.parametrize("rate", [0.0, 0.1, 7.0, 90.0])
-def test_a_pool_at_another_rate_is_as_one_made_for_it(made: object, rate: float) -> None:
+def test_a_pool_at_another_rate_equals_a_pool_created_for_that_rate(made: object, rate: float) -> None:
     assert callable(made)
     other, own = made(30.0).at(rate), made(rate)
     assert [other.share(count) for count in (3, 40, 0, 9)] == [own.share(count) for count in (3, 40, 0, 9)]
@@ -84,7 +84,7 @@ def test_a_pool_at_another_rate_is_as_one_made_for_it(made: object, rate: float)
 
 
 def _one_after_another(times: np.ndarray, rates: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """The best wave, each period by a fit of its own: the period, what it explains, and its rates."""
+    """The best wave, with a separate fit for each period: the period, its explained share, and its rates."""
     span = float(times[-1] - times[0])
     spread = float(((rates - rates.mean()) ** 2).sum())
 
@@ -109,7 +109,7 @@ def _one_after_another(times: np.ndarray, rates: np.ndarray) -> tuple[float, flo
 
 @examples(8)
 @given(st.integers(30, 400), st.floats(150, 4000), st.floats(0, 20), st.floats(0.0, 6.3), st.integers(0, 2**32 - 1))
-def test_all_periods_at_once_give_the_wave_of_one_after_another(
+def test_all_periods_at_once_give_the_same_wave_as_one_by_one(
     samples: int, period: float, swing: float, phase: float, seed: int
 ) -> None:
     times = np.linspace(0.0, 10.0 * (samples - 1), samples)

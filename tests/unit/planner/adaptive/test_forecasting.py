@@ -1,4 +1,4 @@
-"""Forecasts: each shape of traffic finds the way that predicts it, margins are what was missed, nothing is below zero."""
+"""Forecasts: each shape of traffic selects the method that predicts it; margins are past errors; no negative rates."""
 
 import math
 from collections.abc import Callable
@@ -34,14 +34,14 @@ def follow(
     return forecast, forecaster
 
 
-def test_steady_traffic_stays() -> None:
+def test_steady_traffic_is_predicted_to_stay() -> None:
     forecast, _ = follow(lambda _: 20.0, 900, 120)
     assert forecast.at(120) == pytest.approx(20, rel=0.1)
     low, high = forecast.off_by()
     assert -3 < low < 0 < high < 3
 
 
-def test_a_climb_goes_on() -> None:
+def test_a_climb_is_predicted_to_continue() -> None:
     forecast, forecaster = follow(lambda t: 5 + t / 20, 600, 60)
     assert forecast.way == "trend"
     assert forecast.at(60) == pytest.approx(38, rel=0.1)
@@ -60,18 +60,18 @@ def test_waves_are_predicted_before_they_come() -> None:
         assert forecast.at(lead) == pytest.approx(rate(1500 + lead), abs=5)
 
 
-def test_bursts_are_not_taken_for_the_rule() -> None:
+def test_bursts_do_not_become_the_forecast() -> None:
     forecast, _ = follow(lambda t: 40 if 30 < t % 317 < 60 else 5, 317 * 5 + 55, 120)
     assert forecast.now > 25
     assert forecast.at(120) < 15
 
 
-def test_a_jump_is_believed_at_once() -> None:
+def test_a_jump_is_followed_at_once() -> None:
     forecast, _ = follow(lambda t: 8 if t < 580 else 30, 600, 60)
     assert forecast.now == pytest.approx(30, rel=0.15)
 
 
-def test_rates_that_may_come_are_as_far_off_as_forecasts_were() -> None:
+def test_possible_rates_are_as_far_off_as_former_forecasts_were() -> None:
     leads = np.array([0.0, 25.0, 100.0, 400.0])
     known = Forecast("level", 10, 0.0, 100, peak=13, errors=(-4.0,) * 10 + (0.0,) * 10 + (4.0,) * 10)
     low, middle, high = known.spread(leads)[[0, 4, -1]]
@@ -80,13 +80,13 @@ def test_rates_that_may_come_are_as_far_off_as_forecasts_were() -> None:
     assert high.tolist() == [10, 12, 13, 13], "no further than rates have been"
 
 
-def test_before_forecasts_are_judged_it_may_stay_as_it_is() -> None:
+def test_the_rate_may_stay_until_forecasts_have_been_judged() -> None:
     climb, stay, straight, grown = Forecast("trend", 10, 0.1, 100, climbs=True).spread(np.array([0.0, 100.0]))
     assert grown[1] == pytest.approx(10 * math.e)
     assert grown[1] > straight[1] == 20 > climb[1] > stay[1] == 10
 
 
-def test_a_climb_in_proportion_ends_after_two_doublings_and_where_forecasts_are_judged() -> None:
+def test_a_proportional_climb_ends_after_two_doublings_and_when_forecasts_are_judged() -> None:
     steep = Forecast("trend", 10, 1.0, 100, climbs=True)
     assert steep.spread(np.array([0.0, 10.0])).max() == pytest.approx(10 * math.e)
     assert steep.spread(np.array([0.0, 20.0, 30.0]))[-1].tolist() == pytest.approx([10, 40, 40])
@@ -95,7 +95,7 @@ def test_a_climb_in_proportion_ends_after_two_doublings_and_where_forecasts_are_
     assert judged.spread(np.array([0.0, 100.0])).max() == judged.at(100)
 
 
-def test_a_rise_that_grows_faster_is_among_the_rates_that_may_come() -> None:
+def test_an_accelerating_rise_is_among_the_possible_rates() -> None:
     def rate(t: float) -> float:
         return 25 - 20 * math.cos(2 * math.pi * t / 600)
 
@@ -105,37 +105,37 @@ def test_a_rise_that_grows_faster_is_among_the_rates_that_may_come() -> None:
     assert first.now + 130 * first.slope < 0.75 * rate(100 + 130), "a straight line falls short"
 
 
-def test_a_burst_that_has_not_come_yet_is_one_of_the_rates_that_may_come() -> None:
+def test_a_first_burst_is_among_the_possible_rates() -> None:
     rates = Forecast("level", 10, 0.0, 100, errors=(0.0,) * 10, peak=10, burst=10).spread(np.array([0.0, 50.0, 100.0]))
     assert rates.max(axis=0).tolist() == [10, 15, 20]
     assert np.sort(rates[:, -1])[:-1].max() == 10
 
 
 @pytest.mark.parametrize(("startup", "until"), [(40, 320), (110, 600), (300, 600)])
-def test_after_eight_starts_or_ten_minutes_without_a_burst_none_is_expected(startup: float, until: float) -> None:
+def test_no_burst_is_expected_after_eight_starts_or_ten_minutes_without_one(startup: float, until: float) -> None:
     expected = [follow(lambda _: 20, seconds, startup)[0].burst for seconds in (100, until - 10, until)]
     assert min(expected[:2]) > 10
     assert expected[2] == 0
 
 
-def test_short_starts_follow_bursts_and_expect_less() -> None:
+def test_short_starts_follow_bursts_and_expect_fewer() -> None:
     assert follow(lambda _: 20, 80, 10)[0].burst == 0
     short, long = (follow(lambda _: 20, 100, lead)[0].burst for lead in (20, 300))
     assert 0 < short < long / 2
 
 
-def test_a_jump_may_be_the_beginning_of_more() -> None:
+def test_a_jump_may_be_the_start_of_a_larger_one() -> None:
     forecast, _ = follow(lambda t: 8 if t < 600 else 18, 610, 10)
     assert forecast.burst > 5
     assert follow(lambda t: 8 if t < 600 else 18, 620, 10)[0].burst == 0
 
 
-def test_a_step_is_not_taken_for_a_burst_where_none_has_come() -> None:
+def test_a_step_does_not_count_as_a_burst_if_there_was_none_before() -> None:
     forecast, _ = follow(lambda t: 8 if t < 450 else 0 if t < 480 else 18, 560, 310)
     assert forecast.at(310) > 15
 
 
-def test_noise_is_not_a_wave() -> None:
+def test_noise_does_not_count_as_a_wave() -> None:
     random = np.random.default_rng(3)
     times = np.arange(0, 1800, STEP)
     assert find_wave(times, random.poisson(200, times.size) / STEP) is None
@@ -145,7 +145,7 @@ def test_noise_is_not_a_wave() -> None:
 
 @examples(10)
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=80), st.sampled_from([0.1, 10.0, 70.0, 310.0]))
-def test_whatever_comes_forecasts_are_rates(counts: list[int], horizon: float) -> None:
+def test_forecasts_are_valid_rates_for_all_traffic(counts: list[int], horizon: float) -> None:
     demand, forecaster = Demand(), Forecaster()
     for index, count in enumerate(counts):
         now = (index + 1) * STEP
@@ -173,7 +173,7 @@ def test_lengths_and_quiet() -> None:
     assert demand.quiet == 0
 
 
-def test_a_pause_is_remembered_once_requests_came_back() -> None:
+def test_a_pause_is_remembered_when_requests_have_returned() -> None:
     demand = Demand()
     for index, requests in enumerate((0, 0, 5, 0, 0, 0, 5, 0, 5, 0, 0), start=1):
         demand.observe(index * STEP, traffic(requests))
@@ -182,7 +182,7 @@ def test_a_pause_is_remembered_once_requests_came_back() -> None:
     assert demand.longest_pause(120 + 7200) == 0
 
 
-def test_a_jump_that_came_before_goes_no_further_than_it_went() -> None:
+def test_a_repeated_jump_is_expected_to_reach_the_same_rate() -> None:
     def rate(t: float) -> float:
         return 40.0 if t % 400 >= 300 else 8.0
 
@@ -192,14 +192,14 @@ def test_a_jump_that_came_before_goes_no_further_than_it_went() -> None:
     assert later.now + later.burst < 50
 
 
-def test_a_rate_that_has_tripled_is_the_burst_itself() -> None:
+def test_a_tripled_rate_is_the_burst_itself() -> None:
     before, _ = follow(lambda t: 8.0, 400, 120)
     assert before.burst == pytest.approx(16, rel=0.2)
     after, _ = follow(lambda t: 8.0 if t < 450 else 25.0, 560, 120)
     assert after.burst < 1
 
 
-def test_once_a_burst_came_the_next_one_is_expected_to_double_the_rate() -> None:
+def test_after_one_burst_the_next_one_is_expected_to_double_the_rate() -> None:
     before, _ = follow(lambda _: 10, 100, 70)
     assert before.burst == pytest.approx(2 * before.now, rel=0.2)
     after, _ = follow(lambda t: 10 if t < 100 else 40, 300, 70)
@@ -213,7 +213,7 @@ def test_a_climb_over_several_starts_does_not_count_as_a_burst() -> None:
     assert forecast.burst == pytest.approx(3 * forecast.usual - forecast.now)
 
 
-def test_a_rate_grew_where_it_is_so_many_times_one_of_late_and_chance_does_not_make_it() -> None:
+def test_growth_is_a_multiple_of_a_recent_rate_and_is_not_chance() -> None:
     demand = Demand()
     for index, requests in enumerate((100, 110, 310, 120), start=1):
         demand.observe(index * STEP, traffic(requests))

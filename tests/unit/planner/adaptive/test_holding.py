@@ -16,7 +16,7 @@ from dynamo_planner.core.observing import Observation, Pool
 
 
 class Sizer:
-    """Each replica bears ten requests a second, and none beyond."""
+    """Each replica handles ten requests a second, and none beyond."""
 
     latency, capacity, reachable = 8.0, 10.0, True
 
@@ -29,7 +29,7 @@ class Sizer:
 
 
 def after(rate: Callable[[float], float], seconds: float, wave_since: float = math.inf, ahead: float = 0.0) -> Holding:
-    """What was planned is what each rate needs, as a policy does that follows the load; a wave knows it `ahead` of time."""
+    """Plans that give each rate what it needs, like a policy that follows the load; a wave is known `ahead` of time."""
     holding = Holding((Pool.DECODE,))
     for at in np.arange(0.0, seconds, 10.0):
         by_wave = bool(at >= wave_since)
@@ -48,12 +48,12 @@ def bursts(every: float, length: float) -> Callable[[float], float]:
     return lambda at: 40.0 if at % every < length else 10.0
 
 
-def test_nothing_is_said_before_there_is_a_past() -> None:
+def test_without_a_past_there_is_no_result() -> None:
     few = hold(after(bursts(300, 60), 10.0 * (FEWEST - 1)))
     assert (few.seconds, few.replicas, few.kept) == (0.0, {Pool.DECODE: 0}, None)
 
 
-def test_replicas_are_held_from_burst_to_burst_where_starts_take_as_long_as_bursts() -> None:
+def test_replicas_are_held_between_bursts_if_a_start_takes_as_long_as_a_burst() -> None:
     held = hold(after(bursts(300, 60), 3000.0))
     assert held.seconds >= 240
     assert held.replicas == {Pool.DECODE: 4}
@@ -61,7 +61,7 @@ def test_replicas_are_held_from_burst_to_burst_where_starts_take_as_long_as_burs
     assert held.kept > 0.9
 
 
-def test_what_a_wave_planned_is_judged_without_what_was_planned_before_it() -> None:
+def test_a_wave_plan_is_judged_without_the_plans_before_it() -> None:
     without = hold(after(bursts(600, 120), 3600.0))
     assert (without.by_wave, without.seconds >= 480) == (False, True)
     known = hold(after(bursts(600, 120), 3600.0, wave_since=1800.0, ahead=60.0))
@@ -71,16 +71,16 @@ def test_what_a_wave_planned_is_judged_without_what_was_planned_before_it() -> N
     assert not few.by_wave
 
 
-def test_nothing_is_held_where_starts_take_no_time() -> None:
+def test_no_replica_is_held_if_starts_take_no_time() -> None:
     assert hold(after(bursts(1200, 300), 3600.0), startup=0.0).seconds < 60
 
 
-def test_a_load_that_ended_is_not_held_for_longer_than_it_pays() -> None:
+def test_replicas_of_an_ended_load_are_held_no_longer_than_it_pays() -> None:
     fallen = hold(after(lambda at: 40.0 if at < 1800 else 10.0, 3600.0))
     assert fallen.replicas[Pool.DECODE] <= 1
 
 
-def test_what_is_held_for_a_little_longer_is_no_longer_held_soon() -> None:
+def test_a_slightly_longer_hold_ends_soon() -> None:
     def steps(at: float) -> float:
         return 40.0 if at < 1800 else 10.0
 
@@ -91,12 +91,12 @@ def test_what_is_held_for_a_little_longer_is_no_longer_held_soon() -> None:
     assert soon.seconds == now.seconds
 
 
-def test_of_lengths_that_cost_the_same_the_calmest_is_used() -> None:
+def test_of_equally_expensive_lengths_the_one_with_fewest_changes_is_used() -> None:
     assert hold(after(lambda at: 30.0, 3000.0)).seconds == 1920.0
 
 
 @pytest.mark.parametrize("seconds", [10.0, 60.0, 7200.0, 1e6])
-def test_a_past_of_any_length_is_recalled_for_the_time_that_counts(seconds: float) -> None:
+def test_only_the_relevant_part_of_a_past_of_any_length_is_kept(seconds: float) -> None:
     class Counting(Holding):
         taken = 0
 
@@ -111,12 +111,12 @@ def test_a_past_of_any_length_is_recalled_for_the_time_that_counts(seconds: floa
     assert set(holding._past.all[-1]) == {3}
 
 
-def test_a_wave_that_planned_all_of_the_past_is_named_too() -> None:
+def test_a_wave_that_planned_the_whole_past_is_named_too() -> None:
     assert hold(after(bursts(600, 120), 4800.0, wave_since=0.0, ahead=60.0)).by_wave
     assert not hold(after(bursts(600, 120), 4800.0, wave_since=4700.0)).by_wave
 
 
-def test_plans_are_held_for_a_while_and_not_after_requests_have_ceased() -> None:
+def test_plans_are_held_for_a_while_and_not_after_requests_have_stopped() -> None:
     holding = after(bursts(300, 60), 120.0)
     assert holding.planned(110.0, Pool.DECODE, 60.0) == 4
     assert holding.planned(110.0, Pool.DECODE, 50.0) == 1
@@ -125,7 +125,7 @@ def test_plans_are_held_for_a_while_and_not_after_requests_have_ceased() -> None
 
 
 @pytest.mark.parametrize(("by_wave", "over"), [(False, "in the last two hours"), (True, "since the wave is known")])
-def test_the_reason_names_what_is_held_and_what_shows_that_it_pays(by_wave: bool, over: str) -> None:
+def test_the_reason_names_the_held_replicas_and_why_it_pays(by_wave: bool, over: str) -> None:
     sizer: Any = Sizer()
     plan = PoolPlan(
         current=4,

@@ -1,4 +1,4 @@
-"""What a pool is given of what it needs, and why."""
+"""The replicas that a pool gets for its need, and the reason."""
 
 import pytest
 from dynamo_planner.core.adaptive.needs import Needs
@@ -26,7 +26,7 @@ def needs(**changed: int) -> Needs:
         pytest.param(needs(up=5, keep=3, planned=3), True, (4, Reason.HOLD_PENDING), 0, id="what waits is not held"),
     ],
 )
-def test_a_pool_is_given(of: Needs, pending: bool, given: tuple[int, Reason], held: int) -> None:
+def test_a_pool_gets_replicas_for_its_need(of: Needs, pending: bool, given: tuple[int, Reason], held: int) -> None:
     assert of.given(pending=pending, step=2) == given
     assert of.held(given[0]) == held
     assert of.shrinks == (given[1] is Reason.SCALE_DOWN)

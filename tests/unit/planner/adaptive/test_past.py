@@ -1,4 +1,4 @@
-"""What came before planning began: a planner that starts again forgets neither bursts nor waves, and adds no reserve."""
+"""Traffic before planning began: a restarted planner forgets neither bursts nor waves, and adds no reserve."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ MINUTE = 60.0
 
 
 def past(rate: Callable[[float], float], seconds: float = PAST) -> tuple[PastTraffic, ...]:
-    """Minutes of a rate by seconds before planning began."""
+    """Minutes of a rate, by seconds before planning began."""
     return tuple(
         PastTraffic(ago=ago, traffic=Traffic(duration=MINUTE, requests=MINUTE * rate(ago), isl=3000, osl=200))
         for ago in (seconds - MINUTE * minute for minute in range(1, int(seconds / MINUTE) + 1))
@@ -48,7 +48,7 @@ def test_replicas_stay_for_the_next_burst() -> None:
     assert sum(known.replicas.values()) > sum(new.replicas.values())
 
 
-def test_a_wave_is_known_at_once() -> None:
+def test_a_wave_is_recognized_at_once() -> None:
     _, effects = begun(5, 30, BOTH, past=past(lambda ago: 25 - 20 * cos(2 * pi * ago / 1800)))
     assert "(wave)" in effects.explanation.message
 
@@ -59,12 +59,12 @@ def test_a_wave_is_known_at_once() -> None:
         ({"ttft": 900.0, "itl": 8.0}, range(30), 0.5),
         ({"ttft": 100.0, "itl": 30.0}, range(30), 0.5),
         ({"ttft": 100.0, "itl": 8.0}, range(30), 1.0),
-        # An hour ago, and of a minute of which no time is known.
+        # A minute an hour ago, and a minute without times.
         ({"ttft": 900.0, "itl": 8.0}, range(60, 120), 1.0),
         ({}, range(120), 1.0),
     ],
 )
-def test_what_the_last_hour_missed_is_made_up_for(times: dict[str, Any], missed: range, kept: float) -> None:
+def test_requests_missed_in_the_last_hour_are_made_up_for(times: dict[str, Any], missed: range, kept: float) -> None:
     in_time: dict[str, Any] = {"ttft": 100.0, "itl": 8.0}
     minutes = [
         replace(each, traffic=replace(each.traffic, **(times if each.ago / MINUTE in missed else in_time)))
@@ -76,7 +76,7 @@ def test_what_the_last_hour_missed_is_made_up_for(times: dict[str, Any], missed:
     assert (graph.policy._promise.aim > new._promise.aim) is (kept < 1)
 
 
-def test_it_is_asked_for_until_traffic_is_known_and_never_again() -> None:
+def test_the_past_is_requested_until_traffic_is_known_and_never_again() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
     assert graph.tick.past_window == PAST
     graph.step(None, missing={"traffic": Missing.UNREACHABLE})
@@ -85,8 +85,8 @@ def test_it_is_asked_for_until_traffic_is_known_and_never_again() -> None:
     assert graph.tick.past_window is None
 
 
-def test_it_is_asked_for_until_planning_begins() -> None:
-    """What came before a tick at which nothing could be planned is older when planning begins."""
+def test_the_past_is_requested_until_planning_begins() -> None:
+    """Traffic before a tick at which no plan was possible is older when planning begins."""
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
     bursts = past(lambda ago: 40 if ago < 600 else 4)
     graph.step(4, workers={}, missing={"workers": Missing.UNREACHABLE}, past=bursts)
@@ -97,7 +97,7 @@ def test_it_is_asked_for_until_planning_begins() -> None:
 
 
 @pytest.mark.parametrize("clock", [0.0, 1_000_000.0])
-def test_a_trace_stands_in_where_no_past_is_known(clock: float) -> None:
+def test_a_trace_replaces_an_unknown_past(clock: float) -> None:
     warmup = [Interval(requests=20 * 60, isl=3000, osl=200)] * 120
     sizes = []
     for trace in (warmup, ()):
@@ -108,13 +108,13 @@ def test_a_trace_stands_in_where_no_past_is_known(clock: float) -> None:
     assert sizes[0] < sizes[1]
 
 
-def test_of_a_long_trace_it_is_the_newest_part() -> None:
+def test_the_newest_part_of_a_long_trace_is_used() -> None:
     trace = [Interval(requests=index, isl=3000, osl=200) for index in range(2 * MEMORY)]
     known = AdaptivePolicy(config(), profile=PROFILE, warmup=trace)._past
     assert (len(known), known[0].traffic.requests, known[-1].ago) == (MEMORY, MEMORY, 0.0)
 
 
-def test_a_past_without_requests_says_nothing_of_the_load() -> None:
+def test_a_past_without_requests_gives_no_load() -> None:
     new, _ = begun(20, 1200, BOTH)
     known, _ = begun(20, 1200, BOTH, past=past(lambda _: 0))
     assert known.replicas == new.replicas

@@ -1,4 +1,4 @@
-"""The policy: what it decides for what it sees, and above all when it decides nothing."""
+"""The policy's decisions for its observations, and above all when it decides nothing."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -49,7 +49,7 @@ def config(**changes: Any) -> PlannerConfig:
 
 
 class Follower:
-    """A graph whose replicas are there at once, and whose traffic is given."""
+    """A graph whose replicas start at once, with given traffic."""
 
     def __init__(self, policy: AdaptivePolicy, replicas: dict[Pool, int], startup: float = 30.0) -> None:
         self.policy, self.replicas, self.startup = policy, dict(replicas), startup
@@ -90,7 +90,7 @@ def reason(effects: Effects) -> str:
 
 @cache
 def _begun(rate: float, seconds: float) -> Follower:
-    """A graph after so many seconds of a rate; copied, since simulating costs milliseconds a tick."""
+    """A graph after that many seconds of a rate; copied, because simulating costs milliseconds a tick."""
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
     if seconds:
         graph.run(rate, seconds)
@@ -99,7 +99,7 @@ def _begun(rate: float, seconds: float) -> Follower:
 
 @pytest.fixture
 def graph() -> Follower:
-    """A new one: no traffic was observed yet."""
+    """A new graph without observed traffic."""
     return deepcopy(_begun(0, 0))
 
 
@@ -111,11 +111,11 @@ def busy() -> Follower:
 
 @pytest.fixture
 def settled() -> Follower:
-    """After eight start-up times and samples of 20 requests/s, in which a first burst is still reckoned with."""
+    """After eight start-up times and samples of 20 requests/s, while a first burst is still expected."""
     return deepcopy(_begun(20, 400))
 
 
-def test_it_grows_with_load_and_shrinks_to_what_is_enough(graph: Follower) -> None:
+def test_replicas_grow_with_the_load_and_shrink_to_what_is_enough(graph: Follower) -> None:
     graph.run(40, 120)
     grown = dict(graph.replicas)
     assert grown[Pool.PREFILL] >= 3, "40 prompts of 65 ms each second"
@@ -124,14 +124,14 @@ def test_it_grows_with_load_and_shrinks_to_what_is_enough(graph: Follower) -> No
     assert graph.replicas[Pool.PREFILL] < grown[Pool.PREFILL]
 
 
-def test_steady_load_moves_nothing(settled: Follower) -> None:
+def test_steady_load_changes_nothing(settled: Follower) -> None:
     before, settled.changes = dict(settled.replicas), 0
     settled.run(20, 600)
     assert settled.changes == 0
     assert settled.replicas == before
 
 
-def test_noise_at_the_border_of_two_sizes_moves_little(settled: Follower) -> None:
+def test_noise_between_two_sizes_changes_little(settled: Follower) -> None:
     settled.changes = 0
     for index in range(90):
         settled.step(20 + (2 if index % 2 else -2))
@@ -139,7 +139,7 @@ def test_noise_at_the_border_of_two_sizes_moves_little(settled: Follower) -> Non
 
 
 @pytest.mark.parametrize(("late", "apart"), [(0.0, 10.0), (4.0, 6.0), (10.0, 10.0), (95.0, 10.0)])
-def test_the_traffic_of_one_sample_counts_once_however_late_it_was_read(
+def test_the_traffic_of_a_sample_counts_once_however_late_it_is_read(
     graph: Follower, late: float, apart: float
 ) -> None:
     at = graph.tick.at + late
@@ -156,7 +156,7 @@ def test_no_traffic_ends_at_the_minimum_within_two_intervals(busy: Follower) -> 
     assert own.replicas == {Pool.PREFILL: 2, Pool.DECODE: 0}
 
 
-def test_a_pause_that_requests_came_back_from_is_held_through_the_next_time(busy: Follower) -> None:
+def test_replicas_are_held_through_a_pause_if_requests_returned_after_the_last_one(busy: Follower) -> None:
     assert reason(busy.run(0, 110)) == Reason.IDLE, "nothing is known of pauses"
     busy.run(40, 100)
     assert reason(busy.run(0, 110)) != Reason.IDLE
@@ -165,7 +165,7 @@ def test_a_pause_that_requests_came_back_from_is_held_through_the_next_time(busy
     assert busy.replicas == BOTH, "not without end"
 
 
-def test_a_graph_that_no_one_asked_yet_goes_to_its_minimum() -> None:
+def test_a_graph_without_any_request_goes_to_its_minimum() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), {Pool.PREFILL: 3, Pool.DECODE: 3})
     assert reason(graph.step(0)) == Reason.NO_TRAFFIC_YET
     graph.run(0, 120)
@@ -173,7 +173,7 @@ def test_a_graph_that_no_one_asked_yet_goes_to_its_minimum() -> None:
 
 
 @pytest.mark.parametrize("why", list(Missing))
-def test_what_is_missing_is_never_no_demand(settled: Follower, why: Missing) -> None:
+def test_missing_metrics_never_count_as_no_demand(settled: Follower, why: Missing) -> None:
     before = dict(settled.replicas)
     assert before != BOTH
     for _ in range(100):
@@ -187,7 +187,7 @@ def test_what_is_missing_is_never_no_demand(settled: Follower, why: Missing) -> 
 
 
 @pytest.mark.parametrize("startup", [961.5, 965.0, 1003.0, 4094.5])
-def test_starts_that_take_a_quarter_of_an_hour_are_planned_for(startup: float) -> None:
+def test_starts_of_a_quarter_of_an_hour_are_planned_for(startup: float) -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=startup)
     explanation = graph.run(40, 60).explanation
     assert sum(graph.replicas.values()) > sum(BOTH.values())
@@ -195,7 +195,7 @@ def test_starts_that_take_a_quarter_of_an_hour_are_planned_for(startup: float) -
     assert 0 < highest <= (40 + 40 + 3 * 40) / 3, "of three rates that may come, one is a burst"
 
 
-def test_each_pool_has_what_it_keeps_while_metrics_are_missing() -> None:
+def test_each_pool_gets_its_minimum_while_metrics_are_missing() -> None:
     policy = AdaptivePolicy(config(prefill_min_endpoint=2), profile=PROFILE)
     graph = Follower(policy, {Pool.PREFILL: 1, Pool.DECODE: 3})
     effects = graph.step(None)
@@ -205,7 +205,7 @@ def test_each_pool_has_what_it_keeps_while_metrics_are_missing() -> None:
     assert graph.step(None).decision is None
 
 
-def test_a_source_that_is_scraped_seldom_is_asked_for_longer_windows(graph: Follower) -> None:
+def test_a_rarely_scraped_source_is_queried_with_longer_windows(graph: Follower) -> None:
     assert graph.tick.traffic_window == 10
     windows = []
     for _ in range(5):
@@ -223,7 +223,7 @@ def test_a_pool_far_below_its_minimum_goes_to_it(least: int) -> None:
 
 @cache
 def prefill_of_ranks(ranks: int, *, described: bool = False) -> int:
-    """Prefill replicas that are planned where engines report so many ranks each; `described` as four by the configuration."""
+    """The planned prefill replicas if each engine reports that many ranks; `described`: the configuration says four."""
     engines = {"hf_id": "m", "system": "h200_sxm", "backend": "vllm", "isl": 3000, "osl": 200}
     engines |= {"sweep_max_context_length": 8192, "prefill_pick": {"dp": 4}}
     fields = {"aic_interpolation": engines} if described else {}
@@ -236,7 +236,7 @@ def prefill_of_ranks(ranks: int, *, described: bool = False) -> int:
     return graph.replicas[Pool.PREFILL]
 
 
-def test_engines_of_several_ranks_are_worth_as_many_prompts_at_once() -> None:
+def test_engines_of_several_ranks_compute_as_many_prompts_at_once() -> None:
     one = prefill_of_ranks(1)
     assert prefill_of_ranks(0) == one
     assert prefill_of_ranks(4) < one
@@ -244,8 +244,8 @@ def test_engines_of_several_ranks_are_worth_as_many_prompts_at_once() -> None:
 
 
 @pytest.mark.parametrize("mode", ["disagg", "agg"])
-def test_limits_of_a_model_card_are_those_of_one_rank(mode: str) -> None:
-    """Sequences at a time, and tokens in the KV cache; an engine has them once for each of its ranks."""
+def test_the_limits_of_a_model_card_apply_to_one_rank(mode: str) -> None:
+    """Concurrent sequences, and tokens in the KV cache: an engine has these once for each of its ranks."""
     few = replace(ABLE, max_num_seqs=8, max_kv_tokens=30_000)
     planned = []
     for ranks in (0, 1, 4):
@@ -259,7 +259,7 @@ def test_limits_of_a_model_card_are_those_of_one_rank(mode: str) -> None:
 
 
 def answered(graph: Follower, needs: float, seconds: float) -> int:
-    """Ticks that a source leaves without an answer, which needs so long a window."""
+    """The ticks without an answer from a source that needs a window of that length."""
     held, until = 0, graph.tick.at + seconds
     while graph.tick.at < until:
         known = (graph.tick.traffic_window or 0) >= needs
@@ -268,8 +268,8 @@ def answered(graph: Follower, needs: float, seconds: float) -> int:
     return held
 
 
-def test_a_window_that_has_an_answer_is_kept_and_a_shorter_one_tried_now_and_then() -> None:
-    # Nothing is known of its engines, so that ticks cost nothing: a window is chosen before that matters.
+def test_a_working_window_is_kept_and_a_shorter_one_tried_now_and_then() -> None:
+    # Nothing is known about its engines, so that ticks cost nothing: the window is chosen before that matters.
     graph = Follower(AdaptivePolicy(config()), BOTH)
     assert answered(graph, 40, 1800) == 2 + 2
     assert answered(graph, 10, 1200) == 0
@@ -277,12 +277,12 @@ def test_a_window_that_has_an_answer_is_kept_and_a_shorter_one_tried_now_and_the
 
 
 @pytest.mark.parametrize("why", [Missing.UNREACHABLE, Missing.STALE, Missing.NO_SERIES])
-def test_a_longer_window_does_not_help_against_anything_else(graph: Follower, why: Missing) -> None:
+def test_a_longer_window_is_tried_only_for_lack_of_samples(graph: Follower, why: Missing) -> None:
     graph.step(None, missing={"traffic": why})
     assert graph.tick.traffic_window == 10
 
 
-def test_values_that_are_not_numbers_and_unknown_workers_hold(graph: Follower) -> None:
+def test_invalid_numbers_and_unknown_workers_hold(graph: Follower) -> None:
     graph.run(40, 100)
     nonsense = Traffic(duration=10, requests=float("nan"), isl=3000, osl=200)
     assert graph.step(1, traffic=nonsense).decision is None
@@ -290,8 +290,8 @@ def test_values_that_are_not_numbers_and_unknown_workers_hold(graph: Follower) -
     assert (effects.decision, reason(effects)) == (None, Reason.HOLD_MISSING)
 
 
-def test_that_no_request_ended_does_not_say_that_none_came(busy: Follower) -> None:
-    """Routers until Dynamo 1.5 count nothing else: where requests last for minutes, pools went to their minimum under load."""
+def test_requests_that_did_not_end_yet_are_not_no_requests(busy: Follower) -> None:
+    """Routers until Dynamo 1.5 count only ended requests: with requests of minutes, pools shrank to their minimum."""
     before = dict(busy.replicas)
     none = Traffic(duration=10, requests=0, isl=3000, osl=200, ended=True)
     works = ForwardPass(pool=Pool.DECODE, worker_id="a", wall_time=0.01, scheduled=EngineWork(num_decode_requests=9))
@@ -304,7 +304,7 @@ def test_that_no_request_ended_does_not_say_that_none_came(busy: Follower) -> No
     assert (reason(effects), sum(busy.replicas.values())) == (Reason.IDLE, 2)
 
 
-def test_engines_that_work_while_no_request_is_reported(busy: Follower) -> None:
+def test_working_engines_without_reported_requests_hold(busy: Follower) -> None:
     before = dict(busy.replicas)
     waits = ForwardPass(
         pool=Pool.PREFILL, worker_id="a", queued=EngineWork(num_prefill_requests=3, sum_prefill_tokens=9000)
@@ -315,7 +315,7 @@ def test_engines_that_work_while_no_request_is_reported(busy: Follower) -> None:
     assert busy.replicas == before
 
 
-def test_replicas_on_their_way_count_and_pending_ones_stop_asking(graph: Follower) -> None:
+def test_starting_replicas_count_and_pending_ones_stop_growth(graph: Follower) -> None:
     asked = {Pool.PREFILL: PoolCounts(ready=1, expected=8, starting=7), Pool.DECODE: PoolCounts(ready=1, expected=8)}
     for _ in range(12):
         effects = graph.step(40, workers=asked)
@@ -325,7 +325,7 @@ def test_replicas_on_their_way_count_and_pending_ones_stop_asking(graph: Followe
     assert (effects.decision, reason(effects)) == (None, Reason.HOLD_PENDING)
 
 
-def test_steps_and_budget_are_limits() -> None:
+def test_steps_and_the_budget_limit_changes() -> None:
     graph = Follower(AdaptivePolicy(config(max_throughput_scaling_replicas=2), profile=PROFILE), BOTH)
     graph.step(100)
     assert max(graph.replicas.values()) <= 3
@@ -336,7 +336,9 @@ def test_steps_and_budget_are_limits() -> None:
 
 
 @pytest.mark.parametrize(("budget", "rate", "moved"), [(6, 60, 0), (5, 200, 1)])
-def test_a_full_budget_moves_a_replica_once_that_was_better_for_a_start(budget: int, rate: float, moved: int) -> None:
+def test_with_a_full_budget_a_replica_moves_to_the_pool_where_it_is_better_for_a_whole_start(
+    budget: int, rate: float, moved: int
+) -> None:
     tight = Follower(AdaptivePolicy(config(max_gpu_budget=budget), profile=PROFILE), BOTH)
     tight.run(20, 400)
     moves = [reason(tight.step(each)) == Reason.REBALANCE for each in (rate, 20, *[rate] * 4)]
@@ -345,7 +347,7 @@ def test_a_full_budget_moves_a_replica_once_that_was_better_for_a_start(budget: 
     assert sum(tight.replicas.values()) == budget
 
 
-def test_waiting_prompts_ask_for_more_than_the_rate_does() -> None:
+def test_waiting_prompts_need_more_than_the_rate_does() -> None:
     calm, queued = (Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=0.0) for _ in range(2))
     calm.run(10, 200)
     queued.run(10, 200)
@@ -377,7 +379,7 @@ def test_modes_of_one_pool(mode: str, pool: Pool) -> None:
     assert graph.replicas == {pool: 1}
 
 
-def test_without_any_knowledge_of_engines_it_holds() -> None:
+def test_it_holds_without_any_knowledge_of_engines() -> None:
     graph = Follower(AdaptivePolicy(config()), BOTH)
     effects = graph.run(40, 100)
     assert reason(effects) == Reason.HOLD_NOT_READY
@@ -387,7 +389,7 @@ def test_without_any_knowledge_of_engines_it_holds() -> None:
 
 
 @pytest.mark.parametrize(("changes", "replicas"), [({}, {Pool.PREFILL: 5000}), ({"min_endpoint": 1001}, {})])
-def test_pools_that_are_too_large_to_be_weighed_hold(changes: dict[str, int], replicas: dict[Pool, int]) -> None:
+def test_pools_that_are_too_large_to_be_compared_hold(changes: dict[str, int], replicas: dict[Pool, int]) -> None:
     graph = Follower(AdaptivePolicy(config(**changes), profile=PROFILE), BOTH | replicas)
     effects = graph.run(40, 100)
     assert reason(effects) == Reason.HOLD_TOO_MANY
@@ -395,7 +397,7 @@ def test_pools_that_are_too_large_to_be_weighed_hold(changes: dict[str, int], re
     assert graph.changes == 0
 
 
-def test_a_decision_says_what_it_is_made_of(graph: Follower) -> None:
+def test_a_decision_reports_its_inputs(graph: Follower) -> None:
     # Known for long, so that no replica is a reserve for a first burst.
     minute = Traffic(duration=60, requests=60 * 40, isl=3000, osl=200)
     effects = graph.step(40, past=tuple(PastTraffic(ago=60.0 * ago, traffic=minute) for ago in range(20, -1, -1)))
@@ -413,7 +415,7 @@ def test_a_decision_says_what_it_is_made_of(graph: Follower) -> None:
     assert "would miss" in fewer["not_taken"]
 
 
-def test_cheaper_gpus_are_more_of_them() -> None:
+def test_cheaper_gpus_lead_to_more_of_them() -> None:
     sizes = []
     for price in (0.05, 1.0):
         graph = Follower(AdaptivePolicy(config(gpu_price=price), profile=PROFILE), BOTH)
@@ -422,7 +424,7 @@ def test_cheaper_gpus_are_more_of_them() -> None:
     assert sizes[0] > sizes[1]
 
 
-def test_replicas_are_there_from_burst_to_burst() -> None:
+def test_replicas_stay_from_burst_to_burst() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=120.0)
     for gap in (300, 170, 400):
         graph.run(40, 100)
@@ -431,7 +433,7 @@ def test_replicas_are_there_from_burst_to_burst() -> None:
     assert calm.explanation.predictions["hold_seconds"] >= 300
 
 
-def test_a_replica_that_starts_is_not_given_up_before_it_is_there() -> None:
+def test_a_starting_replica_is_not_removed_before_it_is_ready() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=120.0)
     graph.run(8, 60)
     while graph.replicas == BOTH:
@@ -441,7 +443,7 @@ def test_a_replica_that_starts_is_not_given_up_before_it_is_there() -> None:
     assert all(graph.replicas[pool] >= count for pool, count in grown.items())
 
 
-def test_replicas_that_can_go_soon_after_each_other_go_at_once() -> None:
+def test_replicas_that_may_go_soon_after_each_other_go_together() -> None:
     graph = deepcopy(_begun(40, 700))
     before, graph.changes = dict(graph.replicas), 0
     for step in range(30):

@@ -1,4 +1,4 @@
-"""The promised share: an aim above it, higher while it is not kept; the fewest GPUs that keep it; why it may not be kept."""
+"""The promised share: an aim above it while it is not kept; the fewest GPUs that keep it; reasons for missing it."""
 
 import re
 from dataclasses import replace
@@ -25,7 +25,7 @@ def kept(*ticks: tuple[float, float, float], attainment: float = 0.95) -> Promis
     return promise
 
 
-def test_before_the_first_request_the_aim_leaves_room_for_what_no_plan_foresees() -> None:
+def test_before_the_first_request_the_aim_leaves_a_margin_for_the_unexpected() -> None:
     promise = kept()
     assert promise.kept is None
     assert 0.95 < promise.aim < MOST
@@ -38,24 +38,22 @@ def test_before_the_first_request_the_aim_leaves_room_for_what_no_plan_foresees(
         ([(10, 100, 1.0), (20, 300, 0.0)], 0.25),
         ([(10, 100, 0.0), (20 + WINDOW, 100, 1.0)], 1.0),
         ([(10, 100, 0.5), (20, 0, 1.0)], 0.5),
-        # Of so few requests their sum, less each of them, is not nothing.
+        # For so few requests, their sum minus each of them is not exactly 0.
         ([(10, 0.1, 1.0), (20, 0.2, 0.5), (30, 0.3, 0.1), (40 + WINDOW, 10, 0.75)], 0.75),
     ],
 )
-def test_the_share_is_that_of_the_requests_of_the_last_hour(
-    ticks: list[tuple[float, float, float]], share: float
-) -> None:
+def test_the_share_counts_the_requests_of_the_last_hour(ticks: list[tuple[float, float, float]], share: float) -> None:
     assert kept(*ticks).kept == pytest.approx(share)
 
 
-def test_nothing_is_said_of_an_hour_without_requests() -> None:
+def test_an_hour_without_requests_has_no_share() -> None:
     assert kept((10, 0.1, 1.0), (20, 0.2, 0.5), (30, 0.3, 0.1), (40 + WINDOW, 0, 1.0)).kept is None
 
 
 HALF = WINDOW / 2
 
 
-def test_what_was_missed_is_made_up_for_by_the_end_of_the_hour_and_what_was_kept_is_not_spent() -> None:
+def test_missed_requests_are_made_up_for_within_the_hour_and_a_surplus_is_not_spent() -> None:
     calm, behind = kept((10, 100, 1.0), (10 + HALF, 100, 1.0)), kept((10, 100, 0.85), (10 + HALF, 100, 0.85))
     assert kept().aim == calm.aim < behind.aim <= MOST
     assert kept((10, 100, 0.0)).aim == calm.aim, "a minute is little of an hour"
@@ -63,7 +61,7 @@ def test_what_was_missed_is_made_up_for_by_the_end_of_the_hour_and_what_was_kept
     assert kept((10, 100, 0.0), attainment=0.999).aim >= 0.999
 
 
-def test_replicas_are_held_for_more_while_less_was_kept() -> None:
+def test_replicas_are_held_for_a_larger_share_while_less_was_kept() -> None:
     assert kept().holds == kept((10, 100, 1.0)).holds == 0.95
     assert kept((10, 100, 0.93)).holds == pytest.approx(0.97)
     assert kept((10, 100, 0.0)).holds == MOST
@@ -77,13 +75,13 @@ def test_the_fewest_gpus_that_keep_a_share_grow_with_it() -> None:
     assert sizes[0] < sizes[-1]
 
 
-def test_where_nothing_within_bounds_keeps_the_share_it_is_what_keeps_most() -> None:
+def test_if_nothing_within_bounds_keeps_the_share_the_best_split_is_used() -> None:
     load = weighing([np.full(60, 40.0)])
     tight = {Pool.PREFILL: 2, Pool.DECODE: 8}
     assert load.cheapest(300, 600, 0.99, ONE, tight)[Pool.PREFILL] == 2
 
 
-def test_a_higher_attainment_is_more_replicas() -> None:
+def test_a_higher_attainment_needs_more_replicas() -> None:
     sizes = []
     for attainment in (0.6, 0.99):
         graph = Follower(AdaptivePolicy(config(attainment=attainment), profile=PROFILE), BOTH)
@@ -92,7 +90,7 @@ def test_a_higher_attainment_is_more_replicas() -> None:
     assert sizes[1] > sizes[0]
 
 
-def test_it_is_kept_without_a_risk_where_there_is_room() -> None:
+def test_the_share_is_kept_without_a_risk_if_there_is_room() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), {Pool.PREFILL: 4, Pool.DECODE: 4})
     effects = graph.run(20, 300)
     assert effects.explanation.at_risk == ""
@@ -119,7 +117,7 @@ def test_it_is_kept_without_a_risk_where_there_is_room() -> None:
         ),
     ],
 )
-def test_what_cannot_be_kept_says_why_and_what_would_be_needed(
+def test_a_share_that_cannot_be_kept_is_reported_with_the_reason_and_the_need(
     fields: dict[str, Any], changes: dict[str, Any], rate: float, words: str
 ) -> None:
     graph = Follower(AdaptivePolicy(config(**fields), profile=PROFILE), dict(BOTH))
@@ -129,7 +127,7 @@ def test_what_cannot_be_kept_says_why_and_what_would_be_needed(
     assert explanation.at_risk in explanation.message
 
 
-def test_a_start_that_takes_long_is_named_while_the_last_hour_shows_it() -> None:
+def test_a_slow_start_is_named_while_the_last_hour_shows_it() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), dict(BOTH), startup=120.0)
     graph.replicas = {Pool.PREFILL: 1, Pool.DECODE: 1}
     for _ in range(12):
@@ -143,7 +141,7 @@ def test_a_start_that_takes_long_is_named_while_the_last_hour_shows_it() -> None
     )
 
 
-def test_what_would_have_stood_the_last_hour_keeps_the_share_and_less_stands_for_less() -> None:
+def test_replicas_that_suffice_for_the_last_hour_keep_the_share() -> None:
     load, (calm, busy) = weighing([np.full(60, 40.0)]), (6.0, 40.0)
     samples = [RateSample(10.0 * at, busy if at % 6 == 0 else calm, 10.0) for at in range(1, 121)]
     stood = constant_replicas(load.pools, samples, 0.95)
@@ -158,13 +156,13 @@ def test_what_would_have_stood_the_last_hour_keeps_the_share_and_less_stands_for
     assert sum(fewer[0].values()) < sum(counts.values())
 
 
-def test_too_little_of_the_past_says_nothing() -> None:
+def test_too_short_a_past_says_nothing() -> None:
     load = weighing([np.full(60, 40.0)])
     assert constant_replicas(load.pools, [RateSample(10.0, 5.0, 10.0)] * 5, 0.95) is None
     assert constant_replicas(load.pools, [RateSample(10.0, 0.0, 10.0)] * 50, 0.95) is None
 
 
-def test_a_price_takes_the_place_of_the_promise() -> None:
+def test_a_price_replaces_the_promise() -> None:
     graph = Follower(AdaptivePolicy(config(gpu_price=0.7, max_gpu_budget=2), profile=PROFILE), BOTH)
     explanation = graph.run(40, 200).explanation
     assert explanation.at_risk == ""
@@ -193,7 +191,7 @@ def test_a_first_climb_is_followed_in_proportion_and_the_reason_says_so() -> Non
     assert any("the load climbs and may go on in proportion" in message for message in messages)
 
 
-def test_what_no_replicas_can_meet_is_said_once() -> None:
+def test_a_target_that_no_replicas_can_meet_is_reported_once() -> None:
     graph = Follower(AdaptivePolicy(config(ttft_ms=1), profile=PROFILE), BOTH)
     message = graph.run(5, 100).explanation.message
     assert message.count("no number of prefill replicas meets the target") == 1

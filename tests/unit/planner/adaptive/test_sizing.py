@@ -1,4 +1,4 @@
-"""Sizes of pools: monotone in load and replicas, and near to what a simulation of the same pool shows."""
+"""Sizes of pools: monotone in load and replicas, and close to a simulation of the same pool."""
 
 from dataclasses import replace
 from random import Random
@@ -32,7 +32,9 @@ def decode(rate: float, osl: float = 200, target: float = 9.0) -> DecodeSizer:
 
 @examples(30)
 @given(st.floats(0, 500), st.floats(0, 100), st.integers(1, 40))
-def test_more_load_needs_no_fewer_and_more_replicas_serve_no_less(rate: float, more: float, replicas: int) -> None:
+def test_more_load_needs_no_fewer_replicas_and_more_replicas_serve_no_less(
+    rate: float, more: float, replicas: int
+) -> None:
     for sizer in (prefill, decode):
         assert sizer(rate).fewest(DESIRED) <= sizer(rate + more).fewest(DESIRED)
         assert 0 <= sizer(rate + more).share(replicas) <= sizer(rate).share(replicas) + 1e-9 <= 1 + 1e-9
@@ -40,7 +42,7 @@ def test_more_load_needs_no_fewer_and_more_replicas_serve_no_less(rate: float, m
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 5])
-def test_the_ranks_of_an_engine_compute_prompts_side_by_side(replicas: int) -> None:
+def test_the_ranks_of_an_engine_compute_prompts_in_parallel(replicas: int) -> None:
     load = Load(40, 3000, 200)
     wide, narrow = (PrefillSizer(ENGINE, load, 250, ABLE, 15.0, ranks=ranks) for ranks in (4, 1))
     assert wide.capacity == 4 * narrow.capacity
@@ -51,7 +53,7 @@ def test_the_ranks_of_an_engine_compute_prompts_side_by_side(replicas: int) -> N
 
 
 @pytest.mark.parametrize("rate", [3.0, 8.0, 20.0, 33.0, 60.0])
-def test_the_fewest_that_are_enough(rate: float) -> None:
+def test_the_smallest_sufficient_number_of_replicas(rate: float) -> None:
     for sizer in (prefill(rate), decode(rate)):
         assert sizer.reachable
         fewest = sizer.fewest(DESIRED)
@@ -60,13 +62,13 @@ def test_the_fewest_that_are_enough(rate: float) -> None:
 
 
 @pytest.mark.parametrize("rate", [1e5, 1e7, 1e300])
-def test_no_load_asks_for_more_replicas_than_are_considered(rate: float) -> None:
+def test_no_load_needs_more_replicas_than_are_considered(rate: float) -> None:
     for sizer in (prefill(rate), prefill(rate, target=1), decode(rate), decode(rate, target=0.1)):
         assert sizer.fewest(DESIRED) == MOST
 
 
 @pytest.mark.parametrize(("replicas", "busy"), [(1, 0.4), (1, 0.7), (2, 0.6), (3, 0.7), (4, 0.8)])
-def test_prefill_shares_are_near_to_simulated_ones(replicas: int, busy: float) -> None:
+def test_prefill_shares_are_close_to_simulated_ones(replicas: int, busy: float) -> None:
     rate = busy * replicas * 1000 / prefill(1).each
     graph = Graph(ttft=0.25, itl=1, transfer=2e-6, replicas={Pool.PREFILL: replicas, Pool.DECODE: 20})
     requests = traces.constant(rate=rate, seconds=400, isl=3000, osl=2, seed=7)
@@ -75,7 +77,7 @@ def test_prefill_shares_are_near_to_simulated_ones(replicas: int, busy: float) -
 
 
 @pytest.mark.parametrize(("replicas", "busy"), [(1, 0.6), (2, 0.7), (4, 0.8)])
-def test_prompts_of_unlike_lengths_wait_longer_and_the_share_says_so(replicas: int, busy: float) -> None:
+def test_prompts_of_different_lengths_wait_longer_and_lower_the_share(replicas: int, busy: float) -> None:
     short, long = 800, 5200
     variation = ((long - short) / (long + short)) ** 2
     rate = busy * replicas * 1000 / prefill(1).each
@@ -92,7 +94,7 @@ def test_prompts_of_unlike_lengths_wait_longer_and_the_share_says_so(replicas: i
 
 
 @pytest.mark.parametrize(("replicas", "busy"), [(1, 0.7), (2, 0.8), (3, 0.9)])
-def test_decode_shares_are_near_to_simulated_ones(replicas: int, busy: float) -> None:
+def test_decode_shares_are_close_to_simulated_ones(replicas: int, busy: float) -> None:
     rate = busy * replicas * decode(1).capacity
     graph = Graph(ttft=5, itl=0.009, replicas={Pool.PREFILL: 60, Pool.DECODE: replicas})
     requests = traces.constant(rate=rate, seconds=200, isl=1900, osl=200, seed=7)
@@ -100,12 +102,12 @@ def test_decode_shares_are_near_to_simulated_ones(replicas: int, busy: float) ->
     assert decode(rate).share(replicas) == pytest.approx(simulated, abs=0.12)
 
 
-def test_no_load_needs_nothing_and_hits_save() -> None:
+def test_no_load_needs_no_replica_and_cache_hits_save_replicas() -> None:
     assert prefill(0).fewest(DESIRED) == decode(0).fewest(DESIRED) == 0
     assert prefill(40, hits=0.8).fewest(DESIRED) < prefill(40).fewest(DESIRED)
 
 
-def test_a_target_that_nothing_meets_is_said_and_the_load_is_borne() -> None:
+def test_an_unreachable_target_is_reported_and_the_load_is_still_served() -> None:
     for sizer in (prefill(40, target=20), decode(40, target=1)):
         assert not sizer.reachable
         assert sizer.share(100) == 0

@@ -1,4 +1,4 @@
-"""What replicas bring for their price: enough where a load lasts, none where it is over first, both pools or neither."""
+"""What replicas bring for their price: enough if a load lasts, none if it ends first, both pools or neither."""
 
 from dataclasses import replace
 
@@ -28,13 +28,13 @@ def started(of: Weighing) -> dict[Pool, int]:
     return of.best(300, 600, 600, ONE, MANY)
 
 
-def test_a_load_that_lasts_is_worth_a_start_and_one_that_ends_is_not() -> None:
+def test_a_lasting_load_is_worth_a_start_and_a_short_one_is_not() -> None:
     lasts = started(weighing([np.full(60, 40.0)]))
     assert lasts[Pool.PREFILL] >= 3
     assert started(weighing([np.where(LEADS < 250, 20.0, 5.0)])) == ONE
 
 
-def test_bursts_that_come_back_are_worth_holding_for_by_how_likely_they_are() -> None:
+def test_holding_for_recurring_bursts_is_worth_their_probability() -> None:
     calm, burst = np.full(60, 5.0), np.full(60, 40.0)
     seldom, often = started(weighing([calm] * 19 + [burst])), started(weighing([calm, burst]))
     assert seldom == ONE
@@ -46,13 +46,13 @@ def test_a_higher_price_never_buys_more() -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_prompts_that_wait_ask_for_prefill_and_take_no_decode_away() -> None:
+def test_waiting_prompts_need_prefill_and_take_no_decode_away() -> None:
     calm, queued = (started(weighing([np.full(60, 30.0)], backlog=backlog)) for backlog in (0.0, 3000.0))
     assert queued[Pool.PREFILL] >= calm[Pool.PREFILL]
     assert queued[Pool.DECODE] >= calm[Pool.DECODE]
 
 
-def test_what_is_around_a_choice_is_reported() -> None:
+def test_the_alternatives_of_a_choice_are_reported() -> None:
     made = weighing([np.full(60, 20.0)])
     around = made.around(Pool.PREFILL, {Pool.PREFILL: 2, Pool.DECODE: 2}, 300, 600)
     assert sorted(around) == [1, 2, 3]

@@ -79,19 +79,19 @@ def test_case_20_tolerance_and_bounds():
         ((5, 5), (1, 1), 1, (0, 0)),
     ],
 )
-def test_no_pool_gives_to_another_what_it_asks_for(desired, current, most, allowed):
+def test_no_pool_gives_away_what_it_needs_itself(desired, current, most, allowed):
     limits = Limits(config(prefill_engine_num_gpu=1, decode_engine_num_gpu=1, max_gpu_budget=most))
     unmoved = limits.unmoved({P: desired[0], D: desired[1]}, {P: current[0], D: current[1]}, {})
     assert (unmoved[P], unmoved[D]) == allowed
 
 
-def test_gpus_are_those_of_the_graph_where_the_configuration_does_not_say():
+def test_gpus_come_from_the_graph_if_the_configuration_does_not_set_them():
     limits = Limits(config(prefill_engine_num_gpu=None, decode_engine_num_gpu=None, max_gpu_budget=8))
     able = {P: EngineCapabilities(num_gpu=2), D: EngineCapabilities(num_gpu=2)}
     assert limits.bounded({P: 5, D: 5}, able) == {P: 2, D: 2}
 
 
-def test_without_any_the_budget_holds_nothing_back():
+def test_without_known_gpus_the_budget_limits_nothing():
     limits = Limits(config(prefill_engine_num_gpu=None, max_gpu_budget=2))
     assert limits.bounded({P: 5, D: 5}, {}) == {P: 5, D: 5}
 
@@ -113,15 +113,15 @@ def drawing(prefill, decode):
         ((0, 0), (500, 500), 1000, (1, 1)),
     ],
 )
-def test_power_is_a_budget_as_gpus_are(desired, watts, limit, allowed):
+def test_power_is_a_budget_like_gpus(desired, watts, limit, allowed):
     assert powered(limit).bounded({P: desired[0], D: desired[1]}, drawing(*watts)) == {P: allowed[0], D: allowed[1]}
 
 
-def test_power_is_a_budget_of_one_pool_too():
+def test_power_is_also_a_budget_of_a_single_pool():
     assert powered(1600, mode="agg").bounded({D: 5}, {D: EngineCapabilities(watts=500)}) == {D: 3}
 
 
-def test_the_lower_of_both_budgets_counts():
+def test_the_stricter_of_both_budgets_counts():
     limits = Limits(config(enable_power_awareness=True, total_gpu_power_limit=5000, max_gpu_budget=6))
     able = {pool: EngineCapabilities(num_gpu=1, watts=500) for pool in (P, D)}
     assert limits.bounded({P: 8, D: 8}, able) == {P: 3, D: 3}
@@ -141,7 +141,7 @@ def test_the_lower_of_both_budgets_counts():
         ((1, 2), (2, 1), (1, 2)),
     ],
 )
-def test_a_pool_grows_once_the_other_has_given_its_power_back(desired, now, allowed):
+def test_a_pool_grows_when_the_other_has_released_its_power(desired, now, allowed):
     limits = powered(2500)
     in_turn = limits.in_turn({P: desired[0], D: desired[1]}, {P: now[0], D: now[1]}, drawing(500, 500))
     assert in_turn == {P: allowed[0], D: allowed[1]}
@@ -155,7 +155,7 @@ replicas, power = st.tuples(few, few), st.integers(1, 900)
 
 @given(replicas, replicas, st.tuples(power, power), st.integers(100, 9000))
 @examples(200)
-def test_no_more_power_is_drawn_than_there_is_at_any_time(desired, now, watts, limit):
+def test_the_drawn_power_never_exceeds_the_budget(desired, now, watts, limit):
     limits, able = powered(limit), drawing(*watts)
 
     def draw(prefill, decode):
@@ -169,6 +169,6 @@ def test_no_more_power_is_drawn_than_there_is_at_any_time(desired, now, watts, l
     assert limits.in_turn(settled, final, able) == settled, "the next step is the last"
 
 
-def test_without_a_limit_of_power_both_move_at_once():
+def test_without_a_power_budget_both_pools_move_at_once():
     limits = Limits(config(max_gpu_budget=-1))
     assert limits.in_turn({P: 1, D: 4}, {P: 4, D: 1}, drawing(500, 500)) == {P: 1, D: 4}

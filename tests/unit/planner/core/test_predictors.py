@@ -1,4 +1,4 @@
-"""Foretelling load: case 22 of the planner.md, section c.5, and what each predictor promises besides."""
+"""Load prediction: case 22 of planner.md, section c.5, and other properties of each predictor."""
 
 import math
 from datetime import timedelta
@@ -39,15 +39,15 @@ class TestCase22:
         assert not predictor.values
         assert predictor.predict() == 0
 
-    def test_later_zeros_are(self):
+    def test_later_zeros_are_data(self):
         predictor = fed(ConstantPredictor(), [5, 0])
         assert len(predictor.values) == 2
         assert predictor.predict() == 0
 
-    def test_no_number_is_zero(self):
+    def test_a_missing_number_counts_as_zero(self):
         assert fed(ConstantPredictor(), [10, math.nan]).predict() == 0
 
-    def test_prophet_counts_those_that_left_its_window(self):
+    def test_prophet_counts_values_that_left_its_window(self):
         predictor = fed(ProphetPredictor(step=180, window=3), [1, 2, 3, 4, 5, 6])
         assert (list(predictor.values), predictor.steps) == ([4, 5, 6], 6)
 
@@ -58,17 +58,17 @@ class TestCase22:
 
 @pytest.mark.parametrize("name", ALL)
 class TestEach:
-    def test_it_is_made_by_its_name(self, name):
+    def test_each_is_created_by_its_name(self, name):
         assert make_predictor(config(load_predictor=name)).predict() == 0
 
     def test_a_constant_load_is_predicted_to_go_on(self, name):
         assert fed(make_predictor(config(load_predictor=name)), [42.0] * 8).predict() == pytest.approx(42, rel=0.01)
 
-    def test_asking_again_changes_nothing(self, name):
+    def test_predicting_again_gives_the_same_value(self, name):
         predictor = fed(make_predictor(config(load_predictor=name)), [1, 5, 2, 8, 3, 9, 4])
         assert predictor.predict() == predictor.predict()
 
-    def test_idle_time_after_a_warm_up_is_passed_over(self, name):
+    def test_idle_time_after_a_warm_up_is_skipped(self, name):
         predictor = fed(make_predictor(config(load_predictor=name)), [7.0] * 6)
         predictor.end_warmup()
         fed(predictor, [0, 0, 0])
@@ -76,16 +76,16 @@ class TestEach:
         fed(predictor, [3])
         assert predictor.steps == 7
 
-    def test_logarithms_are_undone(self, name):
+    def test_the_logarithm_is_reversed(self, name):
         predictor = fed(make_predictor(config(load_predictor=name, load_predictor_log1p=True)), [42.0] * 8)
         assert predictor.predict() == pytest.approx(42, rel=0.01)
 
 
 class TestKalman:
-    def test_it_begins_with_the_first_value(self):
+    def test_it_starts_with_the_first_value(self):
         assert fed(KalmanPredictor(), [10]).predict() == 10
 
-    def test_it_may_predict_less_than_nothing(self):
+    def test_it_may_predict_negative_values(self):
         assert fed(KalmanPredictor(), [100, 50, 10]).predict() < 0
 
 
@@ -93,7 +93,7 @@ class TestArima:
     def test_few_values_predict_the_last(self):
         assert fed(ArimaPredictor(), [1, 9, 2, 8]).predict() == 8
 
-    def test_a_wave_is_followed_and_goes_on_with_updates(self):
+    def test_a_wave_is_followed_and_continues_with_updates(self):
         wave = sine(34)
         predictor = fed(ArimaPredictor(), wave[:30])
         predictor.predict()
@@ -104,7 +104,7 @@ class TestArima:
     def test_never_less_than_nothing(self):
         assert fed(ArimaPredictor(), [60, 50, 40, 30, 20, 10, 1]).predict() >= 0
 
-    def test_noise_without_order_is_fitted_as_logarithms(self, monkeypatch):
+    def test_random_noise_is_fitted_as_logarithms(self, monkeypatch):
         observed = []
 
         class Model:
@@ -126,7 +126,7 @@ class TestArima:
         assert observed == [values, [math.log1p(value) for value in values]]
         assert predicted == pytest.approx(math.expm1(sum(observed[1]) / 5))
 
-    def test_a_model_that_fails_gives_the_last_value_and_says_so(self, monkeypatch):
+    def test_a_failing_model_gives_the_last_value_and_reports_it(self, monkeypatch):
         def fail(values):
             raise ValueError("singular")
 
@@ -153,13 +153,13 @@ class TestProphet:
     def test_few_values_predict_the_last(self):
         assert fed(ProphetPredictor(step=180), [1, 9, 2, 8]).predict() == 8
 
-    def test_a_trend_goes_on(self):
+    def test_a_trend_continues(self):
         assert fed(ProphetPredictor(step=180), range(10, 110, 5)).predict() == pytest.approx(110, abs=10)
 
     def test_never_less_than_nothing(self):
         assert fed(ProphetPredictor(step=180), [50, 40, 30, 20, 10, 1]).predict() >= 0
 
-    def test_a_window_bounds_what_it_is_fitted_to(self, monkeypatch):
+    def test_a_window_limits_the_fitted_values(self, monkeypatch):
         from prophet import Prophet
 
         fitted: list[tuple[int, timedelta]] = []

@@ -59,7 +59,7 @@ def test_decode(mode, target, caches, replicas):
     assert run(mode, target, decode_caches(*caches), **extra)[0] == replicas
 
 
-def test_prompts_that_wait_count_where_one_engine_does_both():
+def test_waiting_prompts_count_if_one_engine_does_both():
     caches = decode_caches((80_000, 10_000, 11_000))
     assert run("decode", "throughput", caches)[0] is None
     assert run("agg", "throughput", caches)[0] == 2
@@ -69,14 +69,14 @@ def test_prompts_that_wait_count_where_one_engine_does_both():
     ("mode", "passes", "word"),
     [("prefill", prefill_queues(9000), "context_length"), ("decode", decode_caches((9, 9)), "total_kv_blocks")],
 )
-def test_a_card_that_lacks_a_number_is_reported_not_passed_over(mode, passes, word):
+def test_a_card_without_a_number_is_reported_and_not_skipped(mode, passes, word):
     replicas, effects = run(mode, "throughput", passes, able=EngineCapabilities(num_gpu=1))
     assert replicas is None
     assert effects.explanation.load_reason == LoadReason.INSUFFICIENT_DATA
     assert word in effects.explanation.message
 
 
-def test_they_need_no_profile_and_predict_nothing():
+def test_fixed_thresholds_need_no_profile_and_predict_nothing():
     policy = ReferencePolicy(config(optimization_target="throughput", enable_throughput_scaling=True))
     tick = policy.first_tick(0.0)
     assert tick.run_load

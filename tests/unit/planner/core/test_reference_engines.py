@@ -1,4 +1,4 @@
-"""Models of engines: what they learn, estimate and refuse. Case numbers are those of the planner.md, section c.5."""
+"""Models of engines: what they learn, estimate and reject. Case numbers are those of planner.md, section c.5."""
 
 import math
 
@@ -48,7 +48,7 @@ def both_roles(**size: int) -> AggregatedEngine:
 
 
 class TestPrefill:
-    def test_case_1_capacity_is_reported_also_where_it_misses_the_target(self):
+    def test_case_1_capacity_is_reported_even_if_it_misses_the_target(self):
         capacity = Engines(config(), PM).prefill.capacity(1000, batched_tokens=BATCHED, share=1.0)
         assert capacity.requests_per_second == pytest.approx(0.99800, abs=5e-6)
         assert capacity.ttft == pytest.approx(1.0020, abs=5e-5)
@@ -81,13 +81,13 @@ class TestPrefill:
         with pytest.raises(RuntimeError, match="too few observations"):
             engine.model.wall(1)
 
-    def test_more_work_that_takes_less_time_is_not_believed(self):
+    def test_samples_in_which_more_work_takes_less_time_are_not_used(self):
         engine = PrefillEngine(**SIZE)
         for tokens in range(100, 700, 100):
             engine.learn(prefill_iteration(tokens, 1 / tokens))
         assert not engine.ready
 
-    def test_iterations_of_one_length_are_a_level(self):
+    def test_iterations_of_one_length_give_a_constant(self):
         engine = PrefillEngine(**SIZE)
         for _ in range(5):
             engine.learn(prefill_iteration(300, 0.2))
@@ -99,7 +99,7 @@ class TestPrefill:
             engine.learn(prefill_iteration(tokens, 0.001 * (tokens - 900)))
         assert engine.model.wall(0) == 1e-6
 
-    def test_heartbeats_count_in_averages_only(self):
+    def test_heartbeats_count_only_in_averages(self):
         engine = PrefillEngine(**SIZE)
         engine.learn(prefill_iteration(300, 0.0))
         assert engine.average_isl == 300
@@ -113,7 +113,7 @@ class TestDecode:
         assert capacity.requests_per_second == pytest.approx(0.65041, abs=5e-6)
         assert capacity.itl == pytest.approx(0.0410, abs=5e-5)
 
-    def test_one_sequence_is_served_even_where_it_misses_the_target(self):
+    def test_one_sequence_is_served_even_if_it_misses_the_target(self):
         capacity = Engines(config(), DM).decode.capacity(30_000, 150, target=0.05, most_kv=None, most_seqs=None)
         assert capacity.batch == 1
         assert capacity.itl > 0.05
@@ -132,7 +132,7 @@ class TestDecode:
             engine.learn(decode_iteration(n, kv, 1e-4 * kv + 5e-4 * n + 1e-3))
         assert engine.itl(3000) == pytest.approx(0.329, abs=0.0005)
 
-    def test_requests_that_seem_to_save_time_count_nothing(self):
+    def test_a_negative_cost_of_requests_counts_as_zero(self):
         engine = DecodeEngine(**SIZE)
         for n, kv in ((1, 9000), (5, 2000), (9, 4000), (3, 7000), (7, 1000), (2, 3000)):
             engine.learn(decode_iteration(n, kv, 0.1 - 1e-3 * n + 1e-5 * kv))
@@ -140,7 +140,7 @@ class TestDecode:
         assert engine.model.wall(1, 5000) == engine.model.wall(9, 5000)
         assert engine.model.wall(1, 6000) - engine.model.wall(1, 5000) == pytest.approx(0.01)
 
-    def test_cache_that_seems_to_save_time_makes_it_unfit(self):
+    def test_a_negative_cost_of_cache_makes_the_model_unfit(self):
         engine = DecodeEngine(**SIZE)
         for n, kv in ((1, 9000), (5, 2000), (9, 4000), (3, 7000), (7, 1000), (2, 3000)):
             engine.learn(decode_iteration(n, kv, 0.2 - 1e-5 * kv))
@@ -154,7 +154,7 @@ class TestAggregated:
         desired = {"share": 1.0, "ttft_target": 0.5, "itl_target": 0.05, "able": self.able, **change}
         return engine.capacity(1000, 150, **desired)
 
-    def test_the_batch_after_the_one_that_is_taken_misses_a_target(self):
+    def test_the_next_larger_batch_misses_the_target(self):
         engine = both_roles()
         best = self.capacity(engine)
         isl, osl = 1000, 150
@@ -175,10 +175,10 @@ class TestAggregated:
         able = EngineCapabilities(max_num_batched_tokens=BATCHED, max_kv_tokens=2200)
         assert self.capacity(both_roles(), able=able, itl_target=9, ttft_target=9).batch == 2
 
-    def test_a_single_sequence_is_served_where_no_target_can_be_kept(self):
+    def test_a_single_sequence_is_served_if_no_target_can_be_kept(self):
         assert self.capacity(both_roles(), itl_target=1e-9).batch == 1
 
-    def test_without_a_batch_limit_nothing_can_be_said(self):
+    def test_without_a_batch_limit_there_is_no_estimate(self):
         assert self.capacity(both_roles(), able=EngineCapabilities()) is None
 
     def test_it_learns_from_a_disaggregated_profile(self):
@@ -198,7 +198,7 @@ class TestHitRates:
 
 
 class TestAverages:
-    def test_zeros_before_anything_else_do_not_count(self):
+    def test_leading_zeros_do_not_count(self):
         average = MovingAverage(3)
         assert average.value == 0
         for value in (0, 0, 6, 0):
@@ -213,7 +213,7 @@ class TestAverages:
 
 
 class TestSamples:
-    def test_rare_loads_outlive_common_ones(self):
+    def test_rare_loads_are_kept_longer_than_common_ones(self):
         store = BucketedSamples(axes=1, limit=8, buckets=4)
         store.add(EngineSample((10_000.0,), 1.0))
         for index in range(50):
@@ -221,7 +221,7 @@ class TestSamples:
         assert len(store.samples) == 8
         assert store.samples[0].features == (10_000.0,)
 
-    def test_of_the_fullest_bucket_the_oldest_goes(self):
+    def test_the_oldest_sample_of_the_fullest_bucket_is_evicted(self):
         store = BucketedSamples(axes=1, limit=3, buckets=2)
         for wall, value in enumerate((0.0, 10.0, 1.0, 2.0)):
             store.add(EngineSample((value,), float(wall)))

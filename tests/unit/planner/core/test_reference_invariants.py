@@ -1,4 +1,4 @@
-"""What holds for every decision, whatever is observed."""
+"""Properties of every decision, whatever is observed."""
 
 from dataclasses import replace
 
@@ -103,12 +103,13 @@ def test_decisions_keep_minimum_and_budget_and_every_tick_has_a_reason(settings_
         if settings_.max_gpu_budget >= 0:
             assert total <= settings_.max_gpu_budget
         if settings_.power_limit is not None:
-            # Pools whose engines are not known are not limited; one that grows waits until others have given up their power.
+            # Pools with unknown engines are not limited. A pool that grows waits until others have released their
+            # power.
             able = observation.capabilities
             if set(limits.pools) <= set(able):
                 assert sum(count * able[pool].watts for pool, count in replicas.items()) <= settings_.power_limit
             continue
-        # A budget too small for the minimum of all pools leaves nothing; every other one leaves the minimum.
+        # A budget too small for the minimum of all pools leaves nothing; any other budget leaves the minimum.
         if not 0 <= settings_.max_gpu_budget < least:
             assert all(count >= limits.least(pool) for pool, count in replicas.items())
 
@@ -121,7 +122,7 @@ def test_decisions_keep_minimum_and_budget_and_every_tick_has_a_reason(settings_
     demand=st.lists(st.integers(0, 10_000), min_size=2, max_size=5),
     budget=st.sampled_from([-1, 64]),
 )
-def test_more_demand_never_has_fewer_replicas(mode, isl, osl, demand, budget):
+def test_more_demand_never_leads_to_fewer_replicas(mode, isl, osl, demand, budget):
     totals = []
     for count in sorted(demand):
         policy = ReferencePolicy(config(mode=mode, max_gpu_budget=budget), profile=BOTH)

@@ -75,7 +75,7 @@ def test_decode(caches, fields, expected):
 
 
 @pytest.mark.parametrize(("tokens", "latency"), [(1500, 41), (8000, 171)], ids=["case 7", "case 8"])
-def test_what_one_engine_less_would_take_is_reported(tokens, latency):
+def test_the_latency_with_one_engine_fewer_is_reported(tokens, latency):
     effects = decode(DM, [(tokens, 0), (tokens, 0)], itl=100, max_kv=100_000)
     reported = effects.explanation.inputs["load"]["decode"]["consolidated_itl_ms"]
     assert reported == pytest.approx(latency, abs=0.5)
@@ -161,22 +161,22 @@ def test_prechecks(passes, counts, mode, expected):
     assert outcome(load_tick(policy, replace(observed(passes=passes), workers=workers))) == expected
 
 
-def test_models_that_have_learnt_nothing():
+def test_models_without_samples_report_insufficient_data():
     policy = ReferencePolicy(load_only(mode="decode"))
     assert outcome(load_tick(policy, observed(passes=decode_caches((1, 1))))) == "insufficient_data"
 
 
-def test_a_pool_of_two_that_is_not_known_holds_both():
+def test_missing_data_of_one_pool_holds_both():
     policy = ReferencePolicy(load_only(itl_ms=1), profile=BOTH)
     assert outcome(load_tick(policy, observed(passes=decode_caches((9000, 0))))) == "no_fpm_data"
 
 
-def test_scaled_to_zero_stays_there_without_demand():
+def test_a_pool_scaled_to_zero_stays_there_without_demand():
     policy = ReferencePolicy(load_only(mode="decode", min_endpoint=0), profile=BOTH)
     assert outcome(load_tick(policy, observed(decode=0))) == "no_change"
 
 
-def test_each_pool_moves_by_itself():
+def test_each_pool_moves_independently():
     policy = ReferencePolicy(load_only(max_gpu_budget=-1, ttft_ms=9000), profile=BOTH)
     passes = (*prefill_queues(0, 0), *decode_caches((9000, 0)))
     effects = load_tick(policy, observed(passes=passes, prefill=2, decode=1))
@@ -193,7 +193,7 @@ def test_each_pool_moves_by_itself():
         pytest.param(0, [(9000, 0)], {P: 1, D: 2}, id="it is not needed any more"),
     ],
 )
-def test_a_pool_without_room_holds_no_other(queue, caches, expected):
+def test_a_pool_without_room_does_not_hold_the_other(queue, caches, expected):
     policy = ReferencePolicy(load_only(max_gpu_budget=-1, ttft_ms=9000), profile=BOTH)
     passes = (*prefill_queues(queue), *decode_caches(*caches))
     observation = observed(passes=passes, decode=len(caches))
@@ -202,7 +202,7 @@ def test_a_pool_without_room_holds_no_other(queue, caches, expected):
     assert (decision and decision.replicas) == expected
 
 
-def test_a_budget_that_is_used_up_holds():
+def test_a_used_up_budget_holds():
     policy = ReferencePolicy(load_only(max_gpu_budget=2, itl_ms=1, ttft_ms=9000), profile=BOTH)
     passes = (*prefill_queues(0), *decode_caches((9000, 0)))
     effects = load_tick(policy, observed(passes=passes))

@@ -40,7 +40,7 @@ def test_case_3_disaggregated():
     assert predictions["estimated_ttft_ms"] == pytest.approx(1002)
 
 
-def test_case_4_with_reactive_scaling_it_is_a_lower_bound():
+def test_case_4_with_reactive_scaling_the_prediction_is_a_lower_bound():
     policy = ReferencePolicy(config(enable_load_scaling=True), profile=BOTH)
     effects = throughput_tick(policy, observed(traffic=requests(100)))
     assert effects.decision is None
@@ -49,7 +49,7 @@ def test_case_4_with_reactive_scaling_it_is_a_lower_bound():
 
 
 ALONE = {"mode": "prefill", "max_gpu_budget": -1}
-#: What is configured, what engines do, what was observed, and how many replicas there are to be.
+#: The configuration, the engines, the observations, and the expected replicas.
 PLANNED = {
     "case 5: a time to the first token that one engine cannot keep, nor several": (
         {"mode": "prefill", "ttft_ms": 200},
@@ -96,7 +96,7 @@ def test_replicas_of_one_interval(fields, profile, given, replicas):
 
 
 @pytest.mark.parametrize("predictor", ["constant", "kalman"])
-def test_of_a_long_trace_predictors_learn_what_they_would_remember(predictor: str) -> None:
+def test_predictors_learn_only_the_end_of_a_long_trace(predictor: str) -> None:
     made = config(load_predictor=predictor)
     trace = [Interval(requests=100 + 50 * (i % 7), isl=1000, osl=150) for i in range(5 * HISTORY)]
     long, short = (Throughput(made, Engines(made, BOTH), warmup=each) for each in (trace, trace[-HISTORY:]))
@@ -105,7 +105,7 @@ def test_of_a_long_trace_predictors_learn_what_they_would_remember(predictor: st
 
 
 @pytest.mark.parametrize(("profile", "ready"), [(PM, P), (DM, D)])
-def test_one_model_alone_decides_nothing(profile, ready):
+def test_a_single_known_model_decides_nothing(profile, ready):
     effects = throughput_tick(ReferencePolicy(config(), profile=profile), observed(traffic=requests(100)))
     assert effects.decision is None
     assert effects.explanation.throughput_reason == ThroughputReason.MODEL_NOT_READY
@@ -117,7 +117,7 @@ def test_one_model_alone_decides_nothing(profile, ready):
     assert f"{partner} engines" in effects.explanation.message
 
 
-def test_traffic_that_is_missing_is_not_zero_demand():
+def test_missing_traffic_is_not_zero_demand():
     policy = ReferencePolicy(config(), profile=BOTH)
     throughput_tick(policy, observed(traffic=requests(100)))
     blind = replace(observed(120.0, prefill=3, decode=3), missing={"traffic": Missing.UNREACHABLE})
@@ -127,7 +127,7 @@ def test_traffic_that_is_missing_is_not_zero_demand():
     assert effects.explanation.inputs["missing"] == {"traffic": "unreachable"}
 
 
-def test_a_pool_has_what_it_keeps_while_metrics_are_missing():
+def test_a_pool_gets_its_minimum_while_metrics_are_missing():
     policy = ReferencePolicy(config(min_endpoint=2, max_gpu_budget=8), profile=BOTH)
     blind = replace(observed(prefill=1, decode=3), missing={"traffic": Missing.UNREACHABLE})
     effects = throughput_tick(policy, blind)
@@ -146,12 +146,12 @@ def test_a_pool_has_what_it_keeps_while_metrics_are_missing():
         pytest.param({"workers": {P: PoolCounts(ready=1, expected=1), D: PoolCounts(ready=9, expected=9)}}, id="full"),
     ],
 )
-def test_no_replicas_are_asked_for_twice_or_beyond_the_budget(changes):
+def test_no_replicas_are_requested_twice_or_beyond_the_budget(changes):
     policy = ReferencePolicy(config(min_endpoint=2, max_gpu_budget=10), profile=BOTH)
     assert throughput_tick(policy, replace(observed(), **changes)).decision is None
 
 
-def test_invalid_numbers_are_not_traffic():
+def test_invalid_numbers_do_not_count_as_traffic():
     effects = throughput_tick(
         ReferencePolicy(config(), profile=BOTH),
         observed(traffic=requests(float("nan"))),
@@ -159,7 +159,7 @@ def test_invalid_numbers_are_not_traffic():
     assert effects.explanation.throughput_reason == ThroughputReason.NO_TRAFFIC_DATA
 
 
-def test_no_requests_is_a_number():
+def test_zero_requests_count_as_traffic():
     policy = ReferencePolicy(config(ttft_ms=2000), profile=BOTH)
     throughput_tick(policy, observed(traffic=requests(100)))
     effects = throughput_tick(policy, observed(120.0, traffic=requests(0)))
@@ -187,23 +187,23 @@ def test_reactive_scaling_decides_at_a_tick_of_both():
     assert effects.explanation.throughput_reason == ThroughputReason.SET_LOWER_BOUND
 
 
-def test_a_warm_up_trace_is_forgotten_as_idle_time():
+def test_idle_time_after_a_warm_up_trace_is_skipped():
     warmup = [Interval(requests=90, isl=1000, osl=150)] * 3
     policy = ReferencePolicy(config(mode="prefill", ttft_ms=2000, max_gpu_budget=-1), profile=PM, warmup=warmup)
-    # Idle after the deployment says nothing of the load to come; the trace still does.
+    # Idle time after the deployment does not predict the load, but the trace does.
     effects = throughput_tick(policy, observed(traffic=requests(0)))
     assert effects.explanation.predictions["requests_per_second"] == pytest.approx(1.5)
     effects = throughput_tick(policy, observed(120.0, traffic=requests(30)))
     assert effects.explanation.predictions["requests_per_second"] == pytest.approx(0.5)
 
 
-def test_advice_is_marked():
+def test_advisory_decisions_are_marked():
     effects = throughput_tick(ReferencePolicy(config(advisory=True), profile=BOTH), observed(traffic=requests(100)))
     assert effects.decision is not None
     assert effects.explanation.inputs["advisory"] is True
 
 
-def test_counts_of_workers_are_not_needed_to_predict():
+def test_predictions_need_no_counts_of_workers():
     observation = replace(observed(traffic=requests(100)), workers={P: PoolCounts(ready=0)})
     effects = throughput_tick(ReferencePolicy(config(), profile=BOTH), observation)
     assert effects.decision is not None

@@ -1,4 +1,4 @@
-"""When the policy asks to be called: case 21 of the planner.md, section c.5."""
+"""When the policy requests its next call: case 21 of planner.md, section c.5."""
 
 from dataclasses import replace
 

@@ -13,12 +13,12 @@ def test_requests_are_counted_and_lengths_averaged_by_interval():
     assert intervals(lines, 60) == [Interval(requests=2, isl=200, osl=20), Interval(requests=1, isl=50, osl=5)]
 
 
-def test_intervals_without_requests_are_reported_in_between_but_not_before():
+def test_intervals_without_requests_are_reported_between_others_but_not_before_the_first():
     lines = [record(600_000), record(720_000)]
     assert [each.requests for each in intervals(lines, 60)] == [1, 0, 1]
 
 
-def test_nothing_is_nothing():
+def test_an_empty_trace_gives_no_intervals():
     assert intervals([], 60) == []
 
 
@@ -33,7 +33,7 @@ def test_nothing_is_nothing():
         ('{"timestamp": NaN, "input_length": 1, "output_length": 1}', "line 2: not JSON"),
     ],
 )
-def test_a_bad_line_is_named(line, words):
+def test_an_invalid_line_is_named(line, words):
     with pytest.raises(WarmupError, match=words):
         intervals([record(0), line], 60, "t.jsonl")
 
@@ -44,6 +44,6 @@ def test_a_trace_spans_20_000_intervals_at_most():
         intervals([record(0), record(60_000 * LONGEST)], 60)
 
 
-def test_a_trace_in_the_wrong_unit_is_refused():
+def test_a_trace_in_the_wrong_unit_is_rejected():
     with pytest.raises(WarmupError, match="milliseconds"):
         intervals([record(0), record(1.7e18)], 60)

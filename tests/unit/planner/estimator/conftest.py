@@ -1,4 +1,4 @@
-"""The measured profiles that the project has at hand."""
+"""The measured profiles that are available to the project."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What an engine is able to: within its targets, never by numbers that no engine has."""
+"""The capacity of an engine: within its targets, and never from impossible numbers."""
 
 import pytest
 from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity
@@ -28,11 +28,11 @@ def test_long_prompts_are_chunked() -> None:
 
 @examples(30)
 @given(st.floats(1, 16000), st.sampled_from([None, 2048, 8192]))
-def test_no_prompt_is_computed_faster_than_the_profile_says(tokens: float, chunk: int | None) -> None:
+def test_no_prompt_is_computed_faster_than_in_the_profile(tokens: float, chunk: int | None) -> None:
     assert ENGINE.prefill_ms(tokens, chunk) >= max(14, 0.018 * tokens)
 
 
-def test_no_hit_rate_above_095_is_believed() -> None:
+def test_hit_rates_above_095_are_capped() -> None:
     assert [hit_rate(h) for h in (None, float("nan"), -1.0, 0.5, 0.95, 1.0)] == [0, 0, 0, 0.5, 0.95, 0.95]
 
 
@@ -44,7 +44,7 @@ def test_a_looser_target_never_serves_less(context: float, target: float, more: 
     assert tight.rps <= loose.rps * (1 + 1e-9)
 
 
-def test_what_bounds_decode() -> None:
+def test_the_limits_of_decode() -> None:
     by_sla = decode_capacity(ENGINE, 2000, 100, 9.5)
     assert by_sla.latency == pytest.approx(9.5, rel=0.03)
     assert by_sla.rps == pytest.approx(by_sla.batch * 1000 / (100 * by_sla.latency))

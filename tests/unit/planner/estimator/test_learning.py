@@ -43,7 +43,7 @@ def test_an_engine_slower_than_its_profile() -> None:
     assert engine.prefill_ms(2000) == pytest.approx(110, rel=0.1), "the level holds between observed points"
 
 
-def test_an_engine_as_its_profile_says_changes_nothing() -> None:
+def test_an_engine_that_matches_its_profile_changes_nothing() -> None:
     engine, before = EngineEstimator(PROFILE), EngineEstimator(PROFILE).decode_ms(20, 1000)
     for _ in range(50):
         engine.observe((step(20, 20_000, 0.006), step(50, 50_000, 0.009)))
@@ -61,7 +61,7 @@ def test_ranks_of_one_engine_are_one_engine() -> None:
     assert engine.decode._store.count == 100
 
 
-def test_the_longest_prompt_of_ranks_is_what_an_iteration_takes() -> None:
+def test_the_longest_prompt_of_all_ranks_determines_an_iteration() -> None:
     engine = EngineEstimator()
     for tokens in (500, 1000, 2000, 4000, 3000):
         whole = prompt(tokens, (10 + 0.02 * tokens) / 1000)
@@ -81,7 +81,7 @@ def test_without_a_profile() -> None:
     assert engine.prefill_ms(1500) == pytest.approx(40, rel=0.1)
 
 
-def test_heartbeats_and_nonsense_say_nothing() -> None:
+def test_heartbeats_and_invalid_reports_are_ignored() -> None:
     engine = EngineEstimator()
     for wall in (0.0, -1.0, float("nan"), float("inf")):
         engine.observe(tuple(prompt(1000, wall) for _ in range(10)))
@@ -89,7 +89,7 @@ def test_heartbeats_and_nonsense_say_nothing() -> None:
     assert not engine.prefill.ready
 
 
-def test_mixed_iterations_teach_prefill() -> None:
+def test_mixed_iterations_also_teach_prefill() -> None:
     engine = EngineEstimator(PROFILE)
     both = EngineWork(sum_prefill_tokens=2000, num_decode_requests=10, sum_decode_kv_tokens=10_000)
     took = engine.mixed_ms(2000, 10, 1000) * 1.5 / 1000

@@ -1,4 +1,4 @@
-"""How far off the estimator is at points of measured profiles that it was not given."""
+"""The estimator's error at points of measured profiles that it was not given."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tests.examples import TIMES
 
 
 @pytest.mark.exhaustive
-def test_the_measured_profiles(measured: dict[str, Profile]) -> None:
+def test_the_error_at_each_left_out_point_of_the_measured_profiles(measured: dict[str, Profile]) -> None:
     for profile in list(measured.values())[:TIMES]:
         result = compare(profile)
         assert result.prefill.interior < 0.04 < result.prefill_baseline.interior
@@ -20,7 +20,7 @@ def test_the_measured_profiles(measured: dict[str, Profile]) -> None:
         assert result.decode.everywhere < 0.07
 
 
-def test_one_in_three_of_the_points_and_noise(measured: dict[str, Profile]) -> None:
+def test_the_error_with_a_third_of_the_points_and_noise(measured: dict[str, Profile]) -> None:
     profile = measured["h200-tp1"]
     sparse = Profile(prefill=profile.prefill[::3], decode=profile.decode[::3], max_kv_tokens=profile.max_kv_tokens)
     result = compare(sparse)
@@ -31,8 +31,8 @@ def test_one_in_three_of_the_points_and_noise(measured: dict[str, Profile]) -> N
 
 @pytest.mark.parametrize("factor", [0.5, 2.0, 4.0])
 @pytest.mark.parametrize("bad", range(9))
-def test_one_bad_point_in_nine(measured: dict[str, Profile], bad: int, factor: float) -> None:
-    """Predictions of points between the nine stay close to what they are without the bad one (4 % on the mean)."""
+def test_the_error_with_one_bad_point_in_nine(measured: dict[str, Profile], bad: int, factor: float) -> None:
+    """Predictions between the nine points stay close to those without the bad one (4 % on average)."""
     profile = measured["h200-tp1"]
     nine = list(profile.prefill[::2])
     nine[bad] = replace(nine[bad], ttft=factor * nine[bad].ttft)
@@ -41,7 +41,7 @@ def test_one_bad_point_in_nine(measured: dict[str, Profile], bad: int, factor: f
     assert np.mean(off) < 0.075
 
 
-def test_clean_points_are_all_followed(measured: dict[str, Profile]) -> None:
+def test_clean_points_are_all_used(measured: dict[str, Profile]) -> None:
     for profile in measured.values():
         engine = EngineEstimator(profile)
         assert (engine.prefill.surface.outliers, engine.decode.surface.outliers) == (0, 0)

@@ -1,4 +1,4 @@
-"""The curves: never falling, true at straight data, tame where there is little, noisy or no data."""
+"""The curves: never falling, exact for straight data, and well-behaved with few, noisy or no data."""
 
 import math
 from itertools import pairwise
@@ -21,7 +21,7 @@ POINTS2 = st.lists(st.tuples(LENGTHS, LENGTHS, LATENCIES), min_size=1, max_size=
 
 @examples(20)
 @given(POINTS, st.lists(st.floats(0, 1e6), min_size=2, max_size=10))
-def test_longer_never_takes_less(points: list[tuple[float, float]], asked: list[float]) -> None:
+def test_longer_inputs_never_take_less(points: list[tuple[float, float]], asked: list[float]) -> None:
     xs, ys = (np.array(column) for column in zip(*points, strict=True))
     surface = fit([xs], ys, knots=(40,))
     values = [surface.at(x) for x in sorted(asked)]
@@ -40,14 +40,14 @@ def test_more_of_either_never_takes_less(
     assert 0 < low <= high * (1 + 1e-9)
 
 
-def test_straight_data_is_met_within_and_beyond() -> None:
+def test_straight_data_is_fitted_exactly_inside_and_outside_its_range() -> None:
     xs = np.array([100.0, 500, 1000, 2000, 4000])
     surface = fit([xs], 10 + 0.02 * xs, knots=(40,))
     for x in (100, 300, 1500, 4000, 8000):
         assert surface.at(x) == pytest.approx(10 + 0.02 * x, rel=1e-3)
 
 
-def test_a_flat_end_still_rises_beyond() -> None:
+def test_a_flat_end_still_rises_beyond_the_data() -> None:
     xs = np.array([1.0, 10, 100, 200, 400])
     surface = fit([xs], np.array([5.0, 10, 50, 50, 50]), knots=(40,), mix=(((0.01,), 1.0),))
     assert surface.at(4000) > 5 * surface.at(400)
@@ -55,7 +55,7 @@ def test_a_flat_end_still_rises_beyond() -> None:
 
 def test_nothing_takes_no_time() -> None:
     xs = np.array([1000.0, 2000, 4000, 8000])
-    steep = 1e-5 * xs**2  # would go through 0
+    steep = 1e-5 * xs**2  # a straight line would go through 0
     assert fit([xs], steep, knots=(40,)).at(0) >= 1.0
     assert fit([xs], steep, knots=(40,), floor=4.0).at(0) >= 4.0
     assert fit([xs], steep, knots=(40,), floor=1e9).at(1000) == pytest.approx(10, rel=0.3), "a floor too high"
@@ -73,7 +73,7 @@ def test_noise_is_smoothed(seed: int) -> None:
     assert surface.error == pytest.approx(0.08, rel=0.5), "it knows how far off it is"
 
 
-def test_five_points_and_one() -> None:
+def test_curves_of_five_points_and_of_one() -> None:
     xs = np.array([128.0, 1024, 4096, 8192, 16384])
     surface = fit([xs], np.array([12.0, 40, 150, 320, 720]), knots=(40,))
     assert 60 < surface.at(2048) < 100
@@ -85,8 +85,8 @@ def test_five_points_and_one() -> None:
         fit([np.array([])], np.array([]), knots=(40,))
 
 
-def test_no_points_have_more_than_eight_taken_for_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look for one costs dozens of fits, and points may be made so that each finds one."""
+def test_at_most_eight_points_are_dropped_as_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each search for one costs dozens of fits, and points may be crafted so that each search succeeds."""
     tried: list[Kept] = []
 
     def find(_problem: object, _folds: object, kept: Kept, errors: Array, _columns: object) -> object:

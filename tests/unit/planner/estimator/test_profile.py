@@ -1,4 +1,4 @@
-"""Profiles: every form that Dynamo writes becomes the same points; what is wrong is said with file and key."""
+"""Profiles: every form that Dynamo writes gives the same points; errors name the file and the key."""
 
 import io
 import json
@@ -28,7 +28,7 @@ def test_npz_and_json_are_the_same_profile() -> None:
     assert own.max_kv_tokens == 100_000
 
 
-def test_rows_of_one_line_are_columns() -> None:
+def test_rows_of_one_line_are_read_as_columns() -> None:
     assert from_npz(npz(**{key: [value] for key, value in PREFILL.items()}), "p") == from_npz(npz(**PREFILL), "p")
 
 
@@ -54,13 +54,15 @@ def test_a_row_for_each_of_several_engines() -> None:
         (8, {"pp": [1, 1]}, "p: pp has 2 values, others of tp, pp, dp have 3"),
     ],
 )
-def test_several_engines_of_which_none_is_the_graphs(gpus: int | None, change: dict[str, object], says: str) -> None:
+def test_a_profile_of_several_engines_without_the_graphs_own(
+    gpus: int | None, change: dict[str, object], says: str
+) -> None:
     with pytest.raises(ProfileError) as error:
         from_arrays({**SEVERAL, **change}, "p", EngineGpus(prefill=gpus))
     assert str(error.value) == says
 
 
-def test_the_mockers_keys_and_grid() -> None:
+def test_keys_and_grid_of_the_mocker() -> None:
     arrays = {
         "prefill_isl": [100, 1000],
         "prefill_ttft_ms": [10.0, 30.0],
@@ -80,7 +82,7 @@ def test_the_mockers_keys_and_grid() -> None:
     assert profile.max_kv_tokens == 20_000
 
 
-def test_order_does_not_matter_and_usage_of_nothing_is_one_sequence() -> None:
+def test_order_does_not_matter_and_zero_usage_is_one_sequence() -> None:
     shuffled = {"prefill_isl": [4000, 100, 1000], "prefill_ttft": [110.0, 10.0, 30.0]}
     assert from_arrays(shuffled, "p") == from_arrays(PREFILL, "p")
     profile = from_arrays({**DECODE, "x_kv_usage": [0.0, 0.5]}, "p")
@@ -118,7 +120,7 @@ def test_order_does_not_matter_and_usage_of_nothing_is_one_sequence() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(arrays: dict[str, object], words: str) -> None:
+def test_errors_name_the_file_and_the_key(arrays: dict[str, object], words: str) -> None:
     with pytest.raises(ProfileError, match=r"^file: ") as refused:
         from_arrays(arrays, "file")
     assert words in str(refused.value)
@@ -128,7 +130,7 @@ def test_invalid_files() -> None:
     array = io.BytesIO()
     np.save(array, np.arange(3))
     broken = bytearray(npz(**PREFILL))
-    # The method of compression, which the file's directory has.
+    # The compression method in the file's directory.
     broken[broken.index(b"PK\x01\x02") + 10] = 99
     for data in (b"hello", array.getvalue(), bytes(broken)):
         with pytest.raises(ProfileError, match="f: not an NPZ file"):
@@ -146,14 +148,14 @@ def test_pickles_are_not_loaded() -> None:
         from_npz(file.getvalue(), "f")
 
 
-def test_a_part_that_is_missing() -> None:
+def test_a_missing_part_is_reported() -> None:
     with pytest.raises(ProfileError, match="no decode points"):
         from_arrays(PREFILL, "p").complete()
     joined = from_arrays(PREFILL, "p").joined(from_arrays(DECODE, "d"))
     assert joined.complete() is joined
 
 
-def test_folders_as_the_profiler_leaves_them(tmp_path: Path) -> None:
+def test_folders_of_the_profiler_are_read(tmp_path: Path) -> None:
     for part, arrays in (("prefill", PREFILL), ("decode", DECODE)):
         folder = tmp_path / f"selected_{part}_interpolation"
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""What engines report on the runtime's NATS."""
+"""Engine reports on the runtime's NATS."""
 
 import math
 
@@ -69,7 +69,7 @@ def test_a_message_is_read(passes):
     )
 
 
-def test_the_newest_word_of_each_rank_counts(passes):
+def test_the_newest_message_of_each_rank_counts(passes):
     for worker, rank, wall in (("a", 0, 1.0), ("a", 1, 2.0), ("b", 0, 3.0), ("a", 0, 4.0)):
         passes.take(BACKEND, message(worker, rank, wall))
     assert [(each.worker_id, each.dp_rank, each.wall_time) for each in passes.read()] == [
@@ -79,14 +79,14 @@ def test_the_newest_word_of_each_rank_counts(passes):
     ]
 
 
-def test_engines_that_do_not_know_their_worker_are_those_of_their_publishers(passes):
-    """As vLLM is after its restore from a snapshot: all of them were one."""
+def test_engines_without_a_worker_id_are_distinguished_by_their_publisher(passes):
+    """vLLM has none after a restore from a snapshot: all such engines counted as one."""
     for publisher in (2**63 + 1, 7, 7):
         passes.take(BACKEND, message("", publisher=publisher))
     assert [each.worker_id for each in passes.read()] == ["7", str(2**63 + 1)]
 
 
-def test_an_engine_that_is_silent_is_forgotten(passes, clock):
+def test_a_silent_engine_is_forgotten(passes, clock):
     passes.take(BACKEND, message("gone"))
     clock.now += 8
     passes.take(BACKEND, message("here"))
@@ -94,7 +94,7 @@ def test_an_engine_that_is_silent_is_forgotten(passes, clock):
     assert [each.worker_id for each in passes.read()] == ["here"]
 
 
-def test_silence_of_all_is_reported_and_then_that_no_one_reports(passes, clock):
+def test_silence_of_all_engines_is_reported_and_then_the_lack_of_engines(passes, clock):
     assert passes.read().why is Missing.NO_FORWARD_PASSES
     passes.take(BACKEND, message())
     clock.now += 11
@@ -109,21 +109,21 @@ def test_silence_of_all_is_reported_and_then_that_no_one_reports(passes, clock):
         (BACKEND, b"\xc1", "unreadable"),
         (BACKEND, msgspec.msgpack.encode({"payload": b"no"}), "unreadable"),
         (BACKEND, message("w" * 300), "unreadable"),
-        # Fields that are not read are decoded all the same.
+        # Fields that are not read are still decoded.
         (BACKEND, b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0", "unreadable"),
         (BACKEND, msgspec.msgpack.encode({"payload": b"\x81\xa1x" + b"\x91" * 100_000 + b"\xc0"}), "unreadable"),
         (BACKEND, message(version=2), "version"),
         (BACKEND, message(wall=math.nan), "wall_time"),
         (BACKEND, message(wall=-1.0), "wall_time"),
         (BACKEND, message(worker_id=None), "unreadable"),
-        # A policy that computes with it fails, and has to learn again.
+        # A policy that computes with it fails, and must learn again.
         (BACKEND, message(queued_requests={"sum_prefill_tokens": "9" * 400}), "too_large"),
         (BACKEND, message(dp_rank="9" * 400), "too_large"),
         ("forward-pass-metrics", message(), "subject"),
         (BACKEND.replace("backend", "frontend"), message(), "component"),
     ],
 )
-def test_what_cannot_be_taken_is_counted(passes, reported_on, payload, reason):
+def test_invalid_messages_are_counted(passes, reported_on, payload, reason):
     passes.take(reported_on, payload)
     outcome = passes.read()
     assert isinstance(outcome, InputUnavailable)
@@ -137,7 +137,7 @@ def test_no_bytes_raise(payload):
     ForwardPasses(Mode.AGG, lambda: 0.0).take(BACKEND, payload)
 
 
-def test_engines_are_bounded(monkeypatch, passes, clock):
+def test_the_number_of_engines_is_bounded(monkeypatch, passes, clock):
     monkeypatch.setattr(module, "MOST_ENGINES", 2)
     for worker in ("a", "b", "c"):
         passes.take(BACKEND, message(worker))
@@ -159,11 +159,11 @@ def test_engines_are_bounded(monkeypatch, passes, clock):
         ("frontend", Mode.AGG, None),
     ],
 )
-def test_components_are_pools_as_the_mode_says(component, mode, pool):
+def test_components_are_pools_according_to_the_mode(component, mode, pool):
     assert pool_of(component, mode) is pool
 
 
-def test_other_components_are_pools_where_someone_says_so(clock):
+def test_other_components_are_pools_if_the_configuration_says_so(clock):
     passes = ForwardPasses(Mode.DECODE, clock, pools={"mine": Pool.DECODE})
     passes.take(BACKEND.replace("backend", "mine"), message())
     reported = passes.read()
@@ -177,6 +177,6 @@ def test_subjects():
 
 
 @pytest.mark.parametrize("namespace", ["*", "a.>", "a b", "", "a..b", ".a", "a\r\n"])
-def test_no_graph_hears_the_engines_of_others(namespace):
+def test_a_graph_does_not_receive_messages_of_other_engines(namespace):
     with pytest.raises(InputError, match="not a valid Dynamo namespace"):
         subject(namespace)

@@ -1,4 +1,4 @@
-"""Asking Prometheus over HTTP: authentication, and the handling of invalid answers."""
+"""HTTP queries to Prometheus: authentication, and the handling of invalid answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def vector(*values):
 
 
 class Server:
-    """Gives the answers that a test sets; `requests` has the requests."""
+    """Gives the answers that a test sets; `requests` records the requests."""
 
     def __init__(self) -> None:
         self.requests: list[web.Request] = []
@@ -89,7 +89,7 @@ async def ask_all(server, asked, *answered):
         return await client.query_all(asked)
 
 
-async def test_several_queries_go_as_one_and_each_has_its_own_answer(server):
+async def test_several_queries_are_one_request_and_each_gets_its_own_answer(server):
     answers = await ask_all(server, {"isl": "a / b", "osl": "c", "none": "d"}, "osl", "isl", "osl")
     value = ({"model": "a"}, 1.5, 2.0)
     assert answers == {"isl": [value], "osl": [value, value], "none": []}
@@ -102,13 +102,13 @@ async def test_several_queries_go_as_one_and_each_has_its_own_answer(server):
 
 
 @pytest.mark.parametrize("name", ["", "osl"])
-async def test_an_answer_to_nothing_that_was_asked_is_refused(server, name):
+async def test_an_answer_to_an_unknown_query_is_rejected(server, name):
     with pytest.raises(PrometheusError, match="was not asked for"):
         await ask_all(server, {"isl": "a"}, name)
 
 
 async def test_graphs_share_the_connections_to_the_platforms_prometheus():
-    """Each had four of its own: some hundred graphs took all that a Prometheus lets in."""
+    """Each graph had four of its own: some hundred graphs used all connections that a Prometheus accepts."""
     shared, options = PrometheusConnections(), PrometheusOptions(url="http://prometheus")
     async with PrometheusClient.open(options, shared) as one, PrometheusClient.open(options, shared) as other:
         assert one.connections is other.connections is shared
@@ -147,7 +147,7 @@ async def test_values_over_time(server):
             await client.query_range("up", since=60.0, until=120.0, step=60.0)
 
 
-async def test_parameters_and_token_go_along_and_a_file_is_read_each_time(server, tmp_path: Path):
+async def test_parameters_and_token_are_sent_and_the_token_file_is_read_each_time(server, tmp_path: Path):
     await ask(server, token="secret", extra_params={"tenant": "a", "query": "mine"})
     assert server.requests[0].headers["Authorization"] == "Bearer secret"
     assert server.requests[0].query["tenant"] == "a"
@@ -163,14 +163,14 @@ async def test_parameters_and_token_go_along_and_a_file_is_read_each_time(server
             await client.query("up")
 
 
-async def test_a_token_that_no_header_may_have_is_not_repeated(server):
+async def test_an_invalid_token_is_not_repeated_in_the_error(server):
     error = await refused(server, token="secret\r\nX: y")
     assert "secret" not in str(error)
     assert not server.requests
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_who_may_not_ask_is_reported(server, status):
+async def test_a_missing_right_is_reported(server, status):
     server.status = status
     assert "give a token" in str(await refused(server))
 
@@ -181,7 +181,7 @@ async def test_redirections_are_not_followed(server):
     assert len(server.requests) == 1
 
 
-async def test_prometheus_name_for_an_error_is_passed_on_and_nothing_else_of_an_answer(server):
+async def test_the_error_type_of_prometheus_is_repeated_and_nothing_else(server):
     server.status = 422
     server.body = json.dumps({"status": "error", "errorType": "execution", "error": "too many samples"}).encode()
     assert str(await refused(server)).endswith("answers 422: execution")
@@ -208,8 +208,8 @@ async def test_invalid_answers(server, body, words):
     assert error.why is Missing.UNREACHABLE
 
 
-async def test_a_part_of_the_data_does_not_count(server):
-    """Thanos answers so while a store is away: traffic of a part of the frontends looked like all of it."""
+async def test_partial_data_does_not_count(server):
+    """Thanos answers so while a store is away: traffic of some frontends counted as all of it."""
     server.body = json.dumps(
         {**vector("1"), "warnings": ["receive series from Addr: store: deadline exceeded"]}
     ).encode()
@@ -219,7 +219,7 @@ async def test_a_part_of_the_data_does_not_count(server):
 
 
 @pytest.mark.parametrize("kind", ["PromQL warning", "PromQL info"])
-async def test_a_remark_about_the_query_takes_nothing_from_its_answer(server, kind):
+async def test_a_warning_about_the_query_does_not_invalidate_its_answer(server, kind):
     server.body = json.dumps({**vector("1"), "warnings": [f"{kind}: metric might not be a counter"]}).encode()
     async with PrometheusClient.open(PrometheusOptions(url=server.url)) as client:
         assert [each.value for each in await client.query("up")] == [1.0]
@@ -236,7 +236,7 @@ async def test_answers_are_bounded(server):
 
 
 async def test_series_are_bounded(server):
-    """Empty ones are 13 bytes, and each costs the event loop as much as one that says something."""
+    """Empty series are 13 bytes, and each costs the event loop as much as a series with values."""
     many = b", ".join([b'{"metric": {}}'] * (MAX_SERIES + 1))
     server.body = b'{"status": "success", "data": {"resultType": "vector", "result": [%s]}}' % many
     assert f"sends more than {MAX_SERIES} series" in str(await refused(server))
@@ -247,7 +247,7 @@ async def test_time_is_bounded(server):
     assert "did not answer within 0.05 s" in str(await refused(server, timeout=0.05))
 
 
-async def test_no_one_is_there(server):
+async def test_an_unreachable_server_is_reported(server):
     server.url = "http://127.0.0.1:1"
     assert "cannot be asked" in str(await refused(server))
 
@@ -268,11 +268,11 @@ class TestTls:
     async def test_certificates_of_a_named_authority_are_trusted(self, secure, authority):
         assert await ask(secure, ca_file=authority.certificate)
 
-    async def test_others_are_not(self, secure):
+    async def test_other_certificates_are_rejected(self, secure):
         assert "cannot be asked" in str(await refused(secure, token="secret"))
         assert not secure.requests
 
-    async def test_unless_no_one_wants_to_check(self, secure):
+    async def test_other_certificates_are_accepted_without_verification(self, secure):
         assert await ask(secure, verify=False)
 
     async def test_an_invalid_ca_file_is_named(self, secure, tmp_path):

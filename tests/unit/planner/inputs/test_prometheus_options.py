@@ -15,12 +15,12 @@ def options(settings=None, infrastructure=OWN, **fields):
     return prometheus_options(PlannerConfig.model_validate(named), settings or Prometheus(), infrastructure)
 
 
-def test_the_platform_says_where_prometheus_is():
+def test_the_platform_sets_the_address_of_prometheus():
     assert options().url == OWN
     assert options(Prometheus(endpoint="http://other:9090/")).url == "http://other:9090"
 
 
-def test_a_graph_may_name_its_own():
+def test_a_graph_may_name_its_own_prometheus():
     assert options(endpoint=THEIRS).url == THEIRS
 
 
@@ -40,35 +40,35 @@ def test_a_graph_may_name_its_own():
         "NATS.dynamo.svc:4222",
     ],
 )
-def test_but_neither_this_host_nor_a_clouds_metadata_nor_the_platform_itself(host: str):
+def test_a_graph_may_not_name_this_host_a_metadata_service_or_the_platform(host: str):
     config = PlannerConfig(metric_pulling_prometheus_endpoint=f"http://{host}")
     with pytest.raises(InputError, match=r"this host|platform itself|no address"):
         prometheus_options(config, Prometheus(), OWN, frozenset({"10.96.0.1", "nats.dynamo.svc"}))
 
 
-def test_the_platforms_own_may_be_anywhere():
+def test_the_platforms_own_prometheus_may_be_anywhere():
     assert options(infrastructure="http://127.0.0.1:9090", endpoint="http://127.0.0.1:9090/").url.endswith(".1:9090")
 
 
-def test_a_plan_does_not_change_how_the_platforms_prometheus_is_asked():
+def test_a_plan_does_not_change_the_query_options_of_the_platforms_prometheus():
     settings = Prometheus(extra_query_params={"tenant": "us"})
     named = {"extra_query_params": {"tenant": "them", "dedup": "true"}, "ssl_verify": False}
     asked = options(settings, **named)
     assert (asked.extra_params, asked.verify) == ({"tenant": "us", "dedup": "true"}, True)
 
 
-def test_unless_that_is_off():
+def test_own_endpoints_of_graphs_can_be_disabled():
     with pytest.raises(InputError, match="ownEndpoints is off"):
         options(Prometheus(own_endpoints=False), endpoint=THEIRS)
     assert options(Prometheus(own_endpoints=False), endpoint=OWN + "/").url == OWN
 
 
-def test_no_one_says_where():
+def test_a_missing_address_is_an_error():
     with pytest.raises(InputError, match="no Prometheus is known"):
         options(infrastructure="")
 
 
-def test_the_platforms_token_goes_to_the_platforms_prometheus_only(tmp_path: Path):
+def test_the_platforms_token_is_sent_to_the_platforms_prometheus_only(tmp_path: Path):
     settings = Prometheus(token_file=tmp_path / "token", ca_file=tmp_path / "ca", extra_query_params={"tenant": "us"})
     assert options(settings).token_file == tmp_path / "token"
     assert options(settings).extra_params == {"tenant": "us"}
@@ -79,7 +79,7 @@ def test_the_platforms_token_goes_to_the_platforms_prometheus_only(tmp_path: Pat
     assert options(settings, token="theirs").token_file is None
 
 
-def test_files_are_taken_from_one_folder_only(tmp_path: Path):
+def test_files_are_read_from_one_folder_only(tmp_path: Path):
     with pytest.raises(InputError, match="filesDir is unset"):
         options(token_file="/etc/passwd")
     settings = Prometheus(files_dir=tmp_path)
@@ -92,7 +92,7 @@ def test_files_are_taken_from_one_folder_only(tmp_path: Path):
         options(settings, ca_bundle="link/passwd")
 
 
-def test_certificates_are_checked_unless_someone_says_no():
+def test_certificates_are_verified_unless_that_is_disabled():
     assert options(endpoint=THEIRS).verify
     assert not options(endpoint=THEIRS, ssl_verify=False).verify
     assert not options(Prometheus(verify=False)).verify
@@ -103,7 +103,7 @@ def test_certificates_are_checked_unless_someone_says_no():
 @pytest.mark.parametrize(
     "url", ["ftp://host", "host:9090", "http://", "http://host:99999", "http://host/?a=b", "http://[::1"]
 )
-def test_what_is_not_an_address_is_refused(url):
+def test_invalid_addresses_are_rejected(url):
     with pytest.raises(InputError, match="is not a valid address"):
         options(endpoint=url)
 

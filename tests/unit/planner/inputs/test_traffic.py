@@ -1,4 +1,4 @@
-"""Traffic of a graph as Prometheus reports it, and a reason for each case in which it does not."""
+"""Traffic of a graph from Prometheus, and a reason for each case without traffic."""
 
 import math
 from dataclasses import replace
@@ -23,7 +23,7 @@ OWN = {"dynamo_namespace": "ns-a", "model": "Qwen"}
 
 
 class Scripted:
-    """Answers by what a query asks for; unknown ones are empty, as those of an empty Prometheus are."""
+    """Answers by the kind of a query; unknown ones get an empty result, like from an empty Prometheus."""
 
     url = "http://prometheus:9090"
 
@@ -123,14 +123,14 @@ def why(outcome):
     return outcome.why
 
 
-async def test_counts_are_summed_and_names_of_a_model_are_averaged():
+async def test_counts_are_summed_and_lengths_of_a_model_are_averaged():
     assert await read(healthy()) == Traffic(
         duration=180.0, requests=120.0, isl=1500.0, osl=150.0, ttft=500.0, itl=31.25
     )
 
 
 @pytest.mark.parametrize("counter", ["started", "total"])
-async def test_a_sample_takes_two_requests(counter):
+async def test_a_sample_needs_two_requests(counter):
     answers = healthy()
     answers[counter] = answers.pop("started")
     traffic_reader, client = reader(answers)
@@ -139,8 +139,8 @@ async def test_a_sample_takes_two_requests(counter):
 
 
 @pytest.mark.parametrize("extra", [{"dynamo_graph_deployment": "chat"}, {"endpoint": "8000", "app": "chat"}])
-async def test_a_frontend_that_is_scraped_by_two_jobs_counts_once(extra):
-    """As by a PodMonitor of the chart and one of the user's own: twice as many requests took twice as many GPUs."""
+async def test_a_frontend_scraped_by_two_jobs_counts_once(extra):
+    """For example by a PodMonitor of the chart and one of the user: twice the requests led to twice the GPUs."""
 
     def twice(values):
         own = [each._replace(labels={**each.labels, "instance": each.labels["pod"], "job": "a"}) for each in values]
@@ -153,7 +153,7 @@ async def test_a_frontend_that_is_scraped_by_two_jobs_counts_once(extra):
 
 
 def over_time(**answers):
-    """Two minutes of requests and their lengths, and of another model."""
+    """Two minutes of requests and their lengths, and those of another model."""
 
     def two(first, second, **labels):
         return [SeriesValues({**OWN, **labels}, ((NOW - 70, first), (NOW - 10, second)))]
@@ -178,7 +178,7 @@ async def test_the_past_ends_where_the_newest_sample_begins():
     "answers",
     [{"there": []}, {"there": PrometheusError("away")}, {"isl over time": PrometheusError("may not be asked")}],
 )
-async def test_planning_begins_without_a_past_that_cannot_be_read(answers):
+async def test_planning_begins_without_a_past_if_it_cannot_be_read(answers):
     reading, _ = reader(over_time(**answers))
     assert await reading.past(120.0, 10.0) == ()
 
@@ -191,21 +191,21 @@ async def test_a_window_too_short_for_scrapes_is_widened():
     assert all("[20s]" in promql for promql in client.asked)
 
 
-async def test_models_are_compared_without_case_and_others_do_not_count():
+async def test_model_names_are_case_insensitive_and_other_models_do_not_count():
     answers = healthy(started=[*series(10.0), *series(500.0, model="llama")])
     traffic = await traffic_of(answers, model="QWEN")
     assert traffic.requests == 10
 
 
-async def test_an_older_frontend_has_another_counter():
+async def test_older_frontends_have_another_counter():
     answers = healthy(total=series(7.0))
     del answers["started"]
     traffic = await traffic_of(answers)
     assert (traffic.requests, traffic.ended) == (7, True)
 
 
-async def test_a_router_that_counts_what_it_begins_is_believed_before_one_that_counts_what_ended():
-    """As from Dynamo 1.6 on: while load climbs, fewer requests end than come."""
+async def test_a_router_counter_of_started_requests_has_precedence_over_one_of_ended_requests():
+    """Routers have it from Dynamo 1.6 on. While load climbs, fewer requests end than start."""
     answers = {**healthy(routed=series(9.0)), "routed, started": series(30.0)}
     traffic = await traffic_of(answers, source=MetricsSource.ROUTER)
     assert (traffic.requests, traffic.ended) == (30, False)
@@ -214,7 +214,7 @@ async def test_a_router_that_counts_what_it_begins_is_believed_before_one_that_c
     assert (traffic.requests, traffic.ended) == (9, True)
 
 
-async def test_the_router_reports_how_often_the_cache_hits():
+async def test_the_hit_rate_comes_from_the_router():
     answers = healthy(routed=[SeriesValue({"dynamo_namespace": "ns_a"}, NOW, 9.0)], hits=[SeriesValue({}, NOW, 0.4)])
     for name in ("isl", "osl", "ttft", "itl"):
         answers[name] = [SeriesValue({}, NOW, 1.0)]
@@ -223,21 +223,21 @@ async def test_the_router_reports_how_often_the_cache_hits():
 
 
 @pytest.mark.parametrize("hits", [[], [SeriesValue({}, NOW, math.nan)]])
-async def test_a_hit_rate_that_is_missing_is_never_zero(hits):
+async def test_a_missing_hit_rate_is_not_zero(hits):
     answers = healthy(routed=series(9.0), hits=hits)
     traffic = await traffic_of(answers, source=MetricsSource.ROUTER)
     assert traffic.kv_hit_rate is None
 
 
 class TestDisaggregated:
-    """The runtime's routers of prompts and of tokens count a request each: twice in all, under one name or two."""
+    """The runtime's routers of prompts and of tokens each count a request: twice in all, under one name or two."""
 
-    async def test_the_frontend_counts_where_the_router_does_so_twice(self):
+    async def test_the_frontend_counts_if_routers_count_twice(self):
         answers = healthy(routed=series(240.0), hits=[SeriesValue({}, NOW, 0.4)])
         traffic = await traffic_of(answers, source=MetricsSource.ROUTER, disaggregated=True)
         assert (traffic.requests, traffic.isl, traffic.osl, traffic.kv_hit_rate) == (120.0, 1500.0, 150.0, 0.4)
 
-    async def test_routers_alone_count_by_component(self):
+    async def test_routers_without_a_frontend_count_by_component(self):
         answers = healthy(routed=[SeriesValue({}, NOW, 120.0)])
         del answers["started"]
         traffic_reader, client = reader(answers, source=MetricsSource.ROUTER, disaggregated=True)
@@ -249,7 +249,7 @@ class TestDisaggregated:
         once = "max without (job, prometheus, prometheus_replica, dynamo_component_type, dynamo_graph_deployment)"
         assert asked == f"max(sum by (dynamo_component) ({once} (increase({ROUTED}{{{of}}}[180s]))))"
 
-    async def test_so_does_the_past(self):
+    async def test_the_past_is_counted_in_the_same_way(self):
         answers = {
             "there": series(7.0),
             "started over time": [SeriesValues(OWN, ((NOW - 70, 60.0),))],
@@ -260,7 +260,7 @@ class TestDisaggregated:
         (past,) = await reader(answers, source=MetricsSource.ROUTER, disaggregated=True)[0].past(120.0, before=10.0)
         assert past.traffic.requests == 60
 
-    async def test_no_requests_yet_is_explained_by_the_source_that_was_asked_for(self):
+    async def test_missing_requests_are_explained_for_the_configured_source(self):
         outcome = await read({}, source=MetricsSource.ROUTER, disaggregated=True)
         assert why(outcome) is Missing.NO_SERIES
         assert ROUTED_STARTED in outcome.message
@@ -283,7 +283,7 @@ class TestNoRequests:
         assert isinstance(traffic, Traffic)
         assert (traffic.requests, traffic.isl, traffic.osl, traffic.ttft) == (0.0, 1500.0, 150.0, None)
 
-    async def test_also_before_any_lengths_were_observed(self):
+    async def test_zero_requests_count_even_before_any_lengths_were_observed(self):
         traffic = await traffic_of(self.idle)
         assert (traffic.requests, traffic.isl, traffic.osl) == (0.0, 0.0, 0.0)
 
@@ -293,7 +293,7 @@ class TestNoRequests:
 
 
 AWAY = PrometheusError("http://prometheus:9090 did not answer within 10 s")
-#: What Prometheus answers, why there is no traffic, and words of the message.
+#: The answers of Prometheus, the reason why there is no traffic, and words of the message.
 MISSING = {
     "no one answers": ({"started": AWAY}, Missing.UNREACHABLE, "did not answer"),
     "half of the queries fail": (healthy(osl=AWAY), Missing.UNREACHABLE, "did not answer"),
@@ -315,7 +315,7 @@ async def test_without_traffic_there_is_a_reason(answers, why_, said):
     assert (why(outcome), said in outcome.message) == (why_, True)
 
 
-async def test_a_model_of_another_name_is_asked_for():
+async def test_the_message_advises_to_set_the_model_name_if_only_another_model_has_series():
     outcome = await read(healthy(there=series(9.0)), model="llama")
     assert (why(outcome), "model_name" in outcome.message) == (Missing.NO_SERIES, True)
 
@@ -326,7 +326,7 @@ class TestScrapes:
         assert isinstance(await read(answers), Traffic)
 
     @pytest.mark.parametrize("times", [range(-60, 1, 15), range(-178, -100, 15), []])
-    async def test_half_an_interval_is_needed(self, times):
+    async def test_data_of_less_than_half_an_interval_is_too_young(self, times):
         answers = healthy(scraped=scraped(times))
         assert why(await read(answers, stale_after=200.0)) is Missing.TOO_YOUNG
 
@@ -334,7 +334,7 @@ class TestScrapes:
         "times",
         [pytest.param(range(-120, 1, 15), id="began again"), pytest.param(range(-180, -59, 15), id="away until now")],
     )
-    async def test_more_than_half_stands_for_all_of_it(self, times):
+    async def test_data_of_more_than_half_an_interval_is_extrapolated(self, times):
         traffic = await traffic_of(healthy(scraped=scraped(times)))
         assert traffic.requests == pytest.approx(120 * 180 / 127.5)
 
@@ -346,13 +346,13 @@ class TestScrapes:
             pytest.param((range(-178, -58, 15), range(-60, -20, 15), range(-15, 1, 15)), id="three in turn"),
         ],
     )
-    async def test_frontends_that_follow_each_other_cover_it_together(self, tracks):
+    async def test_successive_frontends_cover_the_interval_together(self, tracks):
         traffic = await traffic_of(healthy(scraped=scraped(*tracks)))
         assert traffic.requests == pytest.approx(120)
 
     @pytest.mark.parametrize("every", [1, 5, 15, 30, 60])
     @pytest.mark.parametrize("phase", [0, 0.3, 0.9])
-    async def test_all_of_it_stands_for_itself_however_seldom_it_is_scraped(self, every, phase):
+    async def test_a_whole_interval_is_not_extrapolated_however_rarely_it_is_scraped(self, every, phase):
         times = [at + phase * every for at in range(-180, 1, every) if at + phase * every <= 0]
         traffic = await traffic_of(healthy(scraped=scraped(times)))
         assert traffic.requests == pytest.approx(120)
@@ -372,8 +372,8 @@ class TestQueries:
         assert of_each.mean("isl") == f"sum by (model) {sums} / sum by (model) {counts}"
         assert queries.kv_hit_rate is None
 
-    def test_the_router_writes_namespaces_with_underscores_and_those_of_a_generation_of_workers(self):
-        """Within a frontend it names the namespace of the workers: https://github.com/ai-dynamo/dynamo/issues/13461."""
+    def test_router_namespaces_are_matched_with_underscores_and_with_worker_generations(self):
+        """In a frontend the router uses the workers' namespace: https://github.com/ai-dynamo/dynamo/issues/13461."""
         queries = Queries(MetricsSource.ROUTER, "ns.x-a", "ns", 60.0)
         metric, of = (
             "dynamo_component_router_kv_hit_rate",
@@ -383,7 +383,7 @@ class TestQueries:
             f"sum (increase({metric}_sum{{{of}}}[60s])) / sum (increase({metric}_count{{{of}}}[60s]))"
         )
 
-    def test_tokens_come_from_the_router_that_reports_the_most_where_there_are_two(self):
+    def test_tokens_come_from_the_router_with_the_higher_count(self):
         queries = Queries(MetricsSource.ROUTER, "a", "ns", 60.0, disaggregated=True)
         metric = "dynamo_component_router_output_sequence_tokens"
         sums, counts = (
@@ -393,7 +393,7 @@ class TestQueries:
         )
         assert queries.mean("osl") == f"max({sums} / {counts})"
 
-    def test_names_cannot_end_the_quotation_nor_match_others(self):
+    def test_names_can_neither_end_the_quotation_nor_match_others(self):
         queries = Queries(MetricsSource.FRONTEND, 'a"} or vector(1) #\\\n', 'n"s.*-b', 60.0)
         assert '{dynamo_namespace="a\\"} or vector(1) #\\\\\\n",' in queries.requests("m")
         assert 'namespace=~"|n\\"s\\\\.\\\\*-b"}' in queries.requests("m")

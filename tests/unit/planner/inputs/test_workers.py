@@ -27,7 +27,7 @@ def labelled(role, name="nvidia.com/dynamo-sub-component-type"):
 
 
 def spread(role):
-    """Workers over several nodes whose roles have pod templates of their own."""
+    """Workers over several nodes whose roles have their own pod templates."""
     template = labelled(role)["podTemplate"]
     roles = [{"name": "worker", "podTemplate": {}}, {"name": "leader", "podTemplate": template}]
     return {"multinode": {"nodeCount": 2}, "roles": roles}
@@ -101,7 +101,7 @@ class TestPools:
             ([], "there are: none"),
         ],
     )
-    def test_that_cannot_be_distinguished_are_refused(self, components, problem):
+    def test_that_cannot_be_distinguished_are_rejected(self, components, problem):
         with pytest.raises(InputError, match=problem):
             find_pools(graph(*components), Mode.DISAGG)
 
@@ -119,12 +119,12 @@ class TestCounts:
         assert self.counts({"readyReplicas": 1}).expected == 1
         assert self.counts({"readyReplicas": 0}, replicas=0) == PoolCounts(ready=0, expected=0)
 
-    def test_without_a_status_nothing_is_known(self):
+    def test_without_a_status_counts_are_unknown(self):
         outcome = self.counts({"replicas": 1})
         assert isinstance(outcome, InputUnavailable)
         assert outcome.why is Missing.NO_WORKERS
 
-    def test_what_is_on_its_way_is_distinguished(self):
+    def test_pending_and_starting_pods_are_distinguished(self):
         pods = [
             pod("serves", ready="10:01:00"),
             pod("starts"),
@@ -136,7 +136,7 @@ class TestCounts:
         counts = self.counts({"readyReplicas": 1}, pods, replicas=4)
         assert (counts.pending, counts.starting) == (1, 1)
 
-    def test_replicas_of_several_nodes_are_counted_whole(self):
+    def test_multi_node_replicas_are_counted_as_a_whole(self):
         pods = [pod(str(index), reason="Unschedulable") for index in range(3)] + [
             pod(f"s{index}") for index in range(4)
         ]
@@ -151,8 +151,8 @@ class TestCounts:
         ],
         ids=["LeaderWorkerSet", "Grove"],
     )
-    def test_each_replica_that_waits_for_one_of_its_nodes_counts(self, of, index):
-        """Two replicas of two pods, each with a node for one of these, were one replica that waits and one that starts."""
+    def test_each_replica_that_waits_for_one_of_its_nodes_is_pending(self, of, index):
+        """Two replicas of two pods, each with one node, counted as one pending and one starting replica."""
 
         def of_replica(number, **fields):
             return pod(f"{number}-{fields}", labels={of: "g-w", index: str(number)}, **fields)
@@ -197,7 +197,7 @@ class TestStartup:
     def test_of_one_pod(self, each, seconds):
         assert seconds_to_ready(each) == seconds
 
-    def test_is_the_median_of_the_observed(self):
+    def test_is_the_median_of_the_observed_times(self):
         times = StartupTimes()
         assert times.seconds is None
         times.learn([pod("a", ready="10:01:00"), pod("b", ready="10:02:00"), pod("c", ready="10:59:00")])
@@ -206,13 +206,13 @@ class TestStartup:
     @pytest.mark.parametrize(
         ("names", "later"), [(["a"], ["a"]), ([f"p{index}" for index in range(300)],) * 2, (["a"], [])]
     )
-    def test_pods_that_are_ready_again_did_not_start_and_those_that_go_leave_their_measurement(self, names, later):
+    def test_pods_that_became_ready_again_do_not_count_and_deleted_pods_keep_their_measurement(self, names, later):
         times = StartupTimes()
         times.learn([pod(name, ready="10:01:00") for name in names])
         times.learn([pod(name, ready="11:00:00") for name in later])
         assert times.seconds == 60
 
-    def test_new_starts_displace_old_ones_within_bounds(self):
+    def test_new_starts_replace_old_ones_within_bounds(self):
         times = StartupTimes()
         for index in range(1000):
             times.learn([pod(f"p{index}", ready="10:05:00" if index > 900 else "10:00:10")])
@@ -243,12 +243,12 @@ def worker(name="a", role="decode", graph="g", component="Decode", namespace="ns
 
 
 class TestEngines:
-    def test_they_are_able_to_what_all_of_them_are(self):
+    def test_capabilities_are_the_minimum_of_all_engines(self):
         assert engines_of([worker(), worker("b", total_kv_blocks=256)], 2) == EngineCapabilities(
             num_gpu=2, max_num_batched_tokens=8192, max_num_seqs=256, context_length=4096, max_kv_tokens=4096
         )
 
-    def test_what_cards_lack_is_unknown_and_adapters_are_not_models(self):
+    def test_missing_card_fields_are_unknown_and_adapters_do_not_count_as_models(self):
         assert engines_of([], None) == EngineCapabilities()
         reported = engines_of([worker(total_kv_blocks=0), worker("b", lora=True, max_num_seqs=1)], None)
         assert (reported.max_kv_tokens, reported.max_num_seqs) == (None, 256)
@@ -264,7 +264,7 @@ class TestEngines:
             (worker(of=""), Mode.DISAGG, Pool.DECODE, False),
             (worker(graph="", component="", of="other"), Mode.DISAGG, Pool.DECODE, False),
             (worker(graph="", component="", of=""), Mode.DISAGG, Pool.DECODE, True),
-            # Discovered through etcd: no pod, no graph.
+            # Discovered through etcd: without pod and graph.
             (worker(graph="", component=""), Mode.DISAGG, Pool.DECODE, True),
             (worker(graph="", component="", role="prefill"), Mode.DISAGG, Pool.DECODE, False),
             (worker(graph="", component="", namespace="ns-other"), Mode.DISAGG, Pool.DECODE, False),
@@ -273,7 +273,7 @@ class TestEngines:
             (worker(graph="", component="", role=""), Mode.DISAGG, Pool.DECODE, True),
         ],
     )
-    def test_those_of_the_pool_count(self, observed, mode, pool, counts):
+    def test_only_engines_of_the_pool_count(self, observed, mode, pool, counts):
         result = is_of_pool(
             observed, graph=ObjectKey("ns", "g"), component="Decode", pool=pool, mode=mode, namespaces=("ns-g",)
         )

@@ -1,4 +1,4 @@
-"""The condition `Planning`: written to exactly the graph that it was concluded from."""
+"""The condition `Planning` is written to exactly the graph from which it was derived."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -52,18 +52,18 @@ def writer(kube: Kube) -> ConditionWriter:
         pytest.param([GONE], [], ["1"], id="gone"),
     ],
 )
-async def test_which_graph_gets_it(applies, gets, versions):
+async def test_the_condition_is_written_to_the_same_graph_only(applies, gets, versions):
     kube = Kube(applies, gets)
     await writer(kube).write(GRAPH, SAID)
     assert (kube.versions, kube.applies, kube.gets) == (versions, [], [])
 
 
-async def test_a_graph_that_always_changes_is_an_error():
+async def test_a_graph_that_changes_at_each_attempt_is_an_error():
     with pytest.raises(Conflict):
         await writer(Kube([OUTDATED] * TRIES, [CHANGED] * TRIES)).write(GRAPH, SAID)
 
 
-async def test_what_it_says_is_not_written_twice_and_is_removed_again():
+async def test_an_unchanged_condition_is_not_written_again_and_can_be_removed():
     kube = Kube([{}, {}])
     await writer(kube).write(GRAPH, SAID)
     said = {**GRAPH, "status": {"conditions": kube.conditions[0]}}
