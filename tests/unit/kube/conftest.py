@@ -1,4 +1,4 @@
-"""An API server that follows a test's script, for faults that a test cannot cause in a real one, and kubeconfigs."""
+"""An API server that follows a script, for faults that a test cannot cause in a real one; and kubeconfigs."""
 
 import asyncio
 import json
@@ -35,9 +35,9 @@ class Received:
 
 
 class ScriptedServer:
-    """Each request takes the next step of the script, and is kept in `requests`. Clients' waits are recorded, not waited.
+    """Each request takes the next step of the script and is kept in `requests`. Clients' waits are recorded, not slept.
 
-    Where watches have a script of their own, they take its steps: they come next to other requests.
+    Watches may have their own script, because they come next to other requests.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
 
 @pytest.fixture
 def write(tmp_path: Path, authority: CertificateAuthority) -> Any:
-    """Writes a kubeconfig of one cluster and one user."""
+    """Writes a kubeconfig with one cluster and one user."""
 
     def write(user: dict[str, Any] | None = None, name: str = "config", **cluster: Any) -> Path:
         path = tmp_path / name

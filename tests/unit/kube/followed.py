@@ -1,4 +1,4 @@
-"""A reflector of the scripted server, and what such a server answers."""
+"""A reflector of the scripted server, and the answers of such a server."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ def failure(code: int, reason: str = "", **more: Any) -> dict[str, Any]:
 
 
 class Followed:
-    """A reflector of the scripted server, and what it reported."""
+    """A reflector of the scripted server, and its events."""
 
     def __init__(self, server: Any, *, timeout: float = 5, **options: Any) -> None:
         self.health: list[tuple[bool, str]] = []
@@ -51,7 +51,7 @@ class Followed:
         self.waits.append(seconds)
 
     async def take(self, count: int) -> list[str]:
-        """The next items, in short: `ADDED a@3`, `SYNCED 5`."""
+        """The next items in short form: `ADDED a@3`, `SYNCED 5`."""
         return [short(item) for item in await self.items(count)]
 
     async def items(self, count: int) -> list[ObjectChange | Synced | Absent]:

@@ -1,4 +1,4 @@
-"""What a server that follows a script can do with a request."""
+"""Steps of a scripted server: what it does with a request."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def text(body: str, status: int = 200) -> Step:
 
 
 def reset() -> Step:
-    """The connection breaks without an answer."""
+    """Close the connection without an answer."""
 
     async def step(request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
@@ -43,7 +43,7 @@ def reset() -> Step:
 
 
 def hang() -> Step:
-    """No answer until the client gives up."""
+    """Give no answer until the client gives up."""
 
     async def step(request: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()
@@ -53,7 +53,7 @@ def hang() -> Step:
 
 
 def watch(*events: dict[str, Any] | bytes, then: str = "end") -> Step:
-    """A watch with these events, that then ends, hangs (sends nothing more) or breaks."""
+    """Answer a watch with these events, and then end, hang (send nothing more) or break the connection."""
 
     async def step(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()

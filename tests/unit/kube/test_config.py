@@ -1,4 +1,4 @@
-"""How a cluster is reached: kubeconfigs of all kinds, pods, and what is refused."""
+"""Connecting to a cluster: kubeconfigs of all kinds, service accounts of pods, and rejected settings."""
 
 import base64
 import json
@@ -35,11 +35,11 @@ async def test_a_token(write: Any) -> None:
     assert connection.tls.check_hostname
 
 
-async def test_an_authority_need_not_have_every_extension(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_ca_need_not_have_every_extension(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     create = ssl.create_default_context
 
     def strict(*arguments: Any, **options: Any) -> ssl.SSLContext:
-        """As that of Python 3.13."""
+        """Strict verification like Python 3.13."""
         context = create(*arguments, **options)
         context.verify_flags |= ssl.VERIFY_X509_STRICT
         return context
@@ -53,7 +53,9 @@ async def test_an_authority_need_not_have_every_extension(write: Any, monkeypatc
 
 
 @pytest.mark.parametrize(("user", "shown"), [({"username": "a", "password": "b"}, "Basic YTpi"), (None, None)])
-async def test_a_user_and_password_and_no_one(write: Any, user: dict[str, Any] | None, shown: str | None) -> None:
+async def test_a_user_with_a_password_and_an_anonymous_user(
+    write: Any, user: dict[str, Any] | None, shown: str | None
+) -> None:
     assert (await load(write(user), environ={})).credentials.authorization == shown
 
 
@@ -77,7 +79,7 @@ async def test_a_token_file_is_read_again_after_a_minute(
     assert credentials.authorization == "Bearer two"
 
 
-async def test_authorities_of_a_pods_cluster_are_read_again_after_a_minute(
+async def test_the_cas_of_a_pods_cluster_are_read_again_after_a_minute(
     tmp_path: Path, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "token").write_text("one")
@@ -88,7 +90,7 @@ async def test_authorities_of_a_pods_cluster_are_read_again_after_a_minute(
     credentials = connection.credentials
     assert connection.tls is not None
     assert not await credentials.refresh()
-    # Half written: what was trusted stays so, and the token is renewed all the same.
+    # A half-written file: the trusted CAs stay, and the token is still renewed.
     (tmp_path / "ca.crt").write_bytes(old[:200])
     (tmp_path / "token").write_text("two")
     assert await credentials.refresh()
@@ -114,7 +116,7 @@ async def test_embedded_keys_leave_no_files(
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    # Twice: upstream remembers the files that it wrote.
+    # Twice, because upstream caches the files that it wrote.
     for _ in range(2):
         assert (await load(path, environ={})).tls is not None
     assert list(folder.iterdir()) == []
@@ -135,7 +137,9 @@ def jwt(expires: float) -> str:
     return f"{part({'alg': 'none'})}.{part({'exp': expires, 'name': '??>>~~'})}.sig"
 
 
-async def test_oidc_tokens_are_renewed_over_verified_tls_and_kept(write: Any, authority: CertificateAuthority) -> None:
+async def test_oidc_tokens_are_renewed_over_verified_tls_and_cached(
+    write: Any, authority: CertificateAuthority
+) -> None:
     fresh = jwt(time.time() + 3600)
     asked: list[dict[str, Any]] = []
 
@@ -158,7 +162,7 @@ async def test_oidc_tokens_are_renewed_over_verified_tls_and_kept(write: Any, au
             "refresh-token": "first",
         }
         user = {"auth-provider": {"name": "oidc", "config": provider}}
-        # Without its CA the issuer is not believed.
+        # Without its CA the issuer is not trusted.
         with pytest.raises(ConfigError):
             await load(write(user, "unverified"), environ={})
         assert asked == []
@@ -187,7 +191,7 @@ async def test_oidc_tokens_are_renewed_over_verified_tls_and_kept(write: Any, au
     ],
     ids=["jwt", "none", "basic", "opaque", "not JSON", "not base64", "a number beyond all", "nested too deep"],
 )
-def test_when_a_token_ends(authorization: str | None, expected: float | None) -> None:
+def test_the_expiry_of_a_token(authorization: str | None, expected: float | None) -> None:
     assert token_expiry(authorization) == expected
 
 
@@ -197,7 +201,7 @@ def _printing(status: str) -> dict[str, Any]:
 
 ENDED = {"idp-issuer-url": "https://issuer.example.com", "client-id": "a", "id-token": jwt(time.time() - 10)}
 NO_CREDENTIAL = "printed no ExecCredential"
-#: A user, what the cluster is otherwise, and why it is refused.
+#: A user, the rest of the cluster, and the reason for the rejection.
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a plugin that fails is quoted": (
         by_plugin("/bin/sh", "-c", "echo no >&2; exit 3"),
@@ -237,16 +241,16 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @rows("user, cluster, message", REFUSED)
-async def test_what_cannot_be_used_says_why(
+async def test_unusable_settings_are_rejected_with_the_reason(
     write: Any, user: dict[str, Any], cluster: dict[str, Any], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         await load(write(user, **cluster), environ={})
-    # The library would log a failed login, too.
+    # The library would also log a failed login.
     assert caplog.messages == []
 
 
-async def test_clear_text_is_for_this_machine_only(write: Any) -> None:
+async def test_plain_http_is_for_this_machine_only(write: Any) -> None:
     assert (await load(write({"token": "t"}, server="http://127.0.0.1:8001"), environ={})).tls is None
     assert (await load(write(server="http://proxy.example.com"), environ={})).tls is None
 
@@ -258,11 +262,11 @@ async def test_server_name_and_proxies(write: Any) -> None:
     assert (await load(write(), environ={"HTTPS_PROXY": "http://other:1"})).proxy == "http://other:1"
 
 
-async def test_where_the_kubeconfig_is_searched(write: Any, tmp_path: Path) -> None:
+async def test_the_search_order_of_kubeconfigs(write: Any, tmp_path: Path) -> None:
     first, second = write({"token": "first"}, "first"), write({"token": "second"}, "second")
     named = os.pathsep.join([str(tmp_path / "absent"), str(second), str(first)])
     environ = {"KUBECONFIG": named, "HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
-    # An argument wins, then KUBECONFIG (the first file that defines a name), then the home directory.
+    # An argument has precedence, then KUBECONFIG (the first file that defines a name), then the home directory.
     assert (await load(first, environ=environ)).credentials.authorization == "Bearer first"
     assert (await load(None, environ=environ)).credentials.authorization == "Bearer second"
     (tmp_path / ".kube").mkdir()
@@ -291,13 +295,13 @@ async def test_broken_kubeconfigs_are_config_errors_of_one_line(tmp_path: Path, 
     assert "\n" not in str(refused.value)
 
 
-async def test_an_empty_kubeconfig_among_others_counts_as_none(write: Any, tmp_path: Path) -> None:
+async def test_an_empty_kubeconfig_among_others_is_ignored(write: Any, tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     named = os.pathsep.join([str(tmp_path / "empty"), str(write({"token": "other"}, "other"))])
     assert (await load(None, environ={"KUBECONFIG": named})).credentials.authorization == "Bearer other"
 
 
-async def test_what_is_not_there(write: Any, tmp_path: Path) -> None:
+async def test_missing_kubeconfigs_are_reported(write: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such kubeconfig"):
         await load(tmp_path / "absent", environ={})
     with pytest.raises(ConfigError, match="from KUBECONFIG"):
@@ -323,13 +327,13 @@ async def test_in_a_pod(tmp_path: Path, authority: CertificateAuthority) -> None
 
 
 def shown_by(request: web.Request) -> str:
-    """The name in the certificate of a client."""
+    """The name in a client's certificate."""
     assert request.transport is not None
     name: str = dict(item[0] for item in request.transport.get_extra_info("peercert")["subject"])["commonName"]
     return name
 
 
-async def test_a_client_certificate_is_shown_and_the_server_is_verified(
+async def test_the_client_certificate_is_sent_and_the_server_is_verified(
     write: Any, authority: CertificateAuthority, tmp_path: Path
 ) -> None:
     async def whoami(request: web.Request) -> web.Response:
@@ -350,10 +354,10 @@ async def test_a_client_certificate_is_shown_and_the_server_is_verified(
                 await client.create(PODS, {"metadata": {"name": "a"}})
 
 
-async def test_a_renewed_client_certificate_is_shown_at_once(
+async def test_a_renewed_client_certificate_is_used_at_once(
     write: Any, authority: CertificateAuthority, tmp_path: Path
 ) -> None:
-    """As an API server does it: what a connection began with is checked for each of its requests."""
+    """Like an API server, which checks the certificate of the connection for each of its requests."""
 
     async def only_new(request: web.Request) -> web.Response:
         user = shown_by(request)

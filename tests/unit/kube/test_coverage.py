@@ -1,4 +1,4 @@
-"""Whether an object as the server returns it has what was asked for."""
+"""Whether an object that the server returned has all requested fields."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from yaml import safe_load as load
 
 Obj = dict[str, Any]
 
-#: What is desired and what is there, as texts of YAML.
+#: The desired and the observed object as YAML.
 COVERED = {
     "the same": ("spec: {a: 1}", "spec: {a: 1}"),
     "defaults and foreign labels": ("metadata: {labels: {a: b}}", "metadata: {labels: {a: b, x: y}}"),
@@ -170,19 +170,19 @@ def test_everything_covers_itself(obj: Obj) -> None:
 
 
 @given(objects, objects)
-def test_nothing_and_anything_never_fail(desired: Obj, observed: Obj) -> None:
+def test_no_value_raises(desired: Obj, observed: Obj) -> None:
     missing(desired, observed)
     drop_foreign(desired, observed)
 
 
 @given(objects)
-def test_nulls_ask_for_nothing(obj: Obj) -> None:
-    # Inside a list a null is an entry and stays.
+def test_nulls_request_nothing(obj: Obj) -> None:
+    # In a list, a null is an entry and stays.
     assert missing(obj, without_nulls(obj)) == ""
 
 
 @given(objects, st.dictionaries(st.sampled_from(["added", "others"]), scalars, max_size=2))
-def test_what_is_added_to_objects_is_covered(obj: Obj, more: Obj) -> None:
+def test_an_object_with_additions_is_covered(obj: Obj, more: Obj) -> None:
     def enlarged(value: Any) -> Any:
         if isinstance(value, dict):
             return {**{key: enlarged(inner) for key, inner in value.items()}, **more}
@@ -194,7 +194,7 @@ def test_what_is_added_to_objects_is_covered(obj: Obj, more: Obj) -> None:
 
 
 @given(st.lists(st.sampled_from("abcdef"), unique=True), st.lists(st.sampled_from("uvwxyz"), unique=True), st.randoms())
-def test_foreign_entries_are_dropped_wherever_they_stand(own: list[str], theirs: list[str], random: Any) -> None:
+def test_foreign_entries_are_dropped_at_any_depth(own: list[str], theirs: list[str], random: Any) -> None:
     desired = {"containers": [{"name": name, "image": name} for name in own]}
     entries = [{"name": name, "image": name, "tty": True} for name in (*own, *theirs)]
     random.shuffle(entries)

@@ -1,4 +1,4 @@
-"""JSON that is nested deeper than a decoder goes."""
+"""JSON that is nested deeper than a decoder can parse."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from dynamo_shared.state import messages
 from hypothesis import given
 from hypothesis import strategies as st
 
-#: Deeper than any Python goes: 3.11 gives up at 1,000 levels, 3.13 at some 10,000.
+#: Deeper than any Python parses: 3.11 stops at 1,000 levels, 3.13 at some 10,000.
 LEVELS = 100_000
 DEEP = (
     b'{"metadata": {"name": "a", "uid": "u"}, "spec": {"data": ' + b"[" * LEVELS + b"]" * LEVELS + b', "b": "]}\\""}}'
@@ -34,11 +34,11 @@ def shallow(value: Any, most: int) -> Any:
 
 
 @given(value=VALUES, most=st.integers(0, 4))
-def test_what_is_too_deep_is_null_and_the_rest_is_as_it_was(value: Any, most: int) -> None:
+def test_a_too_deep_value_becomes_null_and_the_rest_stays(value: Any, most: int) -> None:
     assert json.loads(cut(json.dumps(value).encode(), most)) == shallow(value, most)
 
 
-def test_an_object_that_is_too_deep_is_read_without_what_is() -> None:
+def test_a_too_deep_object_is_read_without_that_value() -> None:
     for content in (DEEP, memoryview(DEEP), msgspec.Raw(DEEP)):
         result = watch_wire.decode_object(content)
         assert (result["metadata"]["name"], result["spec"]["b"]) == ("a", ']}"')
@@ -50,7 +50,7 @@ def test_an_object_that_is_too_deep_is_read_without_what_is() -> None:
     assert [watch_wire.item_meta(each).name for each in page.items or ()] == ["a", "b"]
 
 
-def test_what_is_not_json_is_an_error_as_before() -> None:
+def test_invalid_json_still_raises() -> None:
     for content in (b"{", b"[" * LEVELS):
         with pytest.raises(msgspec.DecodeError):
             bounded(msgspec.json.decode)(content)

@@ -1,4 +1,4 @@
-"""Waiting for types: what each answer of the server means."""
+"""Waiting for types: the meaning of each answer of the server."""
 
 from typing import Any
 
@@ -54,9 +54,7 @@ async def test_install_waits_until_it_is_served(server: Any) -> None:
 
 
 @pytest.mark.parametrize("conversion", [None, {"strategy": "Webhook"}])
-async def test_an_install_goes_on_where_the_server_itself_was_faster(
-    server: Any, conversion: dict[str, Any] | None
-) -> None:
+async def test_an_install_continues_after_a_server_error(server: Any, conversion: dict[str, Any] | None) -> None:
     desired = crd(Established="True")
     if conversion is not None:
         desired["spec"]["conversion"] = conversion
@@ -72,7 +70,7 @@ async def test_an_install_goes_on_where_the_server_itself_was_faster(
 
 
 def converted(strategy: str, *managers: str, **webhook: Any) -> dict[str, Any]:
-    """A CRD of two versions as it is on the server, its conversion owned by `managers`."""
+    """A CRD of two versions in the server, whose conversion is owned by `managers`."""
     owned: dict[str, Any] = {"f:spec": {"f:group": {}, "f:conversion": {"f:strategy": {}}}}
     result = crd(Established="True")
     result["spec"]["conversion"] = {"strategy": strategy, **webhook}
@@ -88,7 +86,7 @@ GIVEN_UP: dict[str, Any] = {"f:spec": {"f:group": {}}}
 
 
 @pytest.mark.parametrize("before", [None, converted("None")])
-async def test_a_conversion_is_installed_once_and_given_up(server: Any, before: dict[str, Any] | None) -> None:
+async def test_a_conversion_is_installed_once_and_released(server: Any, before: dict[str, Any] | None) -> None:
     own = converted("Webhook", "tester")
     server.then(
         steps.answer(before) if before else steps.refuse(404, "NotFound"),
@@ -108,7 +106,7 @@ async def test_a_conversion_is_installed_once_and_given_up(server: Any, before: 
     assert [entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]] == [GIVEN_UP]
 
 
-async def test_a_conversion_that_someone_serves_is_left_alone(server: Any) -> None:
+async def test_a_conversion_that_another_webhook_serves_is_left_alone(server: Any) -> None:
     theirs = converted("Webhook", "user")
     server.then(steps.answer(theirs), steps.answer(theirs), steps.answer(theirs), steps.answer(SERVED))
     await discovery.install_crds(server.client(), [converted("Webhook")])
@@ -116,7 +114,7 @@ async def test_a_conversion_that_someone_serves_is_left_alone(server: Any) -> No
     assert "conversion" not in server.requests[1].json["spec"]
 
 
-async def test_an_installation_that_was_cut_off_is_finished_before_the_conversion_could_be_removed(server: Any) -> None:
+async def test_an_interrupted_installation_is_finished_before_the_conversion_is_removed(server: Any) -> None:
     both = converted("Webhook", "user", "tester")
     server.then(steps.answer(both), steps.answer(both), steps.answer(both), steps.answer(both), steps.answer(SERVED))
     await discovery.install_crds(server.client(), [converted("Webhook")])
@@ -127,20 +125,20 @@ async def test_an_installation_that_was_cut_off_is_finished_before_the_conversio
     assert "conversion" not in apply.json["spec"]
 
 
-async def test_names_that_are_taken_are_reported_at_once(server: Any) -> None:
+async def test_a_taken_name_is_reported_at_once(server: Any) -> None:
     server.then(steps.answer(crd(NamesAccepted="False")))
     with pytest.raises(Invalid, match=r"foos\.example\.com: m"):
         await discovery.wait_established(server.client(), ["foos.example.com"])
 
 
-async def test_waiting_ends(server: Any) -> None:
+async def test_waiting_times_out(server: Any) -> None:
     server.then(steps.answer(crd()))
     with pytest.raises(Unavailable, match=r"foos\.example\.com: not established"):
         await discovery.wait_established(server.client(), ["foos.example.com"], timeout=0)
 
 
 @pytest.mark.parametrize("answer", ["<html>log in</html>", "[]"])
-async def test_what_a_gateway_answers_is_a_failure_that_callers_wait_out(server: Any, answer: str) -> None:
+async def test_an_answer_of_a_gateway_is_an_error_that_callers_retry(server: Any, answer: str) -> None:
     server.then(*[steps.text(answer)] * 2)
     with pytest.raises(Unavailable):
         await discovery.served(server.client(), PODS)

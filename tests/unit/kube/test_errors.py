@@ -1,4 +1,4 @@
-"""Which error an answer becomes, and what it keeps of it."""
+"""The error class for each answer, and what the error keeps of the answer."""
 
 import json
 
@@ -39,7 +39,7 @@ def test_class_of_an_answer(code: int, reason: str, expected: type[errors.KubeEr
     assert (error.status, error.reason, error.message) == (code, reason, "m")
 
 
-def test_an_apply_that_does_not_fit_the_schema_is_invalid_though_the_server_says_500() -> None:
+def test_an_apply_that_does_not_match_the_schema_is_invalid_although_the_server_answers_500() -> None:
     message = (
         "failed to create typed patch object (a/b; apps/v1, Kind=Deployment): .spec.x: field not declared in schema"
     )
@@ -56,19 +56,19 @@ def test_an_apply_that_does_not_fit_the_schema_is_invalid_though_the_server_says
         "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2501237 vs. 2097152)",
     ],
 )
-def test_an_object_that_is_too_large_for_etcd_is_invalid_though_the_server_says_500(message: str) -> None:
+def test_an_object_too_large_for_etcd_is_invalid_although_the_server_answers_500(message: str) -> None:
     error = errors.from_response(500, status(500, message=message))
     assert isinstance(error, errors.Invalid)
 
 
-def test_a_webhook_that_does_not_answer_is_known() -> None:
+def test_an_unreachable_webhook_is_recognized() -> None:
     message = 'Internal error occurred: failed calling webhook "a.b": failed to call webhook: Post "https://a": EOF'
     error = errors.from_response(500, status(500, "InternalError", message=message))
     assert isinstance(error, errors.WebhookUnavailable)
     assert error.retriable
 
 
-def test_a_uid_that_does_not_fit_is_a_conflict() -> None:
+def test_a_different_uid_is_a_conflict() -> None:
     causes = [{"reason": "FieldValueInvalid", "message": "field is immutable", "field": "metadata.uid"}]
     # The server repeats the cause.
     assert isinstance(errors.from_response(422, status(422, "Invalid", causes=causes * 2)), errors.Conflict)
@@ -76,7 +76,7 @@ def test_a_uid_that_does_not_fit_is_a_conflict() -> None:
     assert isinstance(errors.from_response(422, status(422, "Invalid", causes=two)), errors.Invalid)
 
 
-def test_a_namespace_that_is_being_deleted_takes_nothing_new() -> None:
+def test_a_namespace_that_is_being_deleted_accepts_no_new_object() -> None:
     cause = {
         "reason": "NamespaceTerminating",
         "message": "namespace n is being terminated",
@@ -86,21 +86,21 @@ def test_a_namespace_that_is_being_deleted_takes_nothing_new() -> None:
     assert type(error) is errors.NamespaceTerminating
 
 
-def test_causes_name_the_fields() -> None:
+def test_causes_name_their_fields() -> None:
     causes = [{"reason": "FieldValueRequired", "message": "Required value", "field": "spec.image"}]
     error = errors.from_response(422, status(422, "Invalid", causes=causes))
     assert error.causes == [errors.Cause("spec.image", "FieldValueRequired", "Required value")]
 
 
 @pytest.mark.parametrize("causes", [["x"], [None, 3], "x", 3, {"field": "a"}, [{"field": ["metadata.uid"]}]])
-def test_causes_of_another_shape_are_left_out(causes: object) -> None:
-    """A gateway, or a webhook's author, wrote them."""
+def test_malformed_causes_are_ignored(causes: object) -> None:
+    """A gateway or the author of a webhook wrote them."""
     error = errors.from_response(422, status(422, "Invalid", causes=causes))
     assert isinstance(error, errors.Invalid)
     assert all(each.field != "metadata.uid" for each in error.causes)
 
 
-def test_a_missing_type_is_reported_from_a_missing_object() -> None:
+def test_a_missing_type_is_distinguished_from_a_missing_object() -> None:
     no_type = errors.from_response(404, b"404 page not found\n")
     no_object = errors.from_response(404, status(404, "NotFound", name="a", kind="pods"))
     assert (type(no_type), type(no_object)) == (errors.NotServed, errors.NotFound)
@@ -115,7 +115,7 @@ def test_an_answer_that_is_not_a_status_is_quoted(content: bytes) -> None:
     assert "502" in str(error)
 
 
-def test_retry_after_of_header_and_of_status() -> None:
+def test_retry_after_is_read_from_the_header_and_the_status() -> None:
     assert errors.from_response(429, b"", retry_after="7").retry_after == 7.0
     assert errors.from_response(429, status(429, retryAfterSeconds=3), retry_after="7").retry_after == 3.0
     assert errors.from_response(503, b"", retry_after="86400").retry_after == 60.0
@@ -125,13 +125,13 @@ def test_retry_after_of_header_and_of_status() -> None:
         assert errors.from_response(429, b"", retry_after=words).retry_after is None
 
 
-def test_the_text_says_request_code_and_message() -> None:
+def test_the_text_has_the_request_the_code_and_the_message() -> None:
     error = errors.from_response(404, status(404, "NotFound", 'pods "a" not found'), request="GET /api/v1/pods/a")
     assert str(error) == 'GET /api/v1/pods/a: 404 NotFound: pods "a" not found'
 
 
 @pytest.mark.parametrize("tls", [" ssl:<ssl.SSLContext object at 0x7f05645c3380>", " ssl:default", " ssl:False", ""])
-def test_why_there_is_no_answer_is_said_without_the_settings_of_tls(tls: str) -> None:
+def test_the_reason_for_a_missing_answer_contains_no_tls_settings(tls: str) -> None:
     error = OSError(f"Cannot connect to host 127.0.0.1:1{tls} [Connect call failed ('127.0.0.1', 1)]")
     assert connection_words(error) == "Cannot connect to host 127.0.0.1:1 [Connect call failed ('127.0.0.1', 1)]"
     assert connection_words(TimeoutError()) == "TimeoutError"

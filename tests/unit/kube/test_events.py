@@ -1,4 +1,4 @@
-"""Events: what is written, how often, and that a failure to report never affects the reporter."""
+"""Kubernetes Events: what is written, how often, and that a failure to write one never affects the caller."""
 
 import asyncio
 import itertools
@@ -35,7 +35,7 @@ def suffixes() -> Callable[[], str]:
 
 
 class Recorder(EventRecorder):
-    """One that knows what became of its Events."""
+    """A recorder, and the results of its Events."""
 
     def __init__(self, server: Any, clock: ManualClock, waits: list[float] | None) -> None:
         async def sleep(seconds: float) -> None:
@@ -85,7 +85,7 @@ async def test_an_event_is_one_create(server: Any, clock: ManualClock) -> None:
     }
 
 
-async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, clock: ManualClock) -> None:
+async def test_a_repeated_event_is_counted_and_patched_once_a_minute(server: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 4)
     async with recorder(server, clock) as events:
         for _ in range(5):
@@ -104,7 +104,7 @@ async def test_the_same_again_is_counted_and_patched_once_a_minute(server: Any, 
     assert patch.json == {"series": {"count": 65, "lastObservedTime": "2027-01-15T08:01:00.000000Z"}}
 
 
-async def test_a_series_that_ends_says_how_often_and_until_when(
+async def test_an_ended_series_has_its_count_and_its_last_time(
     server: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynamo_shared.kube.events.SERIES_WRITE_SECONDS", 0.01)
@@ -126,7 +126,7 @@ async def test_a_series_that_ends_says_how_often_and_until_when(
     assert patch.json == {"series": {"count": 10, "lastObservedTime": "2027-01-15T08:00:09.000000Z"}}
 
 
-async def test_what_comes_again_while_it_is_written_is_not_lost(server: Any, clock: ManualClock) -> None:
+async def test_a_repetition_during_a_write_is_not_lost(server: Any, clock: ManualClock) -> None:
     events = recorder(server, clock)
 
     async def again(_: Any) -> Any:
@@ -144,7 +144,7 @@ async def test_what_comes_again_while_it_is_written_is_not_lost(server: Any, clo
         assert [series.count for series in events._correlator.behind()] == [2, 2]
 
 
-async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, clock: ManualClock) -> None:
+async def test_an_event_is_new_again_after_ten_minutes_of_silence(server: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 2)
     async with recorder(server, clock) as events:
         record(events)
@@ -154,7 +154,9 @@ async def test_after_ten_minutes_of_silence_it_is_news_again(server: Any, clock:
     assert [observed.json["metadata"]["name"] for observed in server.requests] == ["llm.0001", "llm.0002"]
 
 
-async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(server: Any, clock: ManualClock) -> None:
+async def test_an_object_gets_a_few_events_a_minute_and_warnings_have_their_own_limit(
+    server: Any, clock: ManualClock
+) -> None:
     server.then(*[steps.answer({})] * 30)
     async with recorder(server, clock) as events:
         for number in range(500):
@@ -170,7 +172,7 @@ async def test_an_object_gets_a_few_a_minute_and_warnings_have_their_own_share(s
     assert kinds.count(("Normal", "u2")) == 1
 
 
-async def test_a_reason_that_repeats_leaves_room_for_another(server: Any, clock: ManualClock) -> None:
+async def test_a_repeated_reason_leaves_room_for_another(server: Any, clock: ManualClock) -> None:
     server.then(*[steps.answer({})] * 30)
     async with recorder(server, clock) as events:
         for number in range(10):
@@ -181,7 +183,7 @@ async def test_a_reason_that_repeats_leaves_room_for_another(server: Any, clock:
 
 
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(0, 5)), max_size=200))
-def test_never_more_than_a_few_in_any_minute(steps: list[tuple[float, int]]) -> None:
+def test_the_limit_applies_to_any_minute(steps: list[tuple[float, int]]) -> None:
     clock = ManualClock(1_800_000_000.0)
     admission = EventCorrelator(clock, suffixes())
     admitted: list[float] = []
@@ -195,26 +197,26 @@ def test_never_more_than_a_few_in_any_minute(steps: list[tuple[float, int]]) -> 
         assert sum(start <= at < start + 60 for at in admitted) <= event_series.BURST + 3
 
 
-async def test_a_broken_server_costs_the_teller_nothing(server: Any, clock: ManualClock) -> None:
+async def test_a_broken_server_does_not_delay_the_caller(server: Any, clock: ManualClock) -> None:
     waits: list[float] = []
     server.then(steps.reset(), steps.refuse(503), steps.refuse(429, headers={"Retry-After": "30"}), steps.answer({}))
     async with recorder(server, clock, waits) as events:
         record(events)
     assert events.outcomes == {"written": 1}
     assert len(waits) == 3
-    # Not before the server asked for it.
+    # Not before the time that the server requested.
     assert 30 < waits[2] <= 36
     assert len({observed.json["metadata"]["name"] for observed in server.requests}) == 1
 
 
-async def test_an_answer_that_was_lost_is_not_a_second_event(server: Any, clock: ManualClock) -> None:
+async def test_a_lost_answer_does_not_lead_to_a_second_event(server: Any, clock: ManualClock) -> None:
     server.then(steps.reset(), steps.refuse(409, "AlreadyExists"))
     async with recorder(server, clock) as events:
         record(events)
     assert events.outcomes == {"written": 1}
 
 
-async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(server: Any, clock: ManualClock) -> None:
+async def test_a_rejected_event_is_dropped_and_reported_again_next_time(server: Any, clock: ManualClock) -> None:
     server.then(steps.refuse(403, "Forbidden", "the namespace is being terminated"), steps.answer({}))
     async with recorder(server, clock) as events:
         record(events)
@@ -224,7 +226,7 @@ async def test_what_the_server_refuses_is_dropped_and_reported_again_next_time(s
     assert events.outcomes == {"written": 1, "dropped": 1}
 
 
-async def test_a_series_whose_event_has_expired_goes_on_in_another(server: Any, clock: ManualClock) -> None:
+async def test_a_series_whose_event_has_expired_continues_in_a_new_one(server: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.answer({}), steps.answer({}))
     async with recorder(server, clock) as events:
         for _ in range(3):
@@ -241,7 +243,7 @@ async def test_a_series_whose_event_has_expired_goes_on_in_another(server: Any, 
     assert events.outcomes == {"written": 3}
 
 
-async def test_of_a_namespace_that_is_gone_nothing_is_tried_again(server: Any, clock: ManualClock) -> None:
+async def test_events_of_a_deleted_namespace_are_not_retried(server: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}), steps.refuse(404, "NotFound"), steps.refuse(404, "NotFound"))
     async with recorder(server, clock) as events:
         record(events)
@@ -256,7 +258,7 @@ async def test_of_a_namespace_that_is_gone_nothing_is_tried_again(server: Any, c
 
 
 @pytest.mark.parametrize(("hours", "writes"), [(1, ["POST", "POST"]), (1 / 30, ["POST", "PATCH"])])
-async def test_a_clock_that_is_set_back_silences_nothing(
+async def test_a_clock_that_is_set_back_suppresses_no_event(
     server: Any, clock: ManualClock, hours: float, writes: list[str]
 ) -> None:
     server.then(*[steps.answer({})] * 2)
@@ -268,7 +270,7 @@ async def test_a_clock_that_is_set_back_silences_nothing(
     assert [observed.method for observed in server.requests] == writes
 
 
-async def test_an_event_that_a_bug_kept_from_its_write_is_tried_again_next_time(
+async def test_an_event_whose_write_raised_is_retried_next_time(
     server: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.then(steps.answer({}))
@@ -281,7 +283,7 @@ async def test_an_event_that_a_bug_kept_from_its_write_is_tried_again_next_time(
     assert events.outcomes == {"dropped": 1, "written": 1}
 
 
-async def test_events_of_one_namespace_neither_hold_up_nor_displace_those_of_others(
+async def test_events_of_one_namespace_neither_block_nor_displace_those_of_others(
     server: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynamo_shared.kube.events.CAPACITY", 3)
@@ -304,7 +306,7 @@ async def test_the_queue_is_bounded(server: Any, clock: ManualClock) -> None:
     assert events.outcomes == {"dropped": 10}
 
 
-async def test_what_waits_at_the_end_is_written_within_the_deadline(
+async def test_pending_events_are_written_within_the_deadline_at_the_end(
     server: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynamo_shared.kube.events.FLUSH_SECONDS", 1.0)
@@ -315,7 +317,7 @@ async def test_what_waits_at_the_end_is_written_within_the_deadline(
     assert events.outcomes == {"written": 1}
 
 
-async def test_it_writes_until_cancelled_and_then_what_is_left(server: Any, clock: ManualClock) -> None:
+async def test_it_writes_until_cancelled_and_then_writes_the_rest(server: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}), steps.answer({}))
     events = recorder(server, clock)
     record(events, "before")
@@ -341,7 +343,7 @@ async def test_an_event_without_an_object_is_not_a_failure(server: Any, clock: M
     assert events.outcomes == {"dropped": 2}
 
 
-async def test_cluster_scoped_objects_have_their_events_in_default(server: Any, clock: ManualClock) -> None:
+async def test_events_of_cluster_scoped_objects_are_in_namespace_default(server: Any, clock: ManualClock) -> None:
     server.then(steps.answer({}))
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n" * 253, "uid": "u"}}
     async with recorder(server, clock) as events:
@@ -351,7 +353,7 @@ async def test_cluster_scoped_objects_have_their_events_in_default(server: Any, 
 
 
 @pytest.mark.parametrize("end", [".", "-", "-.", "--"])
-def test_the_name_of_an_event_is_one_wherever_that_of_its_object_is_cut(end: str, clock: ManualClock) -> None:
+def test_event_names_are_valid_wherever_the_object_name_is_cut(end: str, clock: ManualClock) -> None:
     suffix = "0" * 16
     name = f"{'n' * (253 - len(suffix) - 1 - len(end))}{end}and-more"
     involved = {**OBJECT, "metadata": {**OBJECT["metadata"], "name": name}}
@@ -361,7 +363,7 @@ def test_the_name_of_an_event_is_one_wherever_that_of_its_object_is_cut(end: str
 
 
 @given(st.text(max_size=2000))
-def test_clipped_fits_and_is_a_beginning(text: str) -> None:
+def test_a_clipped_text_fits_and_is_a_prefix(text: str) -> None:
     short = clipped(text)
     assert len(short.encode()) <= 1024
     assert short == text or text.startswith(short.removesuffix("…"))

@@ -1,4 +1,4 @@
-"""Logins by a program: when it is run again, what it gives, and what it leaves behind."""
+"""Logins by exec plugins: when a plugin runs again, what it returns, and what it leaves behind."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ def plugin(tmp_path: Path) -> Any:
     return plugin
 
 
-async def test_an_exec_plugin_is_run_again_when_its_token_ends(write: Any, plugin: Any) -> None:
+async def test_an_exec_plugin_runs_again_when_its_token_expires(write: Any, plugin: Any) -> None:
     soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 30))
     credentials = (await load(write(plugin(expirationTimestamp=soon)), environ={})).credentials
     assert isinstance(credentials, LoginCredentials)
@@ -65,7 +65,7 @@ async def test_an_exec_plugin_is_run_again_when_its_token_ends(write: Any, plugi
     assert credentials.authorization == "Bearer token-2"
 
 
-async def test_an_exec_plugin_is_run_again_when_its_token_is_refused_but_not_for_each_request(
+async def test_an_exec_plugin_runs_again_when_its_token_is_rejected_but_not_for_each_request(
     write: Any, plugin: Any
 ) -> None:
     credentials = (await load(write(plugin()), environ={})).credentials
@@ -76,7 +76,7 @@ async def test_an_exec_plugin_is_run_again_when_its_token_is_refused_but_not_for
     assert credentials.authorization == "Bearer token-2"
 
 
-async def test_a_token_that_is_still_good_is_used_while_the_plugin_fails_or_has_no_newer_one(
+async def test_a_valid_token_is_used_while_the_plugin_fails_or_returns_no_newer_one(
     write: Any, plugin: Any, tmp_path: Path
 ) -> None:
     soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 30))
@@ -92,8 +92,8 @@ async def test_a_token_that_is_still_good_is_used_while_the_plugin_fails_or_has_
         await broken.refresh(force=True)
 
 
-async def test_a_login_that_fails_is_not_tried_for_each_request_but_fails_them_all() -> None:
-    """Plugins may take a minute to fail: one run for each request, one after the other, held all of them for hours."""
+async def test_a_failed_login_fails_all_waiting_requests_and_is_not_repeated_for_each() -> None:
+    """A plugin may take a minute to fail. One run after the other, for each request, blocked all requests for hours."""
     runs = 0
 
     async def login() -> Any:
@@ -111,8 +111,8 @@ async def test_a_login_that_fails_is_not_tried_for_each_request_but_fails_them_a
     assert runs == 1
 
 
-async def test_a_login_goes_on_where_the_request_that_began_it_runs_out_of_time() -> None:
-    """A plugin that took longer than a request was begun again by each, and never came to its end."""
+async def test_a_login_continues_when_the_request_that_started_it_times_out() -> None:
+    """A plugin slower than a request was started again by each request, and never finished."""
     answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def login() -> Any:
@@ -129,7 +129,9 @@ async def test_a_login_goes_on_where_the_request_that_began_it_runs_out_of_time(
     assert credentials.authorization == "Bearer new"
 
 
-async def test_an_exec_plugin_may_give_a_certificate(write: Any, plugin: Any, authority: CertificateAuthority) -> None:
+async def test_an_exec_plugin_may_return_a_certificate(
+    write: Any, plugin: Any, authority: CertificateAuthority
+) -> None:
     pair = authority.client("plugin-user")
     user = plugin(token=None, clientCertificateData=pair.certificate.read_text(), clientKeyData=pair.key.read_text())
     connection = await load(write(user), environ={})
@@ -138,10 +140,10 @@ async def test_an_exec_plugin_may_give_a_certificate(write: Any, plugin: Any, au
 
 
 @pytest.mark.parametrize(("lasts", "stale"), [(30, True), (3600, False)])
-async def test_a_certificate_of_an_exec_plugin_says_when_it_ends(
+async def test_the_certificate_of_an_exec_plugin_has_its_own_expiry(
     write: Any, plugin: Any, lasts: float, stale: bool
 ) -> None:
-    """The plugin was run again only after the API server had refused a request."""
+    """The plugin ran again only after the API server had rejected a request."""
     now = time.time()
     signer, key = make_authority(now, 86400, "plugins")
     uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -152,8 +154,8 @@ async def test_a_certificate_of_an_exec_plugin_says_when_it_ends(
     assert (await load(write(user), environ={})).credentials.stale() == stale
 
 
-async def test_a_login_that_gives_what_has_ended_is_not_repeated_for_each_request() -> None:
-    """The plugin's clock is wrong, or this one's: the API server says whether it counts."""
+async def test_a_login_that_returns_an_expired_token_is_not_repeated_for_each_request() -> None:
+    """The plugin's clock or this one is wrong: the API server decides whether the token is valid."""
     runs = 0
 
     async def login() -> Any:
@@ -169,7 +171,7 @@ async def test_a_login_that_gives_what_has_ended_is_not_repeated_for_each_reques
     assert (credentials.authorization, runs) == ("Bearer 2", 2)
 
 
-async def test_the_key_of_a_login_that_fails_leaves_no_file(
+async def test_the_key_of_a_failed_login_leaves_no_file(
     write: Any, plugin: Any, authority: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = authority.client("plugin-user")
@@ -183,20 +185,20 @@ async def test_the_key_of_a_login_that_fails_leaves_no_file(
 
 
 async def test_a_plugin_ends_with_the_login_that_runs_it(write: Any, tmp_path: Path) -> None:
-    """One that hung was left behind by each attempt, and outlived the platform; so did what a script had started."""
+    """A hanging plugin was left behind by each attempt and outlived the platform, and so did children of a script."""
     os.mkfifo(held := tmp_path / "held")
     script = f"exec 9> {held}; sleep 600 & wait"
     login = asyncio.create_task(load(write(by_plugin("/bin/sh", "-c", script)), environ={}))
     with await asyncio.to_thread(held.open, "rb", 0) as reader:
         os.set_blocking(reader.fileno(), False)
-        # Until its output is waited for; before, it ends all the same.
+        # The login waits for the plugin's output. Before that, the plugin ends as well.
         await turns(100)
         await ended(login)
         await until(lambda: reader.read() == b"")
 
 
-async def test_a_plugin_does_not_read_what_the_platform_was_given(write: Any, tmp_path: Path) -> None:
-    """As manifests in `dynamoctl apply -f -`, which is not a terminal that the plugin could ask at."""
+async def test_a_plugin_does_not_read_the_stdin_of_the_platform(write: Any, tmp_path: Path) -> None:
+    """For example manifests in `dynamoctl apply -f -`, whose stdin is not a terminal."""
     (plugin := tmp_path / "plugin").write_text(PLUGIN_READS.format(python=sys.executable))
     plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
     read, written = os.pipe()

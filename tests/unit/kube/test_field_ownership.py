@@ -1,4 +1,4 @@
-"""Fields written by create become fields owned by apply, in one entry, and no one else's entries change."""
+"""Fields owned by create become fields owned by apply, in one entry, and entries of other managers do not change."""
 
 from dynamo_shared.kube.field_ownership import applied, predecessors
 
@@ -11,7 +11,7 @@ def entry(operation: str, **fields):
     return {"manager": "us", "operation": operation, "apiVersion": "v1", "fieldsV1": fields_v1}
 
 
-def test_what_was_created_becomes_applied():
+def test_created_fields_become_applied_fields():
     assert applied([OTHER, entry("Update", spec={"f:replicas": {}}), STATUS], "us") == [
         OTHER,
         STATUS,
@@ -19,12 +19,12 @@ def test_what_was_created_becomes_applied():
     ]
 
 
-def test_both_kinds_are_united():
+def test_both_entries_are_merged():
     old = [entry("Apply", spec={"f:a": {}}), entry("Update", spec={"f:b": {}}, metadata={"f:labels": {}})]
     assert applied(old, "us") == [entry("Apply", spec={"f:a": {}, "f:b": {}}, metadata={"f:labels": {}})]
 
 
-def test_nothing_to_do():
+def test_no_change_is_needed():
     assert applied([OTHER, entry("Apply", spec={}), STATUS], "us") is None
     assert applied([OTHER], "us") is None
 

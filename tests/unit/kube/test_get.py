@@ -12,7 +12,7 @@ KEY = ObjectKey("team", "snap")
 SNAPSHOT = {"kind": "PodSnapshot", "metadata": {"name": "snap"}, "spec": {"x": "x" * 1000}}
 
 
-async def test_an_object_that_is_larger_than_is_asked_for_is_not_read(server: Any) -> None:
+async def test_an_object_above_the_requested_limit_is_not_read(server: Any) -> None:
     server.then(steps.answer(SNAPSHOT), steps.answer(SNAPSHOT), steps.answer(SNAPSHOT))
     async with server.client() as client:
         assert await client.get(POD_SNAPSHOTS, KEY) == SNAPSHOT

@@ -1,4 +1,4 @@
-"""The versions that were reported last, by key."""
+"""The last reported versions by key."""
 
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube.known import Known
@@ -11,7 +11,7 @@ TEXTS = st.text(alphabet="abc-0", max_size=12)
 
 
 @given(st.dictionaries(KEYS, st.tuples(st.text(), TEXTS)), st.sets(KEYS))
-def test_what_is_remembered_is_read_again(versions: dict[ObjectKey, tuple[str, str]], present: set[ObjectKey]) -> None:
+def test_recorded_versions_are_read_back(versions: dict[ObjectKey, tuple[str, str]], present: set[ObjectKey]) -> None:
     known = Known()
     for key, (uid, version) in versions.items():
         known.remember(key, "before", "1")

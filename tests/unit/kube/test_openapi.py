@@ -1,4 +1,4 @@
-"""Reading what the API server publishes: what each answer means, and what stays when it does not answer."""
+"""Reading the API server's published schemas: the meaning of each answer, and what stays if there is no answer."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def messages(checker: Any, template: dict[str, Any]) -> list[str]:
     return [error.message for error in checker.errors(graph(template))]
 
 
-async def test_only_what_is_needed_is_kept(server: Any) -> None:
+async def test_only_the_needed_schemas_are_kept(server: Any) -> None:
     server.then(steps.answer(index(pods="1", other="1")), steps.answer(document("a")))
     client = server.client()
     result = await openapi.schemas(client, await openapi.published(client))
@@ -43,14 +43,14 @@ async def test_only_what_is_needed_is_kept(server: Any) -> None:
     assert [observed.path for observed in server.requests] == ["/openapi/v3", "/openapi/v3/api/v1"]
 
 
-async def test_every_document_that_is_there_is_read(server: Any) -> None:
+async def test_every_existing_document_is_read(server: Any) -> None:
     server.then(steps.answer(index(scaling="1", jobs="1", pods="1")), *(steps.answer(document()) for _ in range(3)))
     client = server.client()
     assert len(await openapi.schemas(client, await openapi.published(client))) == 3
     assert [observed.path for observed in server.requests[1:]] == [f"/openapi/v3/{path}" for path in openapi.DOCUMENTS]
 
 
-async def test_a_checker_stays_until_something_else_is_published(server: Any) -> None:
+async def test_a_checker_stays_until_the_published_schema_changes(server: Any) -> None:
     source = openapi.SchemaSource(server.client())
     server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
     first = await source.checker()
@@ -63,7 +63,7 @@ async def test_a_checker_stays_until_something_else_is_published(server: Any) ->
     assert not server.script
 
 
-async def test_the_api_server_is_not_asked_all_the_time(server: Any) -> None:
+async def test_the_api_server_is_asked_only_now_and_then(server: Any) -> None:
     now = [100.0]
     source = openapi.SchemaSource(server.client(), interval=60, clock=lambda: now[0])
     server.then(steps.answer(index(pods="1")), steps.answer(document("a")))
@@ -77,7 +77,7 @@ async def test_the_api_server_is_not_asked_all_the_time(server: Any) -> None:
     assert len(server.requests) == 3
 
 
-async def test_before_the_first_answer_the_schema_is_missing(server: Any) -> None:
+async def test_the_schema_is_missing_before_the_first_answer(server: Any) -> None:
     source = openapi.SchemaSource(server.client(), interval=60)
     server.then(steps.refuse(404))
     with pytest.raises(NotServed):
@@ -106,7 +106,7 @@ async def test_the_last_checker_stays_in_use(server: Any, failing: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["<html>", '{"paths": []}', '{"paths": {"api/v1": 1}}', "{}"])
-async def test_what_is_not_an_index(server: Any, answer: str) -> None:
+async def test_an_invalid_index_is_ignored(server: Any, answer: str) -> None:
     server.then(steps.text(answer))
     with pytest.raises(Unavailable):
         await openapi.published(server.client())

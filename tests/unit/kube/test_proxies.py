@@ -1,4 +1,4 @@
-"""Which proxy leads to the API server."""
+"""The proxy that leads to the API server."""
 
 import pytest
 from dynamo_shared.kube.proxies import proxy_for
@@ -33,7 +33,7 @@ def test_no_proxy(server: str, no_proxy: str, direct: bool) -> None:
     assert result == (None if direct else PROXY)
 
 
-def test_scheme_decides_and_lower_case_counts() -> None:
+def test_the_scheme_selects_the_variable_and_lower_case_has_precedence() -> None:
     assert proxy_for("http://a", {"HTTPS_PROXY": PROXY}) is None
     assert proxy_for("http://a", {"http_proxy": PROXY}) == PROXY
     assert proxy_for("https://a", {"https_proxy": "proxy:3128"}) == PROXY

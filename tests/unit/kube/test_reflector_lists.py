@@ -1,4 +1,4 @@
-"""Lists of the reflector: pages of any size and speed, a watch next to them, and what was left midway."""
+"""Lists of the reflector: pages of any size and speed, a concurrent watch, and interrupted lists."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ from . import steps
 from .followed import Followed, bookmark, event, listed, pod, short
 
 
-async def test_synced_carries_what_there_is(server: Any) -> None:
+async def test_synced_carries_the_existing_objects(server: Any) -> None:
     server.then(steps.answer(listed(5, pod("a", 3))), steps.watch(then="hang"))
     *_, synced = await Followed(server).items(2)
     assert isinstance(synced, Synced)
@@ -35,7 +35,7 @@ async def test_pages(server: Any) -> None:
     assert {"limit": "1", "continue": "t"} in [each.query for each in server.requests]
 
 
-async def test_changes_do_not_wait_for_further_pages_of_a_list(server: Any) -> None:
+async def test_changes_do_not_wait_for_the_remaining_pages_of_a_list(server: Any) -> None:
     rest, more = asyncio.Event(), asyncio.Event()
 
     async def second_page(request: Any) -> Any:
@@ -61,7 +61,7 @@ async def test_changes_do_not_wait_for_further_pages_of_a_list(server: Any) -> N
     changes = Followed(server).reflector.changes()
     async with asyncio.timeout(60), aclosing(changes):
         early = [short(await anext(changes)) for _ in range(5)]
-        # What the list says of b and c is older. Who follows may know of c from before.
+        # The list has older versions of b and c. A follower may know c from before.
         assert early == ["ADDED a@1", "ADDED b@6", "DELETED c@7", "MODIFIED a@8", "ADDED new@9"]
         rest.set()
         assert [short(await anext(changes)) for _ in range(2)] == ["ADDED d@4", "SYNCED 5"]
@@ -70,7 +70,7 @@ async def test_changes_do_not_wait_for_further_pages_of_a_list(server: Any) -> N
     assert sum("watch" in each.query for each in server.requests) == 1
 
 
-async def test_a_watch_that_ends_while_its_list_comes_is_gone_on_with_after_it(server: Any) -> None:
+async def test_a_watch_that_ends_during_its_list_continues_afterwards(server: Any) -> None:
     rest = asyncio.Event()
 
     async def second_page(request: Any) -> Any:
@@ -89,7 +89,7 @@ async def test_a_watch_that_ends_while_its_list_comes_is_gone_on_with_after_it(s
     assert [each.query["resourceVersion"] for each in server.requests if "watch" in each.query] == ["5", "6"]
 
 
-async def test_changes_that_came_before_a_list_was_left_midway_are_in_the_next_one(server: Any) -> None:
+async def test_changes_before_an_interrupted_list_are_in_the_next_one(server: Any) -> None:
     first = steps.answer(listed(5, pod("a", 3), more="t"))
     server.then(first, steps.hang(), steps.answer(listed(7, pod("a", 6), pod("b", 4))))
     server.watches.extend([steps.watch(event("MODIFIED", pod("a", 6)), then="hang"), steps.watch(then="hang")])
@@ -98,7 +98,7 @@ async def test_changes_that_came_before_a_list_was_left_midway_are_in_the_next_o
     assert await followed.take(2) == ["ADDED b@4", "SYNCED 7"]
 
 
-async def test_a_list_that_fails_midway_backs_off_whatever_its_watch_says_meanwhile(server: Any) -> None:
+async def test_a_list_that_fails_midway_backs_off_whatever_its_watch_reports(server: Any) -> None:
     said = asyncio.Event()
 
     async def second_page(request: Any) -> Any:
@@ -121,7 +121,7 @@ async def test_a_list_that_fails_midway_backs_off_whatever_its_watch_says_meanwh
     assert [ok for ok, _message in followed.health] == [False, False, False, True]
 
 
-async def test_pages_are_let_go_of_while_nothing_happens(server: Any) -> None:
+async def test_pages_are_released_while_nothing_happens(server: Any) -> None:
     server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
     server.watches.append(steps.watch(then="hang"))
     changes = Followed(server).reflector.changes()
@@ -136,7 +136,7 @@ async def test_pages_are_let_go_of_while_nothing_happens(server: Any) -> None:
     assert held == []
 
 
-async def test_lists_pass_the_gate_and_watches_do_not(server: Any) -> None:
+async def test_lists_wait_at_the_gate_and_watches_do_not(server: Any) -> None:
     server.then(steps.answer(listed(5, pod("a", 3), more="t")), steps.answer(listed(5, pod("b", 4))))
     server.watches.append(steps.watch(then="hang"))
     gate = Gate(1, longest=60)
@@ -150,7 +150,9 @@ async def test_lists_pass_the_gate_and_watches_do_not(server: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4], ids=["list", "watch"])
-async def test_closing_it_ends_its_list_and_its_watch(count: int, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_the_reflector_ends_its_list_and_its_watch(
+    count: int, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3), pod("b", 4))), steps.watch(event("MODIFIED", pod("a", 6)), then="hang")
     )
@@ -198,9 +200,7 @@ async def test_a_list_that_expires_midway_starts_over_and_the_second_time_withou
     ],
     ids=lambda garbage: json.dumps(garbage)[:60],
 )
-async def test_what_a_gateway_answers_in_place_of_a_list_is_a_failure_and_deletes_nothing(
-    server: Any, garbage: Any
-) -> None:
+async def test_an_answer_of_a_gateway_is_an_error_and_deletes_nothing(server: Any, garbage: Any) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),
         steps.refuse(410, "Expired"),
@@ -211,7 +211,7 @@ async def test_what_a_gateway_answers_in_place_of_a_list_is_a_failure_and_delete
     assert await Followed(server).take(4) == ["ADDED a@3", "SYNCED 5", "ADDED b@8", "SYNCED 9"]
 
 
-async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any) -> None:
+async def test_a_too_large_page_is_requested_in_smaller_pages(server: Any) -> None:
     followed = Followed(server)
     followed.reflector._client = server.client(max_response_bytes=300)
     server.then(steps.text("x" * 301), steps.answer(listed(5)), steps.watch(then="hang"))
@@ -219,10 +219,8 @@ async def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(server: Any
     assert server.requests[1].query["limit"] == "62"
 
 
-async def test_pages_that_do_not_come_in_time_are_asked_for_in_smaller_ones(
-    server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A slow API server, or a slow way to it, never had five hundred pods ready in time, whenever they were asked for."""
+async def test_pages_that_time_out_are_requested_in_smaller_pages(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow API server or network never delivered five hundred pods in time, however often they were requested."""
     sizes: list[str] = []
     followed = Followed(server)
     sent = followed.reflector._client.raw_get
@@ -242,10 +240,10 @@ async def test_pages_that_do_not_come_in_time_are_asked_for_in_smaller_ones(
 @pytest.mark.parametrize(
     ("seconds", "asked"), [(1.0, ["50", "100", "200", "200"]), (6.0, ["50"] * 4)], ids=["quick", "slow"]
 )
-async def test_pages_grow_again_as_long_as_they_come_quickly(
+async def test_pages_grow_again_while_they_arrive_quickly(
     server: Any, monkeypatch: pytest.MonkeyPatch, seconds: float, asked: list[str]
 ) -> None:
-    """One slow minute of the API server left a kind with small pages, ten times as many requests, until a restart."""
+    """After one slow minute of the API server, a kind kept small pages, ten times as many requests, until a restart."""
     sizes: list[str] = []
     followed = Followed(server, page_size=200)
     sent, now = followed.reflector._client.raw_get, itertools.count(0.0, seconds)
@@ -269,8 +267,8 @@ async def test_pages_grow_again_as_long_as_they_come_quickly(
     assert sizes == ["200", "100", "50", *asked]
 
 
-async def test_a_list_whose_later_pages_are_slow_comes_to_its_end(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quick first page made the next one as large as the one that did not come in time: so each list began again."""
+async def test_a_list_whose_later_pages_are_slow_is_completed(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick first page made the next one as large as the page that timed out, so each list started again."""
     followed = Followed(server, page_size=200)
     sent = followed.reflector._client.raw_get
     sizes: list[str] = []
@@ -292,8 +290,8 @@ async def test_a_list_whose_later_pages_are_slow_comes_to_its_end(server: Any, m
     assert sizes == ["200", "200", "100", "100"]
 
 
-async def test_what_is_compared_makes_no_page_larger(server: Any) -> None:
-    """Metadata come quickly where objects do not: each list would begin with pages that do not come in time."""
+async def test_comparisons_do_not_enlarge_pages(server: Any) -> None:
+    """Metadata arrive quickly even if objects do not: each list would start with pages that time out."""
     followed = Followed(server, compare=True)
     followed.reflector._page_size = 50
     server.then(
@@ -309,8 +307,8 @@ async def test_what_is_compared_makes_no_page_larger(server: Any) -> None:
     assert [each.query["limit"] for each in server.requests if "limit" in each.query] == ["50"] * 3
 
 
-async def test_what_is_compared_is_asked_for_in_smaller_pages_where_it_is_too_large(server: Any) -> None:
-    # Annotations of one object may have 256 KiB: those of a tenant fill an answer by themselves.
+async def test_a_too_large_comparison_is_requested_in_smaller_pages(server: Any) -> None:
+    # The annotations of one object may have 256 KiB: those of one tenant can fill an answer.
     followed = Followed(server, compare=True)
     followed.reflector._client = server.client(max_response_bytes=300)
     server.then(
@@ -323,7 +321,7 @@ async def test_what_is_compared_is_asked_for_in_smaller_pages_where_it_is_too_la
     assert followed.health == [(True, "following pods")]
 
 
-async def test_deletions_that_were_left_midway_are_reported_by_the_next_iteration(server: Any) -> None:
+async def test_deletions_of_an_interrupted_list_are_reported_by_the_next_iteration(server: Any) -> None:
     before = steps.answer(listed(5, pod("a", 3), pod("b", 3), pod("c", 3)))
     after = steps.answer(listed(20, pod("c", 17, "other")))
     server.then(before, steps.refuse(410, "Expired"), after, after, after, steps.watch(then="hang"))
@@ -333,7 +331,7 @@ async def test_deletions_that_were_left_midway_are_reported_by_the_next_iteratio
     assert await followed.take(2) == ["DELETED b@20", "SYNCED 20"]
 
 
-async def test_a_list_that_was_left_midway_is_completed_by_the_next_iteration(server: Any) -> None:
+async def test_an_interrupted_list_is_completed_by_the_next_iteration(server: Any) -> None:
     everything = steps.answer(listed(5, pod("a", 3), pod("b", 4)))
     server.then(everything, everything, steps.watch(then="hang"))
     followed = Followed(server)

@@ -1,8 +1,8 @@
-"""The reflector against a model of the API server that does whatever a server and a network can do, in any order.
+"""The reflector against a model of the API server that does all that a server and a network can do, in any order.
 
-Objects come and go all the time; history is forgotten and set back; requests fail, and answers are not what was asked for.
-Whatever happens, only what can be is reported: an object is added once, changed while it is there, and gone once. As soon as
-the server behaves, all that is there is reported.
+Objects are created and deleted all the time; history is compacted and restored; requests fail, and answers are
+invalid. In every case only consistent events are reported: an object is added once, modified while it exists, and
+deleted once. As soon as the server behaves, all existing objects are reported.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from hypothesis import given
 from hypothesis import strategies as st
 
-#: Requests after which all is reported where the server behaves: its watches are short, and comparisons have six pages.
+#: Requests within which all is reported by a well-behaved server: its watches are short, and comparisons have six
+#: pages.
 SOON = 300
 
 
 @pytest.fixture(autouse=True, scope="module")
 def always_compared() -> Iterator[None]:
-    """In the model's time, which has no seconds, all is compared after each watch."""
+    """The model's time has no seconds, so everything is compared after each watch."""
     with patch.object(reflector, "COMPARED_A_SECOND", inf):
         yield
 
 
 class AllReportedError(Exception):
-    """All that is there is reported, and nothing else."""
+    """Exactly the existing objects are reported."""
 
 
 class ModelServer:
-    """Objects, their history, and what befalls both. It is also the client: what arrives there."""
+    """Objects, their history, and faults of both. It is also the client: the arriving answers."""
 
     def __init__(self, chance: Random, *, restored: bool) -> None:
         self.reported: dict[str, tuple[str, str]] = {}
@@ -76,7 +77,7 @@ class ModelServer:
         return {"metadata": {"name": name, "namespace": "ns", "uid": uid, "resourceVersion": version}}
 
     def _live(self) -> None:
-        """Some time passes."""
+        """Let some time pass."""
         for _ in range(self.chance.choice((0, 0, 1, 2, 5))):
             self._change()
         match self.chance.randrange(15):
@@ -98,7 +99,7 @@ class ModelServer:
         self._left -= 1
         self.misbehaves = self._left > 0
         if self._left == 0:
-            # The last that happens is what the most depends on.
+            # The last step has the most influence.
             self._set_back()
             for _ in range(self.chance.randint(0, 30)):
                 self._change()
@@ -137,7 +138,7 @@ class ModelServer:
         yield ModelWatch(self, int(dict(parse_qsl(query))["resourceVersion"]))
 
     def watched(self, watch: ModelWatch) -> bytes:
-        """What comes next on a watch."""
+        """The next line of a watch."""
         if watch.restores != self._restores:
             raise errors.Unavailable(0, "Unreachable", "the server was stopped to be set back")
         if watch.number < self._forgotten:
@@ -152,7 +153,7 @@ class ModelServer:
                 case 2:
                     return _line("ERROR", {"code": self.chance.choice((500, 504, "x", None))})
         later = [entry for entry in self._history if entry[0] > watch.number]
-        # An event that it cannot encode ends a watch.
+        # An event that the server cannot encode ends a watch.
         if watch.left == 0 or (later and later[0][0] in self._poison):
             return b""
         watch.left -= 1
@@ -195,7 +196,7 @@ def _take(item: ObjectChange | Synced | Absent, reported: dict[str, tuple[str, s
         uid, version = metadata["uid"], metadata["resourceVersion"]
         assert (item.kind == "ADDED") == (name not in reported)
         if item.kind == "DELETED":
-            # In a history that was never reported, another one had the name.
+            # In a history that was never reported, another object had the name.
             assert restored or reported[name][0] == uid
             del reported[name]
             return
@@ -206,7 +207,7 @@ def _take(item: ObjectChange | Synced | Absent, reported: dict[str, tuple[str, s
 
 @pytest.mark.parametrize("restored", [False, True])
 @given(chance=st.randoms(use_true_random=True))
-def test_whatever_happens_what_is_reported_is_what_is_there(restored: bool, chance: Random) -> None:
+def test_the_reported_objects_are_the_existing_ones_after_any_faults(restored: bool, chance: Random) -> None:
     async def follow() -> None:
         server = ModelServer(chance, restored=restored)
         followed = Reflector(

@@ -1,4 +1,4 @@
-"""The reflector next to a data store that was set back."""
+"""The reflector after the data store of the API server was restored from a backup."""
 
 import math
 from typing import Any
@@ -17,7 +17,7 @@ from .followed import Followed, bookmark, event, failure, listed, pod
         failure(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge", "message": "too large"}]}),
     ],
 )
-async def test_a_data_store_that_was_set_back_is_listed_again(server: Any, sign: dict[str, Any]) -> None:
+async def test_a_restored_data_store_is_listed_again(server: Any, sign: dict[str, Any]) -> None:
     server.then(
         steps.answer(listed(500, pod("a", 400))),
         steps.watch(sign),
@@ -27,11 +27,11 @@ async def test_a_data_store_that_was_set_back_is_listed_again(server: Any, sign:
     assert await Followed(server).take(5) == ["ADDED a@400", "SYNCED 500", "ADDED x@2", "DELETED a@3", "SYNCED 3"]
 
 
-async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soon(server: Any) -> None:
+async def test_a_restored_server_that_has_passed_the_known_version_is_detected_soon(server: Any) -> None:
     server.then(
         steps.answer(listed(20, pod("a", 3), pod("b", 15))),
         steps.watch(then="break"),
-        # Restored to 10, and at 25 by now: "b" never existed, and no watch from 20 on reports "c".
+        # Restored to 10, and at 25 now: "b" never existed, and no watch from 20 on reports "c".
         steps.answer(listed(25)),
         steps.watch(event("ADDED", pod("d", 26))),
         steps.answer(listed(26, pod("a", 3), pod("c", 18), pod("d", 26))),
@@ -49,15 +49,15 @@ async def test_a_restored_server_that_has_passed_the_known_number_is_noticed_soo
 
 
 @pytest.mark.parametrize("compared_a_second", [math.inf, 1e-6], ids=["compared", "not-compared"])
-async def test_a_server_that_was_set_back_between_two_watches_is_noticed_before_the_second(
+async def test_a_restore_between_two_watches_is_detected_before_the_second(
     compared_a_second: float, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A shut-down ends watches in good order, and a request that is repeated until the server is back hides the break."""
+    """A shutdown ends watches normally, and a request that is retried until the server is back hides it."""
     monkeypatch.setattr(reflector, "COMPARED_A_SECOND", compared_a_second)
     server.then(
         steps.answer(listed(20, pod("a", 2))),
         steps.watch(bookmark(21)),
-        # Restored to 3, with the same object. A watch from 21 on would say nothing of "b".
+        # Restored to 3, with the same object. A watch from 21 on would not report "b".
         steps.answer(listed(3, pod("a", 2))),
         steps.answer(listed(4, pod("a", 2), pod("b", 4))),
         steps.watch(then="hang"),
@@ -73,7 +73,7 @@ async def test_many_objects_are_compared_only_now_and_then_and_after_an_interrup
     server.then(
         steps.answer(listed(5, pod("a", 3))),
         steps.watch(bookmark(6)),
-        # Between two watches that follow each other no more than the number is read.
+        # Between two consecutive watches only the resourceVersion is read.
         steps.answer(listed(6)),
         steps.watch(bookmark(7), then="break"),
         steps.answer(listed(8)),

@@ -1,4 +1,4 @@
-"""Watches of the reflector: how they end, go on and begin again."""
+"""Watches of the reflector: how they end, continue and start again."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ async def test_list_then_watch(server: Any) -> None:
 
 
 @pytest.mark.parametrize("end", ["end", "break"])
-async def test_a_watch_goes_on_where_the_last_one_was(server: Any, end: str) -> None:
+async def test_a_watch_continues_at_the_version_of_the_last_one(server: Any, end: str) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),
         steps.watch(event("MODIFIED", pod("a", 6)), bookmark(9), then=end),
@@ -67,13 +67,13 @@ async def test_a_watch_goes_on_where_the_last_one_was(server: Any, end: str) -> 
 @pytest.mark.parametrize(
     ("silent", "times", "level", "error"),
     [
-        # Where nothing happens, that is what happens. Longer than a busy machine stands still: a late answer is logged, too.
+        # The normal end of an idle watch. Longer than a busy machine pauses, because a late answer is logged, too.
         pytest.param(steps.watch(then="hang"), {"silence": 2.0}, "debug", "Silence", id="after its beginning"),
-        # It ends with the time of a request.
+        # It ends at the time-out of the request.
         pytest.param(steps.hang(), {"timeout": 2.0, "silence": 600.0}, "info", "Timeout", id="from its beginning"),
     ],
 )
-async def test_a_silent_connection_is_given_up(
+async def test_a_silent_connection_is_closed(
     server: Any, silent: Any, times: dict[str, float], level: str, error: str
 ) -> None:
     server.then(steps.answer(listed(5)), silent, steps.watch(event("ADDED", pod("a", 6)), then="hang"))
@@ -83,7 +83,7 @@ async def test_a_silent_connection_is_given_up(
 
 
 @pytest.mark.parametrize("how", ["at the start", "in the middle"])
-async def test_410_lists_again_and_reports_only_what_differs(server: Any, how: str) -> None:
+async def test_410_lists_again_and_reports_only_the_differences(server: Any, how: str) -> None:
     gone = steps.refuse(410, "Expired") if how == "at the start" else steps.watch(failure(410, "Expired"))
     server.then(
         steps.answer(listed(5, *(pod(name, 3) for name in ("same", "changed", "vanished", "remade")))),
@@ -111,12 +111,12 @@ async def test_410_lists_again_and_reports_only_what_differs(server: Any, how: s
         "kind": "Pod",
         "metadata": {"name": "vanished", "namespace": "ns", "uid": "uid-vanished", "resourceVersion": "20"},
     }
-    # The first relist is at once; health never suffered.
+    # The first relist is immediate, and health stays good.
     assert followed.waits == []
     assert followed.health == [(True, "following pods")]
 
 
-async def test_expiring_again_and_again_backs_off(server: Any) -> None:
+async def test_repeated_expiry_backs_off(server: Any) -> None:
     expired = [steps.answer(listed(5)), steps.watch(failure(410, "Expired"))] * 4
     server.then(*expired, steps.answer(listed(5)), steps.watch(event("ADDED", pod("a", 6)), then="hang"))
     followed = Followed(server)
@@ -125,7 +125,7 @@ async def test_expiring_again_and_again_backs_off(server: Any) -> None:
 
 
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
-async def test_failures_of_the_server_back_off_and_go_on_without_a_list(server: Any, code: int) -> None:
+async def test_server_errors_back_off_and_continue_without_a_list(server: Any, code: int) -> None:
     server.then(
         steps.answer(listed(5)),
         *[steps.refuse(code)] * 3,
@@ -143,8 +143,8 @@ async def test_failures_of_the_server_back_off_and_go_on_without_a_list(server: 
 
 
 @pytest.mark.parametrize(("chance", "wait"), [(0.0, 9.1), (1.0, 9.3)])
-async def test_retry_after_is_waited_and_spread(server: Any, chance: float, wait: float) -> None:
-    # Watches that were refused together must not come back together.
+async def test_retry_after_is_awaited_with_jitter(server: Any, chance: float, wait: float) -> None:
+    # Watches that were rejected together must not return together.
     server.then(
         steps.answer(listed(5)),
         steps.refuse(429, headers={"Retry-After": "9"}),
@@ -156,7 +156,7 @@ async def test_retry_after_is_waited_and_spread(server: Any, chance: float, wait
     assert followed.waits == pytest.approx([wait])
 
 
-async def test_a_type_that_is_not_installed_is_waited_for(server: Any) -> None:
+async def test_a_missing_type_is_awaited(server: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
     server.then(missing, missing, steps.answer(listed(5)), steps.watch(then="hang"))
     followed = Followed(server)
@@ -166,7 +166,7 @@ async def test_a_type_that_is_not_installed_is_waited_for(server: Any) -> None:
     assert "pods is not served: is its CustomResourceDefinition installed?" in followed.health[0][1]
 
 
-async def test_a_type_that_need_not_be_there_is_absent_and_no_trouble(server: Any) -> None:
+async def test_an_optional_missing_type_is_absent_without_an_error(server: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
     removed = [missing] * 8
     server.then(
@@ -178,9 +178,9 @@ async def test_a_type_that_need_not_be_there_is_absent_and_no_trouble(server: An
     assert followed.health == [(True, "following pods")]
 
 
-async def test_a_404_of_a_gateway_removes_nothing_of_a_type_that_was_served(server: Any) -> None:
+async def test_a_404_of_a_gateway_deletes_no_object_of_a_type_that_was_served(server: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
-    # Something else than 404 in between: the time begins again.
+    # Another error in between restarts the time.
     answers = [missing, steps.refuse(503), missing]
     server.then(
         *[*answers, steps.answer(listed(5, pod("a", 3))), *answers, steps.answer(listed(5, pod("a", 3)))],
@@ -190,14 +190,14 @@ async def test_a_404_of_a_gateway_removes_nothing_of_a_type_that_was_served(serv
     assert await followed.take(4) == ["ADDED a@3", "SYNCED 5", "SYNCED 5", "MODIFIED a@6"]
 
 
-async def test_a_type_that_may_not_be_read_is_waited_for(server: Any) -> None:
+async def test_a_type_without_the_right_to_read_is_awaited(server: Any) -> None:
     server.then(steps.refuse(403, "Forbidden", "no"), steps.answer(listed(5)), steps.watch(then="hang"))
     followed = Followed(server)
     assert await followed.take(1) == ["SYNCED 5"]
     assert followed.health[0] == (False, "may not list or watch pods: no")
 
 
-async def test_a_type_that_is_removed_and_comes_back_is_listed_again(server: Any) -> None:
+async def test_a_type_that_is_removed_and_returns_is_listed_again(server: Any) -> None:
     missing = steps.text("404 page not found\n", 404)
     server.then(
         steps.answer(listed(5, pod("a", 3))), missing, missing, steps.answer(listed(9)), steps.watch(then="hang")
@@ -213,8 +213,8 @@ async def test_watches_that_end_at_once_back_off(server: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["500", "400", "garbage", "ends at once"])
-async def test_a_version_that_no_watch_goes_on_from_is_left_by_a_list(server: Any, how: str) -> None:
-    # What the server cannot encode, or not any more, is behind the version of a list.
+async def test_a_version_at_which_no_watch_continues_leads_to_a_list(server: Any, how: str) -> None:
+    # An object that the server cannot encode any more is older than the version of a list.
     stuck = {
         "500": steps.watch(failure(500, "InternalError")),
         "400": steps.refuse(400, "BadRequest"),
@@ -234,7 +234,7 @@ async def test_a_version_that_no_watch_goes_on_from_is_left_by_a_list(server: An
 
 
 @pytest.mark.parametrize("status", [0, 403, 429, 503])
-async def test_a_server_that_is_away_or_refuses_is_not_listed_for_it(server: Any, status: int) -> None:
+async def test_an_unavailable_or_rejecting_server_is_not_listed_again(server: Any, status: int) -> None:
     away = steps.refuse(status) if status else steps.reset()
     watch = steps.watch(event("ADDED", pod("a", 6)), then="hang")
     server.then(steps.answer(listed(5)), *[away] * 12, watch)
@@ -259,7 +259,7 @@ async def test_an_event_reported_twice_is_yielded_once(server: Any) -> None:
 @pytest.mark.parametrize(
     "garbage",
     [
-        # Half a line, of a connection that broke.
+        # Half a line, from a broken connection.
         b'{"type":"ADDED","object":{"metadata":{"name":"a"',
         b"<html>\n",
         b"[]\n",
@@ -271,7 +271,7 @@ async def test_an_event_reported_twice_is_yielded_once(server: Any) -> None:
         b'{"type":"ERROR","object":{"code":"x"}}\n',
     ],
 )
-async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, garbage: bytes) -> None:
+async def test_garbage_is_an_error_and_loses_nothing(server: Any, garbage: bytes) -> None:
     server.then(
         steps.answer(listed(5)),
         steps.watch(garbage, then="hang" if garbage.endswith(b"\n") else "break"),
@@ -281,7 +281,7 @@ async def test_garbage_is_a_failure_and_nothing_is_lost(server: Any, garbage: by
     assert server.requests[2].query["resourceVersion"] == "5"
 
 
-async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(server: Any) -> None:
+async def test_a_second_iteration_continues_without_gap_and_without_repetition(server: Any) -> None:
     server.then(
         steps.answer(listed(5, pod("a", 3))),
         steps.watch(event("MODIFIED", pod("a", 6)), then="hang"),
@@ -293,7 +293,7 @@ async def test_a_second_iteration_goes_on_without_gap_and_without_repetition(ser
     assert server.requests[2].query["resourceVersion"] == "6"
 
 
-async def test_a_reader_that_is_slow_makes_the_server_wait(server: Any) -> None:
+async def test_a_slow_reader_makes_the_server_wait(server: Any) -> None:
     sent = 0
     total = 400
     padding = "x" * 65536
@@ -317,14 +317,14 @@ async def test_a_reader_that_is_slow_makes_the_server_wait(server: Any) -> None:
         while before != sent:
             before = sent
             await asyncio.sleep(0.2)
-        # Buffers of both sides of a local socket hold some MiB; 25 MiB they do not.
+        # Both socket buffers of a local connection hold some MiB, but not 25 MiB.
         assert sent < total
         for _ in range(total - 1):
             await anext(changes)
         assert sent == total
 
 
-def test_lines_are_the_same_however_they_are_cut() -> None:
+def test_lines_are_the_same_however_they_are_split() -> None:
     text = b'{"a":1}\n\n{"b":2}\n{"c"'
     expected = [b'{"a":1}', b'{"b":2}']
     for size in range(1, len(text) + 1):
@@ -334,7 +334,7 @@ def test_lines_are_the_same_however_they_are_cut() -> None:
         assert list(lines.feed(b":3}\n")) == [b'{"c":3}']
 
 
-def test_a_line_without_end_is_refused() -> None:
+def test_a_line_without_end_is_rejected() -> None:
     lines = Lines()
     list(lines.feed(b"x" * MAX_LINE_BYTES))
     with pytest.raises(Unavailable):

@@ -1,4 +1,4 @@
-"""Requests that fail on their way: what is repeated, what is not, and what callers see."""
+"""Requests that fail on their way: what is retried, what is not, and what callers get."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ async def test_one_apply_is_one_request(server: Any) -> None:
 
 
 @pytest.mark.parametrize("fault", ["reset", "429", "503"])
-async def test_what_may_arrive_twice_is_repeated(server: Any, fault: str) -> None:
+async def test_a_request_that_may_arrive_twice_is_retried(server: Any, fault: str) -> None:
     bad = steps.reset() if fault == "reset" else steps.refuse(int(fault))
     client = server.client()
     for call in (
@@ -55,7 +55,7 @@ async def test_what_may_arrive_twice_is_repeated(server: Any, fault: str) -> Non
 
 
 @pytest.mark.parametrize("status", [429, 503, 500])
-async def test_what_must_not_arrive_twice_is_not_repeated(server: Any, status: int) -> None:
+async def test_a_request_that_must_not_arrive_twice_is_not_retried(server: Any, status: int) -> None:
     client = server.client()
     for call in (
         lambda: client.create(DEPLOYMENTS, OBJECT),
@@ -72,8 +72,8 @@ async def test_what_must_not_arrive_twice_is_not_repeated(server: Any, status: i
     assert len(server.requests) == 4
 
 
-async def test_a_write_is_not_sent_again_on_a_new_connection_where_a_kept_one_breaks(server: Any) -> None:
-    """aiohttp does so with PUT and DELETE, and asks no one whether this replica may still write."""
+async def test_a_write_is_not_sent_again_on_a_new_connection_if_a_kept_one_breaks(server: Any) -> None:
+    """aiohttp does that with PUT and DELETE, without a check whether this replica may still write."""
     client = server.client()
     for call in (lambda: client.replace(DEPLOYMENTS, OBJECT), lambda: client.delete(DEPLOYMENTS, KEY)):
         server.requests.clear()
@@ -84,10 +84,10 @@ async def test_a_write_is_not_sent_again_on_a_new_connection_where_a_kept_one_br
         assert len(server.requests) == 2
 
 
-async def test_a_write_that_waits_for_its_connection_is_not_sent_where_it_may_no_longer_be(
+async def test_a_write_that_waits_for_its_connection_is_not_sent_if_it_is_no_longer_allowed(
     server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A replica that is stopped meanwhile finds its connection as soon as it goes on, and before all else."""
+    """A replica that was paused meanwhile gets its connection as soon as it continues, before anything else."""
     held, connect = True, aiohttp.TCPConnector.connect
 
     async def late(*arguments: Any, **options: Any) -> Any:
@@ -105,7 +105,7 @@ async def test_a_write_that_waits_for_its_connection_is_not_sent_where_it_may_no
     assert await client.get(DEPLOYMENTS, KEY) == OBJECT
 
 
-async def test_retries_end_and_grow(server: Any) -> None:
+async def test_retries_back_off_and_end(server: Any) -> None:
     server.then(*[steps.refuse(503)] * 9)
     with pytest.raises(errors.Unavailable):
         await server.client().get(DEPLOYMENTS, KEY)
@@ -113,7 +113,7 @@ async def test_retries_end_and_grow(server: Any) -> None:
     assert len(server.requests) == 5
 
 
-async def test_the_servers_request_counts_and_spreads(server: Any) -> None:
+async def test_retry_after_counts_with_jitter(server: Any) -> None:
     server.then(steps.refuse(429, headers={"Retry-After": "2"}), steps.answer(OBJECT))
     heard: list[errors.KubeError] = []
     await server.client(on_retry=heard.append).get(DEPLOYMENTS, KEY)
@@ -121,7 +121,7 @@ async def test_the_servers_request_counts_and_spreads(server: Any) -> None:
     assert [each.status for each in heard] == [429]
 
 
-async def test_a_wait_beyond_the_time_out_is_not_begun(server: Any) -> None:
+async def test_a_wait_beyond_the_time_out_is_not_started(server: Any) -> None:
     server.then(steps.refuse(429, headers={"Retry-After": "60"}))
     with pytest.raises(errors.TooManyRequests) as caught:
         await server.client(timeout=5).get(DEPLOYMENTS, KEY)
@@ -129,14 +129,14 @@ async def test_a_wait_beyond_the_time_out_is_not_begun(server: Any) -> None:
     assert server.waits == []
 
 
-async def test_500_is_not_repeated_within_a_call(server: Any) -> None:
+async def test_500_is_not_retried_within_a_call(server: Any) -> None:
     server.then(steps.refuse(500))
     with pytest.raises(errors.Unavailable):
         await server.client().get(DEPLOYMENTS, KEY)
     assert len(server.requests) == 1
 
 
-async def test_no_answer_is_unavailable_within_the_time_out(server: Any) -> None:
+async def test_a_missing_answer_is_unavailable_within_the_time_out(server: Any) -> None:
     server.then(steps.hang())
     with pytest.raises(errors.Unavailable) as caught:
         await server.client(timeout=0.05).get(DEPLOYMENTS, KEY)
@@ -144,7 +144,7 @@ async def test_no_answer_is_unavailable_within_the_time_out(server: Any) -> None
     assert isinstance(caught.value.__cause__, TimeoutError)
 
 
-async def test_no_one_there_is_unavailable_with_its_cause(server: Any) -> None:
+async def test_an_unreachable_server_is_unavailable_with_its_cause(server: Any) -> None:
     client = server.client()
     await server._runner.cleanup()
     with pytest.raises(errors.Unavailable) as caught:
@@ -162,7 +162,7 @@ async def test_a_cancelled_request_is_cancelled(server: Any) -> None:
         await task
 
 
-async def test_a_repeated_delete_that_finds_nothing_is_done(server: Any) -> None:
+async def test_a_retried_delete_of_a_missing_object_succeeds(server: Any) -> None:
     server.then(steps.refuse(503), steps.refuse(404, "NotFound"))
     await server.client().delete(DEPLOYMENTS, KEY, uid="u")
     assert server.requests[0].json == {
@@ -173,7 +173,7 @@ async def test_a_repeated_delete_that_finds_nothing_is_done(server: Any) -> None
     }
 
 
-async def test_a_delete_that_finds_nothing_at_first_says_so(server: Any) -> None:
+async def test_a_first_delete_of_a_missing_object_raises(server: Any) -> None:
     server.then(steps.refuse(404, "NotFound"))
     with pytest.raises(errors.NotFound):
         await server.client().delete(DEPLOYMENTS, KEY, uid="u")
@@ -190,14 +190,14 @@ async def test_answers_are_bounded_with_and_without_a_length(server: Any) -> Non
     assert await client.raw_get("/version") == b"x" * 60 + b"y" * 40
 
 
-async def test_an_answer_that_is_not_an_object_is_unavailable(server: Any) -> None:
+async def test_an_answer_that_is_not_a_json_object_is_unavailable(server: Any) -> None:
     server.then(steps.text("<html>sign in</html>"))
     with pytest.raises(errors.Unavailable, match="not a JSON object"):
         await server.client().get(DEPLOYMENTS, KEY)
 
 
-async def test_an_object_that_is_too_deep_is_read_without_what_is(server: Any) -> None:
-    """As by a watch. One such object, which a user may store, kept all others from being listed."""
+async def test_a_too_deep_object_is_read_without_its_deep_value(server: Any) -> None:
+    """The same as in a watch. A user may store such an object, and it blocked the list of all others."""
     deep = '{"metadata": {"resourceVersion": "1"}, "items": [{"spec": ' + "[" * 5000 + "]" * 5000 + "}]}"
     server.then(steps.text(deep), steps.text(deep), steps.text(deep, 500))
     client = server.client()
@@ -216,7 +216,7 @@ async def test_redirects_are_not_followed(server: Any) -> None:
 
 
 class Renewable(Credentials):
-    """Credentials whose token the server has stopped taking."""
+    """Credentials whose token the server rejects."""
 
     def __init__(self) -> None:
         super().__init__("Bearer old")
@@ -232,7 +232,7 @@ class Renewable(Credentials):
         return True
 
 
-async def test_refused_credentials_are_renewed_once_for_any_request(server: Any) -> None:
+async def test_rejected_credentials_are_renewed_once_for_all_requests(server: Any) -> None:
     credentials = Renewable()
     server.then(steps.refuse(401), steps.answer(OBJECT))
     await server.client(credentials=credentials).create(DEPLOYMENTS, OBJECT)
@@ -243,7 +243,7 @@ async def test_refused_credentials_are_renewed_once_for_any_request(server: Any)
     assert credentials.refreshed == [True, True]
 
 
-async def test_what_is_refused_after_another_request_has_renewed_is_repeated(server: Any) -> None:
+async def test_a_request_that_is_rejected_after_another_has_renewed_is_retried(server: Any) -> None:
     class JustRenewed(Renewable):
         async def refresh(self, *, force: bool = False) -> bool:
             return False
@@ -283,7 +283,7 @@ async def test_credentials_that_cannot_be_renewed_are_unavailable(server: Any) -
 
 
 async def test_a_login_ends_with_its_client(server: Any) -> None:
-    """The plugin that it runs went on."""
+    """Its plugin went on running."""
     begun, over = asyncio.Event(), asyncio.Event()
 
     async def login() -> Any:
@@ -302,7 +302,7 @@ async def test_a_login_ends_with_its_client(server: Any) -> None:
         await request
 
 
-async def test_list_follows_pages_and_completes_items(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_follows_pages_and_completes_items(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynamo_shared.kube.client.PAGE_SIZE", 1)
     server.then(
         steps.answer({"metadata": {"resourceVersion": "5", "continue": "t/1"}, "items": [{"metadata": {"name": "a"}}]}),
@@ -317,7 +317,7 @@ async def test_list_follows_pages_and_completes_items(server: Any, monkeypatch: 
     ]
 
 
-async def test_list_starts_over_unpaged_where_it_expires_midway(server: Any) -> None:
+async def test_a_list_that_expires_midway_starts_over_without_pages(server: Any) -> None:
     page = {"metadata": {"resourceVersion": "5", "continue": "t"}, "items": [{"metadata": {"name": "a"}}]}
     whole = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": {"name": "b"}}]}
     server.then(steps.answer(page), steps.refuse(410, "Expired"), steps.answer(whole))
@@ -326,7 +326,7 @@ async def test_list_starts_over_unpaged_where_it_expires_midway(server: Any) -> 
     assert server.requests[2].query == {}
 
 
-async def test_list_takes_smaller_pages_where_they_are_too_large(server: Any) -> None:
+async def test_a_list_uses_smaller_pages_if_they_are_too_large(server: Any) -> None:
     small = {"metadata": {"resourceVersion": "5"}, "items": None}
     server.then(steps.text("x" * 1000), steps.answer(small))
     assert len(await server.client(max_response_bytes=500).list(PODS)) == 0
@@ -336,7 +336,7 @@ async def test_list_takes_smaller_pages_where_they_are_too_large(server: Any) ->
 @pytest.mark.parametrize(
     "answer", [{"kind": "Status", "metadata": {}, "code": 503}, {"metadata": {"resourceVersion": ""}}, {"items": []}]
 )
-async def test_what_a_gateway_answers_in_place_of_a_list_is_not_an_empty_list(server: Any, answer: Any) -> None:
+async def test_an_answer_of_a_gateway_is_not_an_empty_list(server: Any, answer: Any) -> None:
     server.then(steps.answer(answer))
     with pytest.raises(errors.Unavailable):
         await server.client().list(PODS)
@@ -365,7 +365,7 @@ async def test_another_field_manager_shares_the_connections(server: Any) -> None
     assert server.requests[1].query == {"fieldManager": "dynamo-scaler", "force": "false", "dryRun": "All"}
 
 
-async def test_a_client_that_acts_for_a_user_does_so_in_all_it_does_and_for_no_other(server: Any) -> None:
+async def test_a_client_that_impersonates_a_user_does_so_in_all_requests_and_only_for_that_user(server: Any) -> None:
     client = server.client()
     acting = client.for_identity(Identity("ann", "7", ("dev",)), request="r", field_manager="x")
     server.then(steps.answer(OBJECT), steps.text(""), steps.answer(OBJECT))
@@ -385,7 +385,7 @@ async def test_a_client_that_acts_for_a_user_does_so_in_all_it_does_and_for_no_o
         client.for_identity(Identity(""), request="r", field_manager="x")
 
 
-async def test_a_span_is_made_only_where_one_is_recording(server: Any) -> None:
+async def test_a_span_is_created_only_if_one_is_recording(server: Any) -> None:
     from opentelemetry.sdk.trace import TracerProvider
 
     server.then(steps.answer(OBJECT), steps.answer(OBJECT))
@@ -405,8 +405,8 @@ async def test_bodies_are_compact_json(server: Any) -> None:
     assert json.loads(server.requests[0].body) == {"spec": {"replicas": None}}
 
 
-async def test_what_a_service_is_sent_has_its_end_last(server: Any) -> None:
-    """Sent with its length, a Service may answer before the API server has read the end: it then breaks the answer off."""
+async def test_the_body_for_a_service_ends_with_its_last_chunk(server: Any) -> None:
+    """With a length, a Service may answer before the API server has read the end, which then breaks off the answer."""
     server.then(steps.text("data: {}"))
     async with server.client().service_proxy(ObjectKey("ns", "web"), 8000, "/chat", body=b"{}", silence=5) as content:
         assert await content.read() == b"data: {}"
@@ -415,7 +415,7 @@ async def test_what_a_service_is_sent_has_its_end_last(server: Any) -> None:
     assert "Content-Length" not in sent.headers
 
 
-async def test_a_stream_through_a_proxy_that_does_not_answer_ends() -> None:
+async def test_a_stream_through_a_proxy_without_an_answer_times_out() -> None:
     async def hang(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 
@@ -434,7 +434,7 @@ async def test_a_stream_through_a_proxy_that_does_not_answer_ends() -> None:
         proxy.close()
 
 
-async def test_little_of_what_pods_write_waits_for_a_slow_reader() -> None:
+async def test_the_buffer_for_a_slow_reader_of_pod_output_is_small() -> None:
     written, full = 0, asyncio.Event()
 
     async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -467,7 +467,7 @@ async def test_little_of_what_pods_write_waits_for_a_slow_reader() -> None:
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux has all of them")
 @pytest.mark.parametrize("small", [False, True])
-async def test_a_peer_that_is_gone_without_a_word_is_noticed_by_the_socket(
+async def test_the_socket_detects_a_peer_that_vanished(
     server: Any, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[socket.socket] = []

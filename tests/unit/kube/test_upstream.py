@@ -1,4 +1,4 @@
-"""The library's configuration code comes without its client."""
+"""The library's configuration code is imported without its client."""
 
 import subprocess
 import sys
@@ -22,11 +22,11 @@ def run(code: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_the_client_is_not_imported_nothing_is_left_behind_and_the_real_package_can_be_imported_afterwards() -> None:
+def test_the_client_is_not_imported_and_the_real_package_can_be_imported_afterwards() -> None:
     run(ALONE_AND_REAL_AFTERWARDS)
 
 
-def test_a_package_that_is_imported_already_is_used_as_it_is() -> None:
+def test_an_already_imported_package_is_used_unchanged() -> None:
     run(
         "import kubernetes_asyncio.config as c\nfrom dynamo_shared.kube import upstream\n"
         "assert upstream.load().kube_config.load_kube_config is c.load_kube_config"

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
         ("of another form", "of another form"),
     ],
 )
-def test_a_header_says_its_text(header: str, text: str) -> None:
+def test_the_text_of_a_header(header: str, text: str) -> None:
     assert text_of(header) == text
 
 
 @given(st.text(st.characters(exclude_characters="\n\r")))
-def test_a_text_comes_back(text: str) -> None:
+def test_a_text_survives_the_round_trip(text: str) -> None:
     assert text_of(header_of(text)) == text

@@ -1,4 +1,4 @@
-"""When a Lease of Kubernetes may be taken: nothing that it says about time is believed."""
+"""When a Kubernetes Lease may be taken over: none of its timestamps is trusted."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def lease(holder: Any = "other", duration: Any = 15, renewed: Any = "2026-01-01T
     return {"spec": {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": renewed}}
 
 
-def test_what_no_one_holds_is_taken_at_once() -> None:
+def test_a_free_lease_is_taken_at_once() -> None:
     for each in (
         None,
         LeaseRecord.of(lease("")),
@@ -26,13 +26,13 @@ def test_what_no_one_holds_is_taken_at_once() -> None:
         assert LeaseCandidate("me", TTL).may_take(each, 0.0)
 
 
-def test_a_holder_that_is_silent_for_its_duration_is_gone() -> None:
+def test_a_holder_that_is_silent_for_the_duration_is_gone() -> None:
     candidate, result = LeaseCandidate("me", TTL), LeaseRecord.of(lease())
     assert [candidate.may_take(result, at) for at in (100.0, 114.9, 115.0)] == [False, False, True]
     assert candidate.holder == "other"
 
 
-def test_a_renewal_is_one_whatever_time_it_names() -> None:
+def test_a_renewal_counts_whatever_time_it_contains() -> None:
     candidate = LeaseCandidate("me", TTL)
     assert not candidate.may_take(LeaseRecord.of(lease(renewed="2026-01-01T00:00:00.000000Z")), 100.0)
     assert not candidate.may_take(LeaseRecord.of(lease(renewed="1970-01-01T00:00:00.000000Z")), 114.0)
@@ -52,7 +52,7 @@ def test_durations_are_clamped(duration: Any, waits: float) -> None:
 
 
 @pytest.mark.parametrize("renewed", ["9999-12-31T23:59:59.000000Z", "", None, 5, {"a": []}, "x" * 10**6])
-def test_no_time_of_renewal_keeps_a_lease_for_long(renewed: Any) -> None:
+def test_no_renewal_time_keeps_a_lease_for_long(renewed: Any) -> None:
     candidate, result = LeaseCandidate("me", TTL), LeaseRecord.of(lease(renewed=renewed))
     assert not candidate.may_take(result, 0.0)
     assert candidate.may_take(result, TTL)
@@ -66,14 +66,14 @@ def test_no_time_of_renewal_keeps_a_lease_for_long(renewed: Any) -> None:
         ),
     )
 )
-def test_anything_can_be_read(observed: Any) -> None:
+def test_every_content_can_be_parsed(observed: Any) -> None:
     record = LeaseRecord.of(observed if isinstance(observed, dict) else {"spec": observed})
     candidate = LeaseCandidate("me", TTL)
     candidate.may_take(record, 0.0)
     assert candidate.may_take(record, LONGEST_DURATION)
 
 
-def test_a_clock_passes_as_fast_as_the_fastest_and_never_back() -> None:
+def test_the_clock_advances_like_the_fastest_one_and_never_back() -> None:
     boot, day = [100.0], [5000.0]
     clock = FastestClock(lambda: boot[0], lambda: day[0])
     assert clock() == 0.0
@@ -81,5 +81,5 @@ def test_a_clock_passes_as_fast_as_the_fastest_and_never_back() -> None:
     assert clock() == 1.0
     day[0] = 5061.0  # the virtual machine was paused
     assert clock() == 61.0
-    boot[0], day[0] = 102.0, 4000.0  # the time of day was set back
+    boot[0], day[0] = 102.0, 4000.0  # the wall clock was set back
     assert clock() == 62.0

@@ -1,4 +1,4 @@
-"""What a watch of etcd asks for, and what keeps a call from being made."""
+"""The requests of an etcd watch, and errors that prevent a call."""
 
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ class Watching:
         return grpc.aio.EOF
 
     def cancel(self) -> None:
-        """Nothing is under way."""
+        """No call is in progress."""
 
 
-async def test_a_watch_ends_where_its_member_has_lost_the_leader() -> None:
-    """A member that was cut off from the others kept its watches open, and said nothing."""
+async def test_a_watch_ends_when_its_member_has_lost_the_leader() -> None:
+    """A member that was cut off from the others kept its watches open and sent nothing."""
     channel = Channel(EtcdOptions(endpoints=("http://127.0.0.1:1",)))
     try:
         async with channel.stream(Watching, "Watch", "all") as answers:
@@ -40,8 +40,8 @@ async def test_a_watch_ends_where_its_member_has_lost_the_leader() -> None:
         await channel.close()
 
 
-async def test_a_password_that_is_not_a_text_is_a_failure_of_etcd_and_is_not_repeated(tmp_path: Path) -> None:
-    """It ended all that follows an etcd, and the next attempt as well."""
+async def test_an_invalid_password_is_an_etcd_error_and_is_not_repeated(tmp_path: Path) -> None:
+    """It ended all tasks that follow etcd, and the next attempt as well."""
     file = tmp_path / "password"
     file.write_bytes(b"secret\xff")
     channel = Channel(EtcdOptions(endpoints=("http://127.0.0.1:1",), user="root", password=file.read_text))

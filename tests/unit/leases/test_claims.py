@@ -1,4 +1,4 @@
-"""Which partitions are claimed, drained and released, case by case."""
+"""The partitions that are claimed, drained and released, case by case."""
 
 from dynamo_shared.leases.claims import Claim, ClaimDecision, Claims
 from dynamo_shared.leases.rendezvous import best_member
@@ -21,7 +21,7 @@ def nothing(decision: ClaimDecision) -> bool:
     return not any((decision.gained, decision.lost, decision.claim, decision.drain, decision.release))
 
 
-def test_free_partitions_of_the_replica_are_claimed() -> None:
+def test_a_replica_claims_its_free_partitions() -> None:
     claims = Claims("a", 8)
     decision = claims.observe(LEASE, BOTH, {MINE[0]: Claim(OTHER, 1)})
     assert list(decision.claim) == MINE[1:]
@@ -44,12 +44,12 @@ def test_without_a_lease_nothing_is_held_or_claimed() -> None:
     assert not decision.claim
 
 
-def test_a_replica_that_is_not_registered_neither_takes_nor_gives() -> None:
+def test_an_unregistered_replica_neither_claims_nor_releases() -> None:
     assert nothing(Claims("a", 8).observe(LEASE, ("b",), {}))
     assert nothing(alone().observe(LEASE, ("b",), ALL))
 
 
-def test_a_partition_is_released_after_it_was_drained() -> None:
+def test_a_partition_is_released_after_its_drain() -> None:
     claims = alone()
     decision = claims.observe(LEASE, BOTH, ALL)
     assert [drain.partition for drain in decision.drain] == THEIRS
@@ -64,7 +64,7 @@ def test_a_partition_is_released_after_it_was_drained() -> None:
     assert nothing(claims.observe(LEASE, BOTH, left))
 
 
-def test_a_drain_is_called_off_when_the_other_goes_again() -> None:
+def test_a_drain_is_cancelled_if_the_other_replica_leaves() -> None:
     claims = alone()
     first = claims.observe(LEASE, BOTH, ALL).drain[0]
     assert claims.observe(LEASE, ("a",), ALL).gained == frozenset(THEIRS)
@@ -74,7 +74,7 @@ def test_a_drain_is_called_off_when_the_other_goes_again() -> None:
     assert claims.drained(again)
 
 
-def test_a_release_is_never_called_off() -> None:
+def test_a_release_is_never_cancelled() -> None:
     claims = alone()
     drain = claims.observe(LEASE, BOTH, ALL).drain[0]
     claims.drained(drain)
@@ -87,21 +87,21 @@ def test_a_release_is_never_called_off() -> None:
     assert claims.observe(LEASE, ("a",), new).gained == {drain.partition}
 
 
-def test_a_claim_that_was_deleted_is_lost_and_claimed_again() -> None:
+def test_a_deleted_claim_is_lost_and_claimed_again() -> None:
     claims = alone()
     decision = claims.observe(LEASE, ("a",), {n: claim for n, claim in ALL.items() if n != 3})
     assert decision.lost == {3}
     assert decision.claim == (3,)
 
 
-def test_a_claim_that_was_recreated_meanwhile_is_another() -> None:
+def test_a_claim_that_was_recreated_meanwhile_is_another_claim() -> None:
     claims = alone()
     drain = claims.observe(LEASE, BOTH, ALL).drain[0]
     claims.observe(LEASE, BOTH, ALL | {drain.partition: Claim(LEASE, 900)})
     assert not claims.drained(drain)
 
 
-def test_drop_reports_what_work_may_be_under_way_on() -> None:
+def test_drop_returns_the_partitions_with_work_in_progress() -> None:
     claims = alone()
     drains = claims.observe(LEASE, BOTH, ALL).drain
     claims.drained(drains[0])
@@ -110,7 +110,7 @@ def test_drop_reports_what_work_may_be_under_way_on() -> None:
     assert not claims.drop()
 
 
-def test_what_a_replica_must_know_includes_what_it_drains() -> None:
+def test_the_needed_partitions_include_draining_ones() -> None:
     claims = alone()
     assert claims.kept(LEASE) == frozenset(ALL)
     drain = claims.observe(LEASE, BOTH, ALL).drain
@@ -121,7 +121,7 @@ def test_what_a_replica_must_know_includes_what_it_drains() -> None:
     assert not claims.kept(0)
 
 
-def test_a_replica_gives_everything_to_members_that_alone_may_have_partitions() -> None:
+def test_a_replica_releases_everything_if_only_earlier_releases_may_have_partitions() -> None:
     claims = alone()
     decision = claims.observe(LEASE, BOTH, ALL, candidates=("b",))
     assert {drain.partition for drain in decision.drain} == set(ALL)

@@ -1,4 +1,4 @@
-"""The lease of a process: trusted until its own deadline, lost early, got again. The clock stands until it is moved."""
+"""The lease of a process: trusted until its own deadline, lost early, and obtained again. The clock is manual."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tests.building.waiting import turns, until
 
 
 class FakeEtcd:
-    """Grants and renews leases, unless a test makes it refuse."""
+    """Grants and renews leases unless a test makes it refuse."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -64,7 +64,7 @@ async def lease(etcd: FakeEtcd) -> AsyncIterator[Lease]:
 
 
 async def changes_of(lease: Lease) -> list[int]:
-    """Its ids after each change that listeners hear of, from when it was granted."""
+    """The ids in each notification of listeners, from the grant on."""
     heard: list[int] = []
     await until(lease.alive)
     lease.on_change(lambda: heard.append(lease.id))
@@ -82,7 +82,7 @@ async def test_it_is_trusted_until_its_deadline_whatever_the_server_does(etcd: F
     assert lease.id == 0
 
 
-async def test_a_keepalive_counts_from_when_it_was_sent(etcd: FakeEtcd, lease: Lease) -> None:
+async def test_a_keepalive_counts_from_the_time_when_it_was_sent(etcd: FakeEtcd, lease: Lease) -> None:
     await until(lease.alive)
     etcd.frozen.clear()
     etcd.now += 4
@@ -94,7 +94,7 @@ async def test_a_keepalive_counts_from_when_it_was_sent(etcd: FakeEtcd, lease: L
     assert lease.id == 1
 
 
-async def test_listeners_hear_that_it_is_lost_and_that_there_is_a_new_one(etcd: FakeEtcd, lease: Lease) -> None:
+async def test_listeners_are_notified_of_the_loss_and_of_a_new_lease(etcd: FakeEtcd, lease: Lease) -> None:
     heard = await changes_of(lease)
     etcd.forgets = True
     lease.check()
@@ -102,9 +102,7 @@ async def test_listeners_hear_that_it_is_lost_and_that_there_is_a_new_one(etcd: 
     assert heard[:2] == [0, 2]
 
 
-async def test_a_lease_that_was_given_up_is_taken_back_before_it_keeps_others_waiting(
-    etcd: FakeEtcd, lease: Lease
-) -> None:
+async def test_a_lease_that_was_given_up_is_revoked_before_it_blocks_others(etcd: FakeEtcd, lease: Lease) -> None:
     await until(lease.alive)
     etcd.now += 60
     lease.check()
@@ -112,8 +110,8 @@ async def test_a_lease_that_was_given_up_is_taken_back_before_it_keeps_others_wa
     await until(lambda: etcd.revoked == [1])
 
 
-async def test_a_keepalive_that_is_answered_after_the_deadline_does_not_revive_it(etcd: FakeEtcd, lease: Lease) -> None:
-    """It was over for all that asked meanwhile, and work was turned away: listeners have to hear of it."""
+async def test_an_answer_after_the_deadline_does_not_revive_the_lease(etcd: FakeEtcd, lease: Lease) -> None:
+    """Callers have treated it as lost meanwhile, and rejected work: listeners must be notified."""
     heard = await changes_of(lease)
     etcd.frozen.clear()
     etcd.now += 4
@@ -127,8 +125,8 @@ async def test_a_keepalive_that_is_answered_after_the_deadline_does_not_revive_i
     assert heard[:2] == [0, 2]
 
 
-async def test_its_end_is_reported_in_time_although_a_keepalive_has_no_answer(etcd: FakeEtcd, lease: Lease) -> None:
-    """Where a log-in before it hung, listeners heard of it seconds later, and work went on as long."""
+async def test_the_loss_is_reported_in_time_although_a_keepalive_has_no_answer(etcd: FakeEtcd, lease: Lease) -> None:
+    """If a login before it hung, listeners were notified seconds later, and work went on meanwhile."""
     heard = await changes_of(lease)
     etcd.frozen.clear()
     etcd.now += 7.9
@@ -137,7 +135,7 @@ async def test_its_end_is_reported_in_time_although_a_keepalive_has_no_answer(et
     assert (etcd.renewals, lease.trouble) == ([1], "no answer before the lease ended")
 
 
-async def test_failures_are_reported_and_do_not_end_it_early(etcd: FakeEtcd, lease: Lease) -> None:
+async def test_errors_are_reported_and_do_not_end_the_lease_early(etcd: FakeEtcd, lease: Lease) -> None:
     heard: list[tuple[bool, str]] = []
     await until(lease.alive)
     lease.on_change(lambda: heard.append((lease.alive(), lease.trouble)))
@@ -164,7 +162,7 @@ async def test_a_grant_that_took_too_long_is_not_used(etcd: FakeEtcd) -> None:
     await ended(task)
 
 
-async def test_the_end_gives_it_back(etcd: FakeEtcd) -> None:
+async def test_the_lease_is_revoked_at_the_end(etcd: FakeEtcd) -> None:
     client: Any = etcd
     lease = Lease(client, 10, clock=lambda: etcd.now)
     await lease.close()
@@ -178,8 +176,8 @@ async def test_the_end_gives_it_back(etcd: FakeEtcd) -> None:
     assert reported == [0], "before the server knows"
 
 
-async def test_what_others_do_better_is_given_up_and_taken_again(etcd: FakeEtcd, lease: Lease) -> None:
-    """It runs out on the server: who asked last may still be at work under it."""
+async def test_a_lease_that_others_need_is_given_up_and_obtained_again(etcd: FakeEtcd, lease: Lease) -> None:
+    """It expires on the server, because its last users may still be working."""
     heard = await changes_of(lease)
     lease.give_up("another replica can")
     await until(lambda: heard == [0])
@@ -192,7 +190,7 @@ async def test_what_others_do_better_is_given_up_and_taken_again(etcd: FakeEtcd,
     assert (lease.trouble, heard[-1]) == ("", 2)
 
 
-async def test_an_answer_that_comes_later_does_not_hide_why_it_was_given_up(etcd: FakeEtcd, lease: Lease) -> None:
+async def test_a_later_answer_does_not_hide_the_reason_for_giving_it_up(etcd: FakeEtcd, lease: Lease) -> None:
     await until(lease.alive)
     etcd.frozen.clear()
     lease.check()

@@ -20,13 +20,13 @@ from tests.examples import TIMES, examples
 COUNT = 3
 TTL = 10
 NAMES = ("a", "b")
-#: Seconds that may pass at once.
+#: Seconds that may pass in one step.
 STEPS = (0.1, 0.5, 1.0, 3.0, 7.0)
 
 
 @dataclass
 class Server:
-    """etcd: leases that run out, keys that go with them, one revision for each write."""
+    """etcd: leases expire, their keys are deleted with them, and each write has one revision."""
 
     now: float = 0.0
     revision: int = 1
@@ -71,7 +71,7 @@ class Server:
 
 @dataclass
 class Replica:
-    """What a process knows, and the work it has under way."""
+    """The knowledge of a process, and its work in progress."""
 
     name: str
     claims: Claims
@@ -85,7 +85,7 @@ class Replica:
 
 
 class World:
-    """What may happen, one method each. Numbers choose which of several things it happens to."""
+    """One method for each possible step. Numbers select the object of the step."""
 
     def __init__(self) -> None:
         self.server = Server()
@@ -120,7 +120,7 @@ class World:
     def the_server_loses_its_data(self, _: int) -> None:
         self.server.leases, self.server.members, self.server.claims = {}, {}, {}
         self.server.marked, self.server.settling = False, 0
-        self.server.revision = 1  # revisions begin again; leases do not, their ids are random
+        self.server.revision = 1  # Revisions start again. Leases do not, because their ids are random.
 
     # --- replicas
 
@@ -169,7 +169,7 @@ class World:
             self.requests.append(partial(self._register, replica.name, lease))
 
     def checks(self, number: int) -> None:
-        """One at a time, as `Partitions` does: an earlier one whose answer is still awaited is given up."""
+        """One check at a time, as in `Partitions`: an earlier one without an answer is given up."""
         replica = self._replica(number)
         replica.checks += 1
         number = replica.checks
@@ -186,9 +186,9 @@ class World:
         self.requests.append(request)
 
     def is_undisturbed(self, number: int) -> None:
-        """Its requests are answered at once; what others, or itself before, have under way is not.
+        """Its requests are answered at once; other requests in progress are not.
 
-        Without it, random steps seldom get as far as a claim.
+        Without this, random steps rarely reach a claim.
         """
         for _ in range(1 + number % 3):
             for step in (self.asks_for_a_lease, self.keeps_its_lease, self.registers, self.checks):
@@ -200,7 +200,7 @@ class World:
             self.notices_that_work_has_ended(number)
 
     def begins_work(self, number: int) -> None:
-        """On all that it may work on."""
+        """On all its partitions."""
         replica = self._replica(number)
         replica.working |= replica.claims.held(replica.lease(self.server.now))
 
@@ -260,7 +260,7 @@ class World:
         replica.drains.clear()
 
 
-#: How often each thing happens, in proportion: disasters are rare, or nothing is ever built up for them to destroy.
+#: The relative frequency of each step: disasters are rare, otherwise there is nothing that they could destroy.
 HAPPENS: dict[Callable[[World, int], None], int] = {
     World.is_undisturbed: 8,
     World.time_passes: 2,
@@ -298,8 +298,8 @@ def test_every_partition_has_at_most_one_owner(history: History) -> None:
 
 
 @pytest.mark.exhaustive
-def test_nor_in_many_longer_histories() -> None:
-    """Plain chance goes further than hypothesis in the same time."""
+def test_every_partition_has_at_most_one_owner_in_longer_random_histories() -> None:
+    """Random choice gets further than hypothesis in the same time."""
     for seed in range(500 * TIMES):
         chance = random.Random(seed)
         _play([(chance.choice(WEIGHTED), chance.randrange(NUMBERS)) for _ in range(chance.randint(20, 100))])

@@ -1,4 +1,4 @@
-"""What a replica keeps of its partitions when the part that watches over them fails."""
+"""A replica's partitions when the task that watches them fails."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -42,7 +42,7 @@ class Client:
 
 
 def of_two(client: Client) -> Partitions:
-    """Those of one of two replicas, which has all at first and gives half of them away."""
+    """The partitions of one of two replicas, which has all at first and gives half of them away."""
     members = {"a": SCHEME, "b": SCHEME}
     registry: Any = SimpleNamespace(replica="a", members=lambda: members, on_change=lambda _: None)
     lease = SimpleNamespace(id=LEASE, alive=lambda: True, on_change=lambda _: None)
@@ -51,8 +51,8 @@ def of_two(client: Client) -> Partitions:
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["work ends", "work fails"])
-async def test_partitions_are_given_away_once_the_work_on_them_has_ended(ends: bool) -> None:
-    """Work that cannot be waited for is cut off first. Partitions that stay are not drained."""
+async def test_partitions_are_given_away_after_the_work_on_them_has_ended(ends: bool) -> None:
+    """Work that cannot be awaited is cancelled first. Partitions that stay are not drained."""
     client = Client()
     partitions = of_two(client)
     keys = {partition_of(key): key for key in (ObjectKey(f"ns-{number}", "a") for number in range(1000))}
@@ -75,8 +75,8 @@ async def test_partitions_are_given_away_once_the_work_on_them_has_ended(ends: b
     assert cut_off == ([] if ends else [set()])
 
 
-async def test_partitions_are_dropped_where_their_watch_fails() -> None:
-    """One that was to be given away would be worked on by no replica: no one would wait for its end any more."""
+async def test_partitions_are_dropped_if_their_watch_fails() -> None:
+    """No replica would work on a draining partition, because no task would wait for its drain any more."""
     client = Client()
     partitions = of_two(client)
     draining = asyncio.Event()
@@ -97,7 +97,7 @@ async def test_partitions_are_dropped_where_their_watch_fails() -> None:
     assert lost == [frozenset()]
 
 
-async def test_what_services_gain_together_is_one_line() -> None:
+async def test_partitions_gained_by_several_services_are_one_log_line() -> None:
     gains = GainLog()
     with capture_logs() as lines:
         for service in ("scaler", "planner"):

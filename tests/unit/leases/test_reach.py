@@ -1,4 +1,4 @@
-"""A replica that has lost its way to the API server gives way to one that has not, and only then. The clock stands."""
+"""A replica that cannot reach the API server gives way to one that can, and only then. The clock is manual."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,7 +11,7 @@ from dynamo_shared.leases.session import Session
 
 
 class Etcd:
-    """Keys that are put, by their names."""
+    """Stored keys by name."""
 
     def __init__(self) -> None:
         self.keys: dict[str, KeyValue] = {}
@@ -31,7 +31,7 @@ class Etcd:
 
 
 class HeldLease:
-    """One that is held until it is given up."""
+    """A lease that is held until it is given up."""
 
     def __init__(self, number: int) -> None:
         self.id, self._number = number, number
@@ -45,7 +45,7 @@ class HeldLease:
 
 
 class World:
-    """Replicas `a` and `b` of the watcher, and one of another service; each reaches the API server, until a test changes that."""
+    """Replicas `a` and `b` of the watcher, and one of another service. A test may cut each off from the API server."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -63,7 +63,7 @@ class World:
         return self.reaches[name]
 
     async def after(self, seconds: float, **reaches: bool) -> set[str]:
-        """So much later all have probed. Returns those that hold a lease."""
+        """Let that time pass and all replicas probe. Returns those that hold a lease."""
         self.now += seconds
         self.reaches |= reaches
         for each in self.parts.values():
@@ -71,7 +71,7 @@ class World:
         return {name for name, lease in self.leases.items() if lease.id}
 
 
-async def test_a_replica_that_alone_does_not_reach_it_gives_way_until_it_does() -> None:
+async def test_a_replica_that_alone_cannot_reach_the_server_gives_way_until_it_can() -> None:
     world = World()
     assert await world.after(0) == {"a", "b", "other"}
     assert await world.after(10, a=False) == {"a", "b", "other"}
@@ -82,13 +82,13 @@ async def test_a_replica_that_alone_does_not_reach_it_gives_way_until_it_does() 
     assert world.etcd.puts == 3 + 1 + 1, "of each what changed"
 
 
-async def test_where_no_replica_of_the_kind_reaches_it_each_keeps_what_it_has() -> None:
+async def test_if_no_replica_of_the_kind_reaches_the_server_each_keeps_its_lease() -> None:
     world = World()
     for _ in range(20):
         assert await world.after(10, a=False, b=False) == {"a", "b", "other"}
 
 
-async def test_what_has_come_back_meanwhile_is_asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_server_is_probed_once_more_before_giving_way(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     await world.after(0, a=False)
     answers = iter([False, True])
@@ -102,7 +102,7 @@ async def test_what_has_come_back_meanwhile_is_asked_once_more(monkeypatch: pyte
     assert world.leases["a"].id
 
 
-async def test_a_replica_of_an_earlier_release_or_one_that_is_gone_takes_nothing_over() -> None:
+async def test_a_deleted_replica_and_one_of_an_earlier_release_take_nothing_over() -> None:
     world = World()
     await world.after(0)
     del world.etcd.keys["/p/reach/watcher/b"]
@@ -111,7 +111,7 @@ async def test_a_replica_of_an_earlier_release_or_one_that_is_gone_takes_nothing
     assert "a" in await world.after(2 * GIVE_UP_AFTER)
 
 
-async def test_without_etcd_nothing_follows() -> None:
+async def test_without_etcd_no_replica_gives_way() -> None:
     world = World()
     await world.after(0, a=False)
     world.etcd.away = True

@@ -1,4 +1,4 @@
-"""Keys fall into partitions and partitions to members alike everywhere, and few move when members change."""
+"""All replicas map keys to partitions and partitions to members in the same way, and few move when members change."""
 
 from collections import Counter
 
@@ -12,8 +12,8 @@ PLACES = [28, 16, 28, 27, 22, 0]
 MEMBERS = st.sets(st.text("abcdefgh-0123456789", min_size=1, max_size=12), min_size=1, max_size=8)
 
 
-def test_places_never_change() -> None:
-    # Pinned: with another answer, replicas of two versions would work on the same key during an update.
+def test_partitions_of_keys_never_change() -> None:
+    # Pinned: otherwise replicas of two versions would work on the same key during an update.
     assert PARTITIONS == 32
     assert [partition_of(ObjectKey(f"team-{n}", "graph")) for n in range(6)] == PLACES
     assert partition_of(ObjectKey("", "default")) == 12
@@ -25,17 +25,17 @@ def test_a_namespace_is_in_one_partition(namespace: str, name: str) -> None:
     assert partition_of(ObjectKey(namespace, name)) == partition_of(ObjectKey("", namespace))
 
 
-def test_partitions_go_to_all_members_of_this_release() -> None:
+def test_partitions_are_spread_over_all_members_of_this_release() -> None:
     assert list(candidates({"a": {"version": "1", **SCHEME}, "b": {**SCHEME}})) == ["a", "b"]
     assert list(candidates({})) == []
 
 
-def test_while_members_of_an_earlier_release_are_there_partitions_are_theirs() -> None:
-    """They have other keys in a partition: next to them a key would have two owners."""
+def test_members_of_an_earlier_release_have_all_partitions_while_they_exist() -> None:
+    """Their keys are in other partitions, so a key would have two owners."""
     assert list(candidates({"old": {"version": "0.1.0"}, "new": {**SCHEME}, "unreadable": {}})) == ["old", "unreadable"]
 
 
-def test_no_one_is_best_among_no_one() -> None:
+def test_without_members_there_is_no_owner() -> None:
     assert best_member(3, []) is None
 
 
@@ -52,7 +52,7 @@ def test_the_order_of_members_does_not_matter(members: set[str]) -> None:
 
 
 @given(MEMBERS, st.data())
-def test_one_that_goes_leaves_the_others_partitions_alone(members: set[str], data: st.DataObject) -> None:
+def test_a_member_that_leaves_does_not_move_partitions_of_others(members: set[str], data: st.DataObject) -> None:
     gone = data.draw(st.sampled_from(sorted(members)))
     for partition in range(PARTITIONS):
         before, after = best_member(partition, members), best_member(partition, members - {gone})
@@ -60,7 +60,7 @@ def test_one_that_goes_leaves_the_others_partitions_alone(members: set[str], dat
 
 
 @given(MEMBERS, st.text("xyz", min_size=1, max_size=5))
-def test_one_that_comes_only_takes(members: set[str], comes: str) -> None:
+def test_a_new_member_only_takes_partitions(members: set[str], comes: str) -> None:
     for partition in range(PARTITIONS):
         before, after = best_member(partition, members), best_member(partition, members | {comes})
         assert after in {before, comes}

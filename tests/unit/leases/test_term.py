@@ -1,4 +1,4 @@
-"""The deadline of a lease never lies after what the server counts."""
+"""The local deadline of a lease is never later than the server's."""
 
 from dynamo_shared.leases.term import Term, lease_clock, margin
 from hypothesis import given
@@ -21,7 +21,7 @@ def test_short_leases_keep_a_second() -> None:
     assert not Term.granted(7, 0.5, sent=0.0).alive(0.0)
 
 
-def test_a_late_answer_does_not_shorten() -> None:
+def test_a_late_answer_does_not_shorten_the_term() -> None:
     term = Term.granted(7, 10, sent=0.0).renewed(10, sent=5.0)
     assert term.renewed(10, sent=3.0).deadline == term.deadline
 
@@ -32,13 +32,15 @@ def test_two_keepalives_may_fail() -> None:
 
 
 @given(TTLS, TIMES, st.floats(0, 30), st.floats(0, 30))
-def test_over_before_the_server_ends_it(ttl: int, sent: float, way_there: float, way_back: float) -> None:
+def test_the_term_ends_before_the_server_ends_the_lease(
+    ttl: int, sent: float, way_there: float, way_back: float
+) -> None:
     term = Term.granted(1, ttl, sent)
     server_ends = sent + way_there + ttl
     assert not term.alive(server_ends - 1.0)
     assert not term.alive(sent + way_there + way_back + ttl)
 
 
-def test_the_clock_goes_on() -> None:
+def test_time_continues_to_count() -> None:
     first = lease_clock()
     assert lease_clock() >= first
