@@ -1,4 +1,4 @@
-"""A controller that serves Deployments, on a bus in memory."""
+"""A controller that reconciles Deployments, on an in-memory bus."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -31,7 +31,7 @@ def deployment(key: ObjectKey) -> KubeObject:
 async def served(
     keys: Iterable[ObjectKey], made: Callable[[ServiceContext], C], ownership: Ownership, **more: Any
 ) -> AsyncIterator[tuple[C, StatePublisher]]:
-    """A controller called SERVICE that is ready, and who publishes to it; `more` is of the context."""
+    """A ready controller named SERVICE, and its publisher; `more` are fields of the context."""
     bus, settings = MemoryBus(), load_settings(None, {})
     kube = cast("KubeClient", SimpleNamespace(acting_as=lambda _: SimpleNamespace(guarded=lambda _: None)))
     context = ServiceContext(

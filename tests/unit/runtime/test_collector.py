@@ -1,4 +1,4 @@
-"""The garbage collector of a service."""
+"""The garbage collection of a service."""
 
 import gc
 import weakref
@@ -11,7 +11,7 @@ class Cycle:
         self.itself = self
 
 
-def test_what_is_there_before_the_start_is_not_traversed_and_all_is_as_before_afterwards() -> None:
+def test_objects_from_before_the_start_are_not_traversed_until_the_end() -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     gc.set_threshold(pythons := 700, *before[1:])
     try:
@@ -24,7 +24,7 @@ def test_what_is_there_before_the_start_is_not_traversed_and_all_is_as_before_af
         gc.set_threshold(*before)
 
 
-def test_cycles_of_after_the_start_are_collected() -> None:
+def test_cycles_created_after_the_start_are_collected() -> None:
     with rare_collections():
         gone = weakref.ref(Cycle())
         gc.collect()

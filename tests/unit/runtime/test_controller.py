@@ -1,4 +1,4 @@
-"""The shell of a service: what it asks for when shares change, how a resync is spread, and what counts as an error."""
+"""The shell of a service: what it queues when its share changes, how it spreads a resync, what counts as an error."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.unit.runtime.serving import SERVICE, deployment, served
 if TYPE_CHECKING:
     pass
 
-# At the end of the process nothing is left to send, and a provider that is kept for that runs in each child of this process.
+# At the end of the process nothing is left to send, and a provider kept for that would run in each child process.
 TRACER = TracerProvider(shutdown_on_exit=False).get_tracer("test")
 
 
 class Share(AllKeys):
-    """All keys but those of some namespaces."""
+    """All keys except those of some namespaces."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Share(AllKeys):
 
 
 class Deployments(Controller):
-    """Reconciles Deployments as a test says."""
+    """Reconciles Deployments as the test defines."""
 
     def __init__(self, context: ServiceContext) -> None:
         super().__init__(context, SERVICE, [DEPLOYMENTS])
@@ -75,14 +75,14 @@ class Deployments(Controller):
 
 
 def chances() -> Callable[[], float]:
-    """0.0, 0.1, ... 0.9, and again."""
+    """0.0, 0.1, ... 0.9, repeated."""
     numbers = (number / 10 for _ in iter(int, 1) for number in range(10))
     return lambda: next(numbers)
 
 
 @asynccontextmanager
 async def controlling(keys: Iterable[ObjectKey], share: Share | None = None) -> AsyncIterator[Deployments]:
-    """A controller that has reconciled all once."""
+    """A controller that has reconciled everything once."""
     keys = tuple(keys)
     async with served(keys, Deployments, share or Share(), clock=ManualClock(), randomness=chances()) as (
         controller,
@@ -97,7 +97,7 @@ def task(namespace: str, name: str = "a") -> Task:
     return Task(DEPLOYMENTS.plural, ObjectKey(namespace, name))
 
 
-async def test_traces_of_keys_that_go_are_forgotten_with_them() -> None:
+async def test_traces_of_deleted_keys_are_forgotten() -> None:
     share = Share()
     async with controlling([], share) as controller:
         with TRACER.start_as_current_span("change"):
@@ -109,8 +109,8 @@ async def test_traces_of_keys_that_go_are_forgotten_with_them() -> None:
         assert set(controller._causes) == {task("kept")}
 
 
-async def test_of_gained_partitions_only_their_keys_are_reconciled() -> None:
-    """A replica that gains one of 32 partitions has the others in order."""
+async def test_gained_partitions_reconcile_only_their_own_keys() -> None:
+    """A replica that gains one of 32 partitions has reconciled the others already."""
     share, keys = Share(), [ObjectKey(namespace, "a") for namespace in ("team-0", "team-1", "team-3")]
     async with controlling(keys, share) as controller:
         share._report_gain(frozenset({partition_of(keys[1])}))
@@ -119,8 +119,8 @@ async def test_of_gained_partitions_only_their_keys_are_reconciled() -> None:
         assert controller.reconciled == [keys[1]]
 
 
-async def test_a_resync_is_spread() -> None:
-    """Ten thousand graphs at once would hold up those that people wait for."""
+async def test_a_resync_is_spread_over_time() -> None:
+    """Ten thousand graphs at once would block those that users wait for."""
     keys = [ObjectKey("ns", f"graph-{number}") for number in range(10)]
     async with controlling(keys) as controller:
         controller.enqueue_all(within=100.0)
@@ -128,8 +128,8 @@ async def test_a_resync_is_spread() -> None:
         await until(lambda: len(controller.reconciled) == 1)
 
 
-async def test_a_conflict_is_not_an_error() -> None:
-    """Another writer was faster: that is how optimistic concurrency works, and it is over with the next attempt."""
+async def test_a_conflict_does_not_count_as_an_error() -> None:
+    """Another writer was faster, as optimistic concurrency allows, and the next attempt succeeds."""
     async with controlling([]) as controller:
         controller.answers = {
             "conflict": Conflict(409, "Conflict", "the object has been modified"),
@@ -153,7 +153,7 @@ async def test_a_conflict_is_not_an_error() -> None:
         assert {each.key.name for each in controller._queue._due} == set(controller.answers), "both come back"
 
 
-async def test_what_goes_with_its_namespace_is_not_tried_again() -> None:
+async def test_an_object_of_a_deleted_namespace_is_not_retried() -> None:
     async with controlling([]) as controller:
         controller.answers = {"a": NamespaceTerminating(403, "Forbidden", "namespace ns is being terminated")}
         controller.enqueue(task("ns", "a"))
@@ -163,7 +163,7 @@ async def test_what_goes_with_its_namespace_is_not_tried_again() -> None:
         assert not controller._queue._due
 
 
-async def test_a_route_that_fails_at_an_object_keeps_no_other_from_it() -> None:
+async def test_a_failing_route_does_not_block_other_routes() -> None:
     def broken(_: CacheChange) -> list[Task]:
         raise KeyError("spec")
 
@@ -175,10 +175,10 @@ async def test_a_route_that_fails_at_an_object_keeps_no_other_from_it() -> None:
         await until(lambda: controller.reconciled == [key])
 
 
-async def test_a_namespace_whose_claim_is_deleted_may_be_claimed_again_before_it_is_taken(
+async def test_a_namespace_with_a_deleted_claim_is_taken_only_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A leader of the other platform ends, and the next one writes its lease some moments later."""
+    """When a leader of the other platform stops, the next one writes its Lease some moments later."""
     monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
     key = ObjectKey("team", "a")
     lease = namespace_scope.lease("team", "1.2.0", 30.0, datetime.now(UTC))
@@ -199,10 +199,8 @@ async def test_a_namespace_whose_claim_is_deleted_may_be_claimed_again_before_it
 
 
 @pytest.mark.parametrize("apart", [timedelta(minutes=-10), timedelta(minutes=10)], ids=["behind", "ahead"])
-async def test_a_claim_that_is_renewed_counts_also_where_the_clocks_are_apart(
-    monkeypatch: pytest.MonkeyPatch, apart: timedelta
-) -> None:
-    """Two platforms would act on one namespace, and undo each other's work."""
+async def test_a_renewed_claim_counts_even_if_clocks_differ(monkeypatch: pytest.MonkeyPatch, apart: timedelta) -> None:
+    """Otherwise two platforms would act on one namespace and undo each other's work."""
     monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
     key = ObjectKey("team", "a")
     async with controlling([key]) as controller:
@@ -227,7 +225,7 @@ async def test_a_claim_that_is_renewed_counts_also_where_the_clocks_are_apart(
         await until(lambda: controller.reconciled == [key])
 
 
-async def test_figures_of_reconciles_go_with_their_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_metrics_of_reconciles_are_removed_with_their_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controllers, "COUNT_INTERVAL", 0.01)
     kept, gone = ObjectKey("kept", "a"), ObjectKey("gone", "a")
     async with served([kept, gone], Deployments, AllKeys()) as (controller, publisher):

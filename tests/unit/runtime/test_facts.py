@@ -1,4 +1,4 @@
-"""One fact is a Kubernetes Event, a CloudEvent, or both."""
+"""One fact is published as a Kubernetes Event, a CloudEvent, or both."""
 
 from typing import Any, NamedTuple
 
@@ -41,23 +41,23 @@ def announced(fact: Fact) -> list[Call]:
     return calls
 
 
-def test_a_fact_with_a_reason_and_an_event_is_both() -> None:
+def test_a_fact_with_a_reason_and_an_event_is_published_as_both() -> None:
     fact = READY("all serve", "ready", DATA, identity="1/a", causation_id="c")
     assert announced(fact) == [Call("record", OBJECT, EVENT), Call("publish", OBJECT, NEWS)]
 
 
-def test_a_fact_without_an_event_is_for_users_alone() -> None:
+def test_a_fact_without_an_event_is_only_a_kubernetes_event() -> None:
     assert announced(READY("all serve")) == [Call("record", OBJECT, EVENT)]
     assert announced(READY("all serve", None, DATA)) == [Call("record", OBJECT, EVENT)]
 
 
-def test_a_fact_without_a_reason_is_for_programs_alone() -> None:
+def test_a_fact_without_a_reason_is_only_a_cloud_event() -> None:
     fact = Fact(event="ready", data=DATA, identity="1/a", causation_id="c")
     assert announced(fact) == [Call("publish", OBJECT, NEWS)]
 
 
-def test_an_event_has_data() -> None:
-    """Without it programs would learn nothing, and no one would notice."""
+def test_an_event_must_have_data() -> None:
+    """Without data, subscribers would get no content, and no test would notice."""
     with pytest.raises(ValueError, match="the event 'ready' has no data"):
         Fact(event="ready")
 

@@ -1,4 +1,4 @@
-"""Figures that services keep by namespace go with the namespace: a cluster may have new ones each day."""
+"""Metrics of a namespace are removed with it: a cluster may have new namespaces each day."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -41,7 +41,7 @@ def reconciled_and_gone(context: ServiceContext, resource_type: str) -> None:
         context.metrics.keep_namespaces([resource_type], {"kept"})
 
 
-def test_those_of_scalings(context: ServiceContext) -> None:
+def test_metrics_of_scalings_are_removed(context: ServiceContext) -> None:
     registry = context.metrics.registry
     metrics = AdapterMetrics(registry)
     scaler._controller(context, metrics, DecisionMetrics(registry))
@@ -53,7 +53,7 @@ def test_those_of_scalings(context: ServiceContext) -> None:
     assert namespaces(context, "dynamo_scaler_conflicts") == {"kept"}
 
 
-def test_those_of_images(context: ServiceContext) -> None:
+def test_metrics_of_images_are_removed(context: ServiceContext) -> None:
     metrics = BuildMetrics(context.metrics.registry)
     image_builder._controller(context, metrics)
     for namespace in ("kept", "gone"):

@@ -1,4 +1,4 @@
-"""Readiness is what the parts say."""
+"""Readiness is the combined state of the parts."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def test_a_degraded_part_still_works_and_a_failed_one_does_not():
     }
 
 
-def test_one_part_is_asked_for_alone():
+def test_one_part_can_be_queried_alone():
     health = Health()
     health.set("etcd", HealthState.FAILED, "away")
     health.ok("admission")
@@ -37,7 +37,7 @@ def test_one_part_is_asked_for_alone():
     assert health.ready_part("admission") is False
 
 
-async def test_waiting_for_readiness():
+async def test_a_caller_can_wait_for_readiness():
     health = Health()
     health.expect("a")
     waiting = asyncio.create_task(health.wait_ready())
@@ -48,7 +48,7 @@ async def test_waiting_for_readiness():
     await asyncio.wait_for(waiting, 60)
 
 
-async def test_half_a_request_keeps_no_connection(monkeypatch: pytest.MonkeyPatch):
+async def test_an_incomplete_request_does_not_keep_its_connection(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(endpoints, "KEPT_FOR", 0.1)
     async with asyncio.timeout(10), serving(health_app(Health()), "127.0.0.1", 0) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

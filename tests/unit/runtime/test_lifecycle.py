@@ -1,4 +1,4 @@
-"""A process lives through failing services and absent servers, says how it is, and ends in order."""
+"""A process survives failing services and missing servers, reports its health, and shuts down in order."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Nothing that they name is there."""
+    """None of the servers in these settings exists."""
     file = tmp_path / "kubeconfig"
     file.write_text(KUBECONFIG)
     return load_settings(
@@ -75,7 +75,7 @@ async def fetch(url: str, tls: ssl.SSLContext | None = None) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-async def test_a_failing_service_is_started_again_and_the_others_do_not_notice(settings: Settings) -> None:
+async def test_a_failing_service_is_restarted_and_others_are_not_affected(settings: Settings) -> None:
     failing, well = Recorder("failing", failures=3), Recorder("well")
     async with running([failing, well], settings) as platform:
         await asyncio.wait_for(failing.up.wait(), 60)
@@ -101,7 +101,7 @@ async def test_a_start_warns_of_older_names_and_of_settings_without_effect(
     ]
 
 
-async def test_traces_bear_the_services_name_whatever_older_names_are_used(
+async def test_traces_have_the_services_name_even_with_older_variables(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named: list[str] = []
@@ -117,7 +117,7 @@ async def test_traces_bear_the_services_name_whatever_older_names_are_used(
 
 
 class Tasks(Recorder):
-    """A service whose tasks fail, each within a group."""
+    """A service whose tasks fail, each in its own group."""
 
     async def run(self, context: ServiceContext) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -130,7 +130,7 @@ async def test_readiness_reports_the_kind_of_error_of_a_task(settings: Settings)
             await platform.ready(1.0)
 
 
-async def test_readiness_reports_what_is_wanting(settings: Settings) -> None:
+async def test_readiness_reports_what_is_missing(settings: Settings) -> None:
     service = Recorder(failures=10**6)
     async with running([service], settings) as platform:
         url = f"http://127.0.0.1:{platform.health_port}"
@@ -147,7 +147,7 @@ async def test_readiness_reports_what_is_wanting(settings: Settings) -> None:
         assert '"degraded"' in body, "NATS is away: that must not take the pod out of service"
 
 
-async def test_metrics_over_tls_take_up_new_certificates(settings: Settings, tmp_path: Path) -> None:
+async def test_metrics_over_tls_use_renewed_certificates(settings: Settings, tmp_path: Path) -> None:
     folder = tmp_path / "certificate"
     folder.mkdir()
     authorities = [CertificateAuthority(tmp_path / f"pki-{number}") for number in range(2)]
@@ -170,7 +170,7 @@ async def test_metrics_over_tls_take_up_new_certificates(settings: Settings, tmp
         assert (await fetch(url, clients[1]))[0] == 401
 
 
-async def test_metrics_can_be_switched_off(settings: Settings) -> None:
+async def test_metrics_can_be_disabled(settings: Settings) -> None:
     metrics = settings.server.metrics.model_copy(update={"enabled": False})
     server = settings.server.model_copy(update={"metrics": metrics})
     async with running([Recorder()], settings.model_copy(update={"server": server})) as platform:
@@ -178,7 +178,7 @@ async def test_metrics_can_be_switched_off(settings: Settings) -> None:
         assert (await fetch(f"http://127.0.0.1:{platform.health_port}/healthz"))[0] == 200
 
 
-async def test_a_port_that_is_taken_is_said_at_once(settings: Settings) -> None:
+async def test_a_taken_port_is_reported_at_once(settings: Settings) -> None:
     async with running([Recorder()], settings) as first:
         probe = settings.server.health_probe.model_copy(update={"port": first.health_port})
         server = settings.server.model_copy(update={"health_probe": probe})
@@ -187,7 +187,7 @@ async def test_a_port_that_is_taken_is_said_at_once(settings: Settings) -> None:
                 pass
 
 
-async def test_a_process_of_services_that_need_neither_is_ready_without_nats_and_etcd(settings: Settings) -> None:
+async def test_a_process_without_need_for_nats_and_etcd_is_ready_without_them(settings: Settings) -> None:
     class Alone(Recorder):
         api_server_alone = True
 

@@ -1,4 +1,4 @@
-"""Nothing secret reaches a log line."""
+"""No secret reaches a log line."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def masked(**fields):
     return dict(mask_secrets(None, "info", fields))
 
 
-def test_values_of_fields_that_sound_like_secrets_are_masked():
+def test_values_of_fields_with_secret_names_are_masked():
     line = masked(password="a", nats_token="b", authorization="c", privateKey="d", key="ns/name", server="s")
     assert line == {
         "password": MASK,
@@ -55,7 +55,7 @@ def test_user_names_and_passwords_in_addresses_are_masked():
     assert masked(event="http://host/path@x")["event"] == "http://host/path@x"
 
 
-def test_fields_inside_of_fields_are_masked():
+def test_nested_fields_are_masked():
     line = masked(settings={"nats": {"token": "a", "servers": ["nats://u:p@host"]}}, count=1, ports=(1, 2))
     assert line == {
         "settings": {"nats": {"token": MASK, "servers": [f"nats://{MASK}@host"]}},
@@ -75,7 +75,7 @@ def test_log_lines_of_the_platform_and_of_libraries_hold_no_secret_and_no_local_
     assert "hunter2" not in done.stderr
     assert "never" not in done.stderr
     assert "ConnectionError" in done.stderr
-    # What others wrote moves no cursor of who reads the log.
+    # Texts of others cannot move the cursor of a reader's terminal.
     assert done.stderr.replace("\n", "").isprintable()
     if style == "json":
         lines = [json.loads(line) for line in done.stderr.splitlines()]

@@ -1,4 +1,4 @@
-"""Metrics that more than one service has."""
+"""Metrics that several services have."""
 
 import math
 import subprocess
@@ -10,8 +10,8 @@ from dynamo_shared.runtime.metrics import Metrics
 from prometheus_client import Counter
 
 
-def test_figures_of_a_namespace_go_after_its_last_object() -> None:
-    """A cluster may have new namespaces each day, and each has a hundred figures of reconciles."""
+def test_metrics_of_a_namespace_are_removed_after_its_last_object() -> None:
+    """A cluster may have new namespaces each day, and each has a hundred metrics of reconciles."""
     metrics = Metrics()
 
     def namespaces() -> set[str]:
@@ -40,7 +40,7 @@ def test_figures_of_a_namespace_go_after_its_last_object() -> None:
     assert namespaces() == {"kept"}
 
 
-def test_figures_of_a_service_go_with_those_of_the_reconciles_that_they_are_counted_in() -> None:
+def test_metrics_of_a_service_are_removed_with_the_metrics_of_its_reconciles() -> None:
     metrics = Metrics()
     own = Counter("own", "Of a service.", ["namespace", "result"], registry=metrics.registry)
     metrics.of_namespaces("jobs", own)
@@ -53,7 +53,7 @@ def test_figures_of_a_service_go_with_those_of_the_reconciles_that_they_are_coun
     assert {each.labels["namespace"] for family in own.collect() for each in family.samples} == {"kept"}
 
 
-def test_what_became_of_events_shows_from_the_start() -> None:
+def test_event_results_are_exposed_from_the_start() -> None:
     metrics = Metrics()
     count = metrics.events("dynamo-scaler")
     count("suppressed")
@@ -67,15 +67,15 @@ def test_what_became_of_events_shows_from_the_start() -> None:
     assert counted == {"written": 0, "counted": 0, "dropped": 0, "suppressed": 2}
 
 
-def test_a_process_without_a_lease_in_etcd_does_not_say_that_it_lost_one() -> None:
-    """Admission never has one: the alert for lost leases fired as long as the platform ran."""
+def test_a_process_without_an_etcd_lease_does_not_report_a_lost_one() -> None:
+    """Admission never has a lease: the alert for lost leases fired as long as the platform ran."""
     alive = Metrics().registry.get_sample_value("dynamo_platform_lease_alive")
     assert alive is not None
     assert math.isnan(alive)
 
 
-def test_a_process_says_of_nats_what_it_knows() -> None:
-    """Admission has no connection that could be lost, and the first dropped event is an increase."""
+def test_a_process_exposes_nats_metrics_only_if_it_uses_nats() -> None:
+    """Admission has no connection that it could lose, and the first dropped event counts as an increase."""
     names = "'dynamo_bus_connected'), value('dynamo_events_dropped_total', {'cause': 'refused'}"
     lines = (
         "from dynamo_shared.bus import metrics",

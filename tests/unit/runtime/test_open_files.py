@@ -1,4 +1,4 @@
-"""A process may have as many connections as the machine lets it: containerd starts containers with a soft limit of 1,024."""
+"""The limit of open files is raised to the maximum: containerd starts containers with a soft limit of 1,024."""
 
 import resource
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import pytest
 from dynamo_shared.runtime import open_files
 
-#: A platform that finds no API server, with a soft limit of 256; what it says last is its limit then.
+#: A platform without an API server, with a soft limit of 256; its last line is the limit that it then has.
 STARTED = """
 import asyncio, resource
 from dynamo_shared.kube import ConfigError
@@ -45,7 +45,7 @@ def test_a_platform_raises_its_limit_at_the_start() -> None:
         (resource.RLIM_INFINITY, resource.RLIM_INFINITY, None),
     ],
 )
-def test_no_further_than_is_allowed_or_of_use(
+def test_the_limit_is_raised_only_as_far_as_allowed_and_useful(
     soft: int, hard: int, raised: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[tuple[int, int]] = []
@@ -55,7 +55,7 @@ def test_no_further_than_is_allowed_or_of_use(
     assert calls == ([raised] if raised else [])
 
 
-def test_a_system_that_refuses_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_that_refuses_keeps_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise ValueError("current limit exceeds maximum limit")
 

@@ -1,4 +1,4 @@
-"""Names that tenants give are resolved once, and lead to no address of this host, of a cloud or of the platform."""
+"""Host names from tenants are resolved once, and never lead to this host, a cloud's metadata or the platform."""
 
 import asyncio
 import socket
@@ -52,25 +52,25 @@ def test_addresses_of_networks_may_be_called(address: str) -> None:
         *("64:ff9b::7f00:1", "64:ff9b:1::a9fe:a9fe", "2002:7f00:1::", "2001:0:53aa:64c::1", "fd00:ec2::254"),
     ],
 )
-async def test_addresses_that_lead_elsewhere_may_not(address: str) -> None:
+async def test_other_addresses_may_not_be_called(address: str) -> None:
     with pytest.raises(RefusedAddressError):
         check(address)
     with pytest.raises(RefusedAddressError):
         await CheckedResolver(names=Names(evil=["10.0.0.7", address])).resolve("evil", 9090)
 
 
-async def test_a_name_that_leads_to_a_server_of_the_platform_is_refused() -> None:
+async def test_a_name_of_a_server_of_the_platform_is_rejected() -> None:
     names = Names(nats=["10.0.0.4"], other=["10.0.0.4"], api=["10.0.0.1"], metrics=["10.0.0.9"])
     resolver = CheckedResolver(["nats", "10.0.0.1", "unknown"], names)
     for host in ("nats", "NATS.", "other", "api"):
         with pytest.raises(RefusedAddressError):
             await resolver.resolve(host, 9090)
     assert [each["host"] for each in await resolver.resolve("metrics", 9090)] == ["10.0.0.9"]
-    # Asked once, and remembered.
+    # Resolved once, and then cached.
     assert names.asked.count("nats") == 1
 
 
-async def test_a_client_connects_to_no_address_that_is_refused() -> None:
+async def test_a_client_does_not_connect_to_a_rejected_address() -> None:
     async with aiohttp.ClientSession(connector=connector(1), trust_env=False) as session:
         with pytest.raises(aiohttp.ClientConnectorError):
             await session.get("http://localhost:9/")
@@ -89,10 +89,10 @@ def test_hosts_of_the_platform_are_known() -> None:
     assert {"nats.dynamo.svc", "10.0.0.5", "etcd.dynamo", "10.96.0.1", "kubernetes.default.svc"} <= hosts
 
 
-async def test_names_of_tenants_that_no_server_answers_keep_the_process_from_no_other_name(
+async def test_unanswered_names_of_tenants_do_not_block_other_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The event loop looks up two names at a time: NATS would not be connected to again for as long as such names are asked."""
+    """The event loop resolves two names at a time: NATS could not reconnect while such names are resolved."""
     answered, lookups = threading.Event(), socket.getaddrinfo
 
     def silent(host: str, *arguments: Any, **options: Any) -> Any:

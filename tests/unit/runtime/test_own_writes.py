@@ -1,4 +1,4 @@
-"""A write that STATE does not confirm is asked for, and only what is known to be otherwise is corrected."""
+"""A write that STATE does not confirm is read from the API server, and only a certain difference is corrected."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ KEY = ObjectKey("ns", "a")
 WRITTEN: KubeObject = {"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "1"}}
 
 
-#: The object as it was before the write, in a data store that was set back.
+#: The object before the write, in a restored data store.
 BEFORE: KubeObject = {"metadata": {**WRITTEN["metadata"], "resourceVersion": "0"}}
 
 
 class Server:
-    """Gives each question one answer."""
+    """Gives each request one answer."""
 
     def __init__(self, answer: KubeObject | KubeError) -> None:
         self.answer = answer
@@ -40,9 +40,7 @@ class Server:
         pytest.param(Unavailable(0, "Timeout", "no answer"), WRITTEN, id="no answer"),
     ],
 )
-async def test_what_becomes_of_a_write_that_is_not_confirmed(
-    answer: KubeObject | KubeError, known: KubeObject | None
-) -> None:
+async def test_an_unconfirmed_write_is_checked(answer: KubeObject | KubeError, known: KubeObject | None) -> None:
     clock = ManualClock()
     cache = ObjectCache(clock=clock)
     cache.put(SERVICES, WRITTEN)

@@ -1,4 +1,4 @@
-"""Who may read /metrics: what is answered, what is remembered, and for how long."""
+"""Who may read /metrics: the answers, what is cached, and for how long."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ AWAY = Unavailable(503, "ServiceUnavailable", "no leader")
 
 
 class Reviews:
-    """An API server that knows tokens of users, and of these lets prometheus read metrics."""
+    """An API server with tokens of users, of whom prometheus may read metrics."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -47,11 +47,11 @@ def scrapers(reviews: Reviews, clock: ManualClock) -> Scrapers:
         ("bearer  prometheus ", 200, ALLOWED_FOR),
         ("Bearer ann", 403, REFUSED_FOR),
         ("Bearer mallory", 401, REFUSED_FOR),
-        # Not remembered: it may pass at once.
+        # Not cached: it may pass at once.
         ("Bearer away", 503, 0.0),
     ],
 )
-async def test_an_answer_counts_for_a_while(authorization: str, status: int, counts: float) -> None:
+async def test_an_answer_is_cached_for_a_while(authorization: str, status: int, counts: float) -> None:
     reviews, clock = Reviews(), ManualClock()
     asked = scrapers(reviews, clock)
     assert (await asked.verdict(authorization)).status == status
@@ -64,13 +64,13 @@ async def test_an_answer_counts_for_a_while(authorization: str, status: int, cou
 
 
 @pytest.mark.parametrize("authorization", ["", "Basic cHJvbWV0aGV1cw==", "Bearer ", f"Bearer {'x' * 20_000}"])
-async def test_without_a_bearer_token_a_scrape_costs_the_api_server_nothing(authorization: str) -> None:
+async def test_a_scrape_without_a_bearer_token_sends_no_request_to_the_api_server(authorization: str) -> None:
     reviews = Reviews()
     assert (await scrapers(reviews, ManualClock()).verdict(authorization)).status == 401
     assert reviews.asked == []
 
 
-async def test_few_tokens_are_asked_about_at_once_and_few_wait() -> None:
+async def test_concurrent_token_reviews_and_waiting_scrapes_are_limited() -> None:
     reviews = Reviews()
     reviews.may_answer.clear()
     asked = scrapers(reviews, ManualClock())

@@ -1,4 +1,4 @@
-"""Metrics of a service leave the registry with it."""
+"""Metrics of a service are removed from the registry when it stops."""
 
 from dynamo_shared.runtime.metrics import ServiceMetrics
 from prometheus_client import CollectorRegistry, Counter
@@ -13,7 +13,7 @@ class _Metrics(ServiceMetrics):
         self._reported: dict[str, int] = {}
 
 
-def test_a_service_that_is_started_again_registers_its_metrics_again() -> None:
+def test_a_restarted_service_registers_its_metrics_again() -> None:
     registry = CollectorRegistry()
     other = Counter("other", "Of the process.", registry=registry)
     first = _Metrics(registry)

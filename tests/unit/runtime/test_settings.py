@@ -1,4 +1,4 @@
-"""Settings: the reference's file is read, variables override it, and all mistakes are reported at once."""
+"""Settings: the reference's file is read, variables override it, and all errors are reported at once."""
 
 import pytest
 from dynamo_shared.runtime import InvalidSettings, load_settings
@@ -65,14 +65,14 @@ checkpoint: {cleanupImage: "busybox:1.36"}
     ("given", "ignored"),
     [("enabled: false", []), ("enabled: true", ["lpx"]), ("modelRegistryURL: /models", ["lpx.modelRegistryURL"])],
 )
-def test_what_dynamo_1_6_has_of_lpus_is_read_and_not_used(tmp_path, given: str, ignored: list[str]) -> None:
+def test_lpu_settings_of_dynamo_1_6_are_accepted_and_ignored(tmp_path, given: str, ignored: list[str]) -> None:
     settings = load_settings(written(tmp_path, f"lpx: {{{given}}}\n"))
     assert [each.partition(" is ignored")[0] for each in settings.ignored if each.startswith("lpx")] == ignored
 
 
 @pytest.mark.parametrize(("address", "ignored"), [("0.0.0.0", False), ("127.0.0.1", True)])
-def test_the_webhooks_second_address_is_not_used(tmp_path, address: str, ignored: bool) -> None:
-    """The operator reads it, too, and listens on the first one."""
+def test_the_second_address_of_the_webhook_is_ignored(tmp_path, address: str, ignored: bool) -> None:
+    """The operator reads it, too, but listens on the first one."""
     settings = load_settings(written(tmp_path, f"server: {{webhook: {{bindAddress: {address}, host: 0.0.0.0}}}}\n"))
     assert settings.server.webhook.host == "0.0.0.0"
     assert any(each.startswith("server.webhook.bindAddress is ignored") for each in settings.ignored) is ignored
@@ -104,7 +104,7 @@ def value_of(settings, path: str):
     return settings
 
 
-#: Of settings that do not take any text: what is written, and what is read.
+#: Settings that do not accept every text: the text, and the value.
 VALUES = {
     "ADD_NAMESPACE_PREFIX_TO_IMAGE_NAME": ("true", True),
     "BENTO_IMAGE_BUILD_ENGINE": ("buildkit-rootless", "buildkit-rootless"),
@@ -115,8 +115,8 @@ VALUES = {
 }
 
 
-def test_what_may_be_unset_is_unset_by_nothing(tmp_path):
-    """`VARIABLE=` of an env file, and `passwordFile: ""` of a template: not the file `.` of the working folder."""
+def test_optional_settings_are_unset_by_an_empty_text(tmp_path):
+    """`VARIABLE=` of an env file and `passwordFile: ""` in a template are not the file `.` in the working folder."""
     file = written(tmp_path, 'platform: {nats: {passwordFile: ""}, etcd: {passwordFile: p}}\n')
     settings = load_settings(
         file,
@@ -135,7 +135,7 @@ def test_what_may_be_unset_is_unset_by_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("name", OLDER_NAMES)
-def test_an_older_name_acts_and_is_warned_of_with_todays(tmp_path, name):
+def test_an_older_name_works_and_the_warning_gives_the_current_one(tmp_path, name):
     file = written(tmp_path, "logging: {level: error}\ningress: {hostSuffix: of-the-file}\n")
     text, value = VALUES.get(name, ("debug", "debug"))
     settings = load_settings(file, {name: text})
@@ -145,13 +145,13 @@ def test_an_older_name_acts_and_is_warned_of_with_todays(tmp_path, name):
     assert load_settings(file, {name: ""}).older_names == ()
 
 
-def test_todays_variable_wins_over_an_older_name():
+def test_the_current_variable_has_precedence_over_an_older_name():
     settings = load_settings(None, {"DYNAMO_INGRESS_SUFFIX": "old", "DYNAMO_INGRESS__HOST_SUFFIX": "new"})
     assert settings.ingress.host_suffix == "new"
     assert len(settings.older_names) == 1
 
 
-def test_a_mistake_in_an_older_name_is_reported_under_it():
+def test_an_error_in_an_older_name_is_reported_under_that_name():
     with pytest.raises(
         InvalidSettings, match=r"logging\.level \(set by LOG_LEVEL\): Input should be 'debug', .* got 'loud'"
     ):
@@ -159,11 +159,11 @@ def test_a_mistake_in_an_older_name_is_reported_under_it():
 
 
 @pytest.mark.parametrize(("written_as", "level"), [("INFO", "info"), ("warn", "warning"), ("Debug", "debug")])
-def test_levels_of_logs_are_read_in_any_common_spelling(written_as, level):
+def test_log_levels_are_read_in_any_common_spelling(written_as, level):
     assert load_settings(None, {"LOG_LEVEL": written_as}).logging.level == level
 
 
-def test_every_mistake_is_reported_at_once_with_where_it_stands(tmp_path):
+def test_all_errors_are_reported_at_once_with_their_places(tmp_path):
     file = written(
         tmp_path,
         "server: {metrics: {port: 99999}}\nlogging: {level: loud}\nplatfrom: {}\n"
@@ -189,19 +189,19 @@ def test_every_mistake_is_reported_at_once_with_where_it_stands(tmp_path):
         ("- a\n", "must begin with apiVersion"),
     ],
 )
-def test_a_file_that_is_something_else(tmp_path, text, says):
+def test_an_invalid_file_is_reported(tmp_path, text, says):
     file = tmp_path / "config.yaml"
     file.write_text(text)
     with pytest.raises(InvalidSettings, match=says):
         load_settings(file)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(InvalidSettings, match="cannot be read: No such file"):
         load_settings(tmp_path / "none.yaml")
 
 
-def test_a_secret_is_neither_shown_nor_accepted_in_an_address(tmp_path):
+def test_a_secret_in_an_address_is_rejected_and_not_shown(tmp_path):
     settings = load_settings(written(tmp_path, "platform: {nats: {user: u, password: hunter2}}\n"))
     assert "hunter2" not in repr(settings)
     with pytest.raises(InvalidSettings, match="holds no user name or password") as caught:
@@ -237,7 +237,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "says"), REFUSED.items())
-def test_what_does_not_go_together_or_is_not_supported_is_refused(tmp_path, text, says):
+def test_contradicting_and_unsupported_settings_are_rejected(tmp_path, text, says):
     with pytest.raises(InvalidSettings, match=says):
         load_settings(written(tmp_path, text))
 
@@ -259,7 +259,7 @@ checkpoint: {storage: {s3: {bucket: b}, oci: {registry: r}}}
         "checkpoint.storage.oci",
     ]
     assert load_settings().ignored == ()
-    # Etcd shares the work of several replicas; a single one stands by, and is elected.
+    # Etcd splits the work over replicas. A single replica stands by, and is elected.
     elected = {"DYNAMO_LEADERELECTION__ENABLED": "true", "DYNAMO_PLATFORM__ETCD__ENDPOINTS": "http://etcd:2379"}
     elected["DYNAMO_LEADERELECTION__ID"] = "operator"
     assert len(load_settings(None, elected).ignored) == 1
@@ -267,6 +267,6 @@ checkpoint: {storage: {s3: {bucket: b}, oci: {registry: r}}}
 
 
 @pytest.mark.parametrize(("text", "stands"), [("", False), ("leaderElection: {enabled: true, id: dynamo}\n", True)])
-def test_leader_election_is_standby_by_leases(tmp_path, text, stands):
+def test_leader_election_means_standby_by_leases(tmp_path, text, stands):
     settings = load_settings(written(tmp_path, f"platform: {{kubernetes: {{context: c}}}}\n{text}"))
     assert stands_by(settings, {}) is stands

@@ -1,4 +1,4 @@
-"""Storage of checkpoints in the settings: all of it, or none."""
+"""Storage of checkpoints in the settings: complete or absent."""
 
 import pytest
 from dynamo_shared.runtime.settings.operator import Checkpoint
@@ -13,7 +13,7 @@ from pydantic import ValidationError
         ({"pvcName": "c", "basePath": "/x", "create": True}, "size is required"),
     ],
 )
-def test_an_incomplete_claim_is_refused_where_it_is_used(claim: dict[str, object], message: str) -> None:
+def test_an_incomplete_claim_is_rejected_if_it_is_used(claim: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Checkpoint.model_validate({"enabled": True, "storage": {"type": "pvc", "pvc": claim}})
     for unused in (
@@ -23,7 +23,7 @@ def test_an_incomplete_claim_is_refused_where_it_is_used(claim: dict[str, object
         assert Checkpoint.model_validate(unused).storage.pvc.create is claim.get("create", False)
 
 
-def test_a_complete_claim_is_taken() -> None:
+def test_a_complete_claim_is_accepted() -> None:
     claim = {"pvcName": "c", "basePath": "/x", "create": True, "size": "1Ti"}
     result = Checkpoint.model_validate({"enabled": True, "storage": {"type": "pvc", "pvc": claim}})
     assert result.storage.pvc.size == "1Ti"

@@ -1,4 +1,4 @@
-"""Where servers listen: health probes come to the address of a pod, which is of IPv4 or of IPv6, or there are two."""
+"""Server addresses: health probes use the address of a pod, which is IPv4, IPv6 or both."""
 
 import socket
 from contextlib import suppress
@@ -13,7 +13,7 @@ IPV4, IPV6 = "127.0.0.1", "::1"
 
 
 def reached(port: int) -> set[str]:
-    """Which of the two a port takes connections at."""
+    """Which of the two families accept connections at a port."""
     results = set()
     for host in (IPV4, IPV6):
         with suppress(OSError), socket.create_connection((host, port), timeout=5):
@@ -22,7 +22,7 @@ def reached(port: int) -> set[str]:
 
 
 def has_ipv6() -> bool:
-    """Whether this machine does."""
+    """Whether this machine has IPv6."""
     with suppress(OSError), socket.socket(socket.AF_INET6) as trial:
         trial.bind((IPV6, 0))
         return True
@@ -34,7 +34,7 @@ without_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IP
 
 @without_ipv6
 @pytest.mark.parametrize("address", sorted(ALL_ADDRESSES))
-async def test_all_addresses_are_those_of_both_families(address: str) -> None:
+async def test_all_addresses_include_both_families(address: str) -> None:
     async with serving(health_app(Health()), address, 0) as port, aiohttp.ClientSession() as session:
         for host in (IPV4, f"[{IPV6}]"):
             assert (await session.get(f"http://{host}:{port}/healthz")).status == 200
@@ -42,18 +42,18 @@ async def test_all_addresses_are_those_of_both_families(address: str) -> None:
 
 @without_ipv6
 @pytest.mark.parametrize("address", [IPV4, IPV6])
-def test_one_address_is_that_alone(address: str) -> None:
+def test_a_single_address_is_the_only_one(address: str) -> None:
     with listening_socket(address, 0, 1) as listening:
         assert reached(listening.getsockname()[1]) == {address}
 
 
-def test_a_host_without_ipv6_has_the_addresses_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_without_ipv6_uses_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
     with listening_socket("::", 0, 1) as listening:
         assert reached(listening.getsockname()[1]) == {IPV4}
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", IPV4])
-def test_a_port_that_is_taken_is_refused(address: str) -> None:
+def test_a_taken_port_raises(address: str) -> None:
     with listening_socket(IPV4, 0, 1) as taken, pytest.raises(OSError, match="in use"):
         listening_socket(address, taken.getsockname()[1], 1)

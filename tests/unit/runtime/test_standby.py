@@ -1,4 +1,4 @@
-"""A Lease of Kubernetes has one holder, whatever the API server and the clocks do."""
+"""A Kubernetes Lease has one holder, whatever the API server and the clocks do."""
 
 import asyncio
 from typing import Any
@@ -19,7 +19,7 @@ DEADLINE = 24.0
 
 
 class Clock:
-    """The loop's, and what a test adds."""
+    """The clock of the event loop plus what a test adds."""
 
     def __init__(self) -> None:
         self.added = -asyncio.get_running_loop().time()
@@ -29,7 +29,7 @@ class Clock:
 
 
 class FakeKube:
-    """Creates the Lease, refuses its first renewal, and never answers again."""
+    """Creates the Lease, rejects its first renewal, and never answers again."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -60,7 +60,7 @@ class HeldElsewhere(FakeKube):
         return {"metadata": {"name": "l", "namespace": "ns", "resourceVersion": "1"}, "spec": spec}
 
 
-async def test_a_request_that_hangs_does_not_outlast_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_request_does_not_outlast_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     kube: Any = FakeKube(clock)
     claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL, clock=clock)
@@ -68,7 +68,7 @@ async def test_a_request_that_hangs_does_not_outlast_the_lease(monkeypatch: pyte
 
     async def at_once(self: KubeClaim, pause: float) -> None:
         clock.added += pause
-        # As after a wait that took longer than it was to take.
+        # As if the wait had taken longer than planned.
         await wait(self, 0.0)
 
     monkeypatch.setattr(KubeClaim, "_wait", at_once)
@@ -80,14 +80,14 @@ async def test_a_request_that_hangs_does_not_outlast_the_lease(monkeypatch: pyte
         async with asyncio.timeout(60):
             await lost.wait()
         assert (len(gained), kube.renewals) == (1, 1)
-        # A round of a replica that stands by would wait for a third of TTL; less is left to a machine that is busy.
+        # A standby replica would wait for a third of TTL; a busy machine gets less time.
         assert DEADLINE <= clock() < DEADLINE + TTL / 3 - 1
 
 
-async def test_a_time_of_day_that_is_set_right_ends_no_lease_of_another_replica(
+async def test_a_corrected_wall_clock_does_not_end_the_lease_of_another_replica(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A machine that starts with a wrong time is put right after its pods have begun."""
+    """A machine that starts with a wrong time corrects it after its pods have started."""
     clock = Clock()
     held = HeldElsewhere(clock)
     kube: Any = held
@@ -109,7 +109,7 @@ async def test_a_time_of_day_that_is_set_right_ends_no_lease_of_another_replica(
 
 
 class NoSuchNamespace:
-    """Knows no Lease, and not the namespace that one is to be created in."""
+    """Has no Lease, and not the namespace in which to create it."""
 
     async def get(self, _resource: object, key: ObjectKey) -> dict[str, Any]:
         raise NotFound(404, "NotFound", "no such Lease", {"name": key.name})
@@ -118,7 +118,7 @@ class NoSuchNamespace:
         raise NotFound(404, "NotFound", 'namespaces "ns" not found', {"name": "ns"})
 
 
-async def test_a_namespace_that_is_not_there_is_reported() -> None:
+async def test_a_missing_namespace_is_reported() -> None:
     kube: Any = NoSuchNamespace()
     claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL)
     reported = asyncio.Event()
@@ -130,14 +130,14 @@ async def test_a_namespace_that_is_not_there_is_reported() -> None:
 
 
 class Broken(FakeKube):
-    """Fails in a way that no one expects, once the Lease is held."""
+    """Raises an unexpected error while the Lease is held."""
 
     async def replace(self, _resource: object, _lease: dict[str, Any]) -> dict[str, Any]:
         raise RuntimeError("a bug")
 
 
-async def test_a_claim_that_fails_unexpectedly_is_held_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is begun again after a pause, which may outlast the Lease: no one would end what works under it."""
+async def test_a_lease_is_released_if_its_task_fails_unexpectedly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task restarts after a pause, which may outlast the Lease, and nothing would stop the work under it."""
 
     async def at_once(_claim: KubeClaim, _pause: float) -> None:
         await asyncio.sleep(0)
@@ -155,7 +155,7 @@ async def test_a_claim_that_fails_unexpectedly_is_held_no_longer(monkeypatch: py
 
 
 class CutOff(MemoryKube):
-    """Renews a Lease, and does not get to answer."""
+    """Renews a Lease, but is cut off before it answers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -173,10 +173,10 @@ class CutOff(MemoryKube):
 
 
 @pytest.mark.parametrize("left", [(), ({**LEASES.type_meta, "spec": {"holderIdentity": ""}},)], ids=["new", "left"])
-async def test_a_lease_whose_renewal_was_cut_off_is_given_back(
+async def test_a_lease_whose_renewal_was_cut_off_is_released(
     left: tuple[KubeObject, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one that a platform that was uninstalled has left. Who removes everything finds either by its label."""
+    """Also a Lease of an uninstalled platform. An administrator who removes everything selects both by their label."""
     clock, key = Clock(), ObjectKey("ns", "l")
     stored = CutOff()
     for lease in left:
@@ -192,7 +192,7 @@ async def test_a_lease_whose_renewal_was_cut_off_is_given_back(
     async with in_background(claim.run()), asyncio.timeout(60):
         await stored.renewed.wait()
     await claim.close()
-    # The next replica would wait for as long as the Lease lasts.
+    # The next replica would wait for the duration of the Lease.
     lease = await stored.get(LEASES, key)
     assert lease["spec"]["holderIdentity"] == ""
     assert lease["metadata"]["labels"] == {labels.APP_PART_OF: PLATFORM}

@@ -1,4 +1,4 @@
-"""A status is written where it differs: at once where it matters, a little later where more may follow, never after the end."""
+"""A status is written if it differs: at once if it matters, later if more may follow, never after the deletion."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ KEY = key_of(graph())
 
 
 class Kube:
-    """Writes what it is given, unless it is gone."""
+    """Writes a status unless the object is gone."""
 
     def __init__(self) -> None:
         self.written: list[KubeObject] = []
@@ -41,7 +41,7 @@ class Kube:
         return graph(version=int(obj["metadata"]["resourceVersion"]) + 1, **obj["status"])
 
     async def try_status(self, _: Resource, obj: KubeObject) -> KubeObject:
-        """As the API server merges on trial: what its definition lacks is left out, and what is there already stays."""
+        """Like a dry run of the API server: fields missing in its CRD are dropped, and existing ones stay."""
         status = obj["status"]
         components = {
             name: {field: value for field, value in each.items() if field not in self.lacks}
@@ -51,7 +51,7 @@ class Kube:
 
 
 class World:
-    """A writer, with what is in its cache and what it reported."""
+    """A writer, its cache, and its reports."""
 
     def __init__(self, obj: KubeObject) -> None:
         self.kube, self.cache, self.time = Kube(), ObjectCache(), 0.0
@@ -69,7 +69,7 @@ class World:
         self.reported += 1
 
 
-async def test_what_is_so_already_is_not_written() -> None:
+async def test_an_unchanged_status_is_not_written() -> None:
     obj = graph(state="pending")
     world = World(obj)
     assert await world.write(obj, urgent=True, state="pending") is None
@@ -78,7 +78,7 @@ async def test_what_is_so_already_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("state", ["successful", "failed"])
-async def test_what_people_wait_for_is_written_at_once_with_the_version_it_was_concluded_from(state: str) -> None:
+async def test_an_important_status_is_written_at_once_with_the_version_it_was_derived_from(state: str) -> None:
     obj = graph(state="pending")
     world = World(obj)
     assert await world.write(obj, state=state) is None
@@ -87,7 +87,7 @@ async def test_what_people_wait_for_is_written_at_once_with_the_version_it_was_c
     assert world.reported == 1
 
 
-async def test_progress_waits_for_more_of_it() -> None:
+async def test_progress_is_debounced() -> None:
     obj = graph(state="pending", replicas=0)
     world = World(obj)
     assert await world.write(obj, state="pending", replicas=1) == pytest.approx(SETTLE)
@@ -111,7 +111,7 @@ async def test_progress_that_has_waited_already_is_written_by_the_first_reconcil
     assert world.writer.progress(GRAPHS, KEY) == pytest.approx(SETTLE), "the next one waits again"
 
 
-async def test_what_is_worth_little_waits_longer_until_there_is_more() -> None:
+async def test_unimportant_progress_waits_longer() -> None:
     obj = graph(state="pending", replicas=0)
     world = World(obj)
     assert await world.writer.write(GRAPHS, obj, {"state": "pending"}, urgent=False, settle=60.0) == 60.0
@@ -122,7 +122,7 @@ async def test_what_is_worth_little_waits_longer_until_there_is_more() -> None:
     assert len(world.kube.written) == 1
 
 
-async def test_where_more_is_certain_to_come_progress_is_held_back_until_it_is_there() -> None:
+async def test_progress_is_delayed_if_more_is_certain_to_follow() -> None:
     obj = graph(state="pending", replicas=0)
     world, status = World(obj), {"state": "pending"}
 
@@ -139,15 +139,15 @@ async def test_where_more_is_certain_to_come_progress_is_held_back_until_it_is_t
     assert world.writer._waiting == world.writer._observed == {}
 
 
-async def test_progress_of_what_is_not_known_waits_and_is_not_remembered() -> None:
+async def test_progress_of_an_unknown_object_waits_and_is_not_recorded() -> None:
     world = World(graph())
     assert world.writer.progress(GRAPHS, ObjectKey("ns", "another")) == SETTLE
     assert world.writer._waiting == world.writer._observed == {}
 
 
 @pytest.mark.parametrize("successor", [None, graph("v", version=2)], ids=["gone", "followed by another"])
-async def test_nothing_is_reported_of_what_went_meanwhile(successor: KubeObject | None) -> None:
-    """News of its end has left already, and is the last of it."""
+async def test_nothing_is_reported_about_an_object_that_was_deleted_meanwhile(successor: KubeObject | None) -> None:
+    """The report of its deletion was published already, and must be the last one."""
     obj = graph(state="pending")
     world = World(obj)
     world.cache.remove(GRAPHS, KEY, "u")
@@ -159,7 +159,7 @@ async def test_nothing_is_reported_of_what_went_meanwhile(successor: KubeObject 
     assert world.cached() == successor
 
 
-async def test_progress_of_what_is_not_there_is_not_remembered() -> None:
+async def test_progress_of_a_missing_object_is_not_recorded() -> None:
     obj = graph(state="pending", replicas=0)
     world = World(obj)
     await world.write(obj, state="pending", replicas=1)
@@ -170,7 +170,7 @@ async def test_progress_of_what_is_not_there_is_not_remembered() -> None:
     assert not world.writer._waiting, "a reconcile that ended late"
 
 
-async def test_what_the_api_server_says_is_gone_is_gone() -> None:
+async def test_a_not_found_answer_removes_the_object_from_the_cache() -> None:
     obj = graph(state="pending")
     world = World(obj)
     world.kube.gone = True
@@ -179,8 +179,8 @@ async def test_what_the_api_server_says_is_gone_is_gone() -> None:
     assert world.cache.keys(GRAPHS) == set[ObjectKey]()
 
 
-async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> None:
-    """A gateway says so, or an API server that does not know the type yet: the graph would be reported as deleted."""
+async def test_a_404_that_names_no_object_removes_nothing_from_the_cache() -> None:
+    """A gateway may answer so, or an API server that lacks the type yet: the graph would be reported as deleted."""
     obj = graph(state="pending")
     world = World(obj)
     world.kube.gone, world.kube.about = True, {}
@@ -190,8 +190,8 @@ async def test_an_answer_that_names_no_object_says_of_none_that_it_is_gone() -> 
 
 
 @pytest.mark.parametrize("fields", [("scheduled",), ("gpusPerEngine", "gpusPerReplica")])
-async def test_what_an_older_definition_lacks_is_left_out_and_the_rest_is_written_once(fields: tuple[str, ...]) -> None:
-    """The platform was upgraded, and its definitions were not: no status was written any more."""
+async def test_fields_missing_in_an_older_crd_are_dropped_and_the_rest_is_written_once(fields: tuple[str, ...]) -> None:
+    """If the platform was upgraded without its CRDs, no status was written any more."""
     obj = graph(state="pending")
     world = World(obj)
     world.kube.lacks = fields

@@ -1,4 +1,4 @@
-"""A failing part fails alone, and one bad object costs nothing but itself."""
+"""A failing part fails alone, and one malformed object affects only itself."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sized
@@ -32,7 +32,7 @@ def quick_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Deployments(Controller):
-    """Reconciles Deployments; it fails for those named "routed-badly", "counted-badly" and "noticed-badly"."""
+    """Reconciles Deployments; fails for those named "routed-badly", "counted-badly" and "noticed-badly"."""
 
     def __init__(self, context: ServiceContext, parts: Mapping[str, Part]) -> None:
         super().__init__(context, SERVICE, (DEPLOYMENTS,))
@@ -98,7 +98,7 @@ def figure(context: ServiceContext, line: str) -> bool:
     return line in generate_latest(context.metrics.registry).decode().splitlines()
 
 
-async def test_an_object_that_cannot_be_routed_costs_only_itself() -> None:
+async def test_an_object_that_cannot_be_routed_affects_only_itself() -> None:
     async with controlling(["a", "routed-badly", "z"]) as (controller, context, publisher):
         await until(lambda: {"a", "z"} <= set(controller.reconciled))
         publisher.put(DEPLOYMENTS, deployment(named("b")))
@@ -109,7 +109,7 @@ async def test_an_object_that_cannot_be_routed_costs_only_itself() -> None:
         )
 
 
-async def test_a_change_that_cannot_be_routed_is_noticed_all_the_same() -> None:
+async def test_listeners_are_notified_of_a_change_that_cannot_be_routed() -> None:
     async with controlling([]) as (controller, _, publisher):
         publisher.put(DEPLOYMENTS, deployment(named("routed-badly")))
         publisher.put(DEPLOYMENTS, deployment(named("noticed-badly")))
@@ -123,7 +123,7 @@ async def test_an_object_that_cannot_be_counted_is_left_out() -> None:
         assert controller.counts() == {DEPLOYMENTS.plural: {("ns", "ready"): 2}}
 
 
-async def test_a_part_that_fails_is_started_again_and_the_others_go_on() -> None:
+async def test_a_failing_part_is_restarted_and_others_continue() -> None:
     begun, steady, runs = asyncio.Event(), asyncio.Event(), 0
 
     async def failing() -> None:
@@ -157,7 +157,7 @@ def supervisor() -> Supervisor:
 
 
 @pytest.mark.parametrize(("essential", "state"), [(False, HealthState.DEGRADED), (True, HealthState.FAILED)])
-async def test_without_an_essential_part_nothing_is_ready(essential: bool, state: HealthState) -> None:
+async def test_nothing_is_ready_without_an_essential_part(essential: bool, state: HealthState) -> None:
     subject, begun, runs = supervisor(), asyncio.Event(), 0
 
     async def work() -> None:
@@ -176,7 +176,7 @@ async def test_without_an_essential_part_nothing_is_ready(essential: bool, state
     assert "service/part" not in reported(subject.health)
 
 
-async def test_a_part_that_ends_without_an_error_is_started_again() -> None:
+async def test_a_part_that_ends_without_an_error_is_restarted() -> None:
     subject, runs = supervisor(), asyncio.Queue[int]()
 
     def work() -> Awaitable[object]:
@@ -188,8 +188,8 @@ async def test_a_part_that_ends_without_an_error_is_started_again() -> None:
     await ended(task)
 
 
-async def test_an_object_that_was_set_back_is_as_new() -> None:
-    """Else a status that only this service writes, and that is older now, would stay as it is."""
+async def test_an_object_whose_version_went_back_is_reconciled_like_a_new_one() -> None:
+    """Otherwise a status that only this service writes would stay outdated."""
     async with controlling(["a"]) as (controller, _, publisher):
         await until(lambda: "a" in controller.reconciled)
         controller.known.clear()

@@ -1,4 +1,4 @@
-"""What a listening socket offers, and how certificates and keys come into it."""
+"""The TLS settings of a listening socket, and how it loads certificates and keys."""
 
 import os
 import socket
@@ -26,7 +26,7 @@ def pair(authority: CertificateAuthority) -> KeyPair:
 
 @contextmanager
 def listening(context: ssl.SSLContext, connections: int = 1) -> Iterator[int]:
-    """A server that shakes hands so many times."""
+    """A server that accepts that many handshakes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -45,7 +45,7 @@ def listening(context: ssl.SSLContext, connections: int = 1) -> Iterator[int]:
 
 
 def hello(port: int, context: ssl.SSLContext, name: str = "localhost") -> object:
-    """Shake hands, and read; the serial number of what was served."""
+    """Shake hands and read; returns the serial number of the served certificate."""
     plain = socket.create_connection(("127.0.0.1", port), timeout=10)
     with plain, context.wrap_socket(plain, server_hostname=name) as connection:
         assert connection.recv(5) == b"hello"
@@ -57,7 +57,7 @@ def client(authority: CertificateAuthority) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"], ids=["by name", "by address, which sends none"])
-def test_what_is_served_is_exchanged(authority: CertificateAuthority, pair: KeyPair, name: str) -> None:
+def test_a_changed_certificate_is_served(authority: CertificateAuthority, pair: KeyPair, name: str) -> None:
     other = authority.server("other")
     tls = ServingTls(context_of_files(pair.certificate, pair.key))
     with listening(tls.context, 2) as port:
@@ -66,7 +66,7 @@ def test_what_is_served_is_exchanged(authority: CertificateAuthority, pair: KeyP
         assert hello(port, client(authority), name) != before
 
 
-def test_old_protocols_and_weak_ciphers_are_not_spoken(authority: CertificateAuthority, pair: KeyPair) -> None:
+def test_old_protocols_and_weak_ciphers_are_rejected(authority: CertificateAuthority, pair: KeyPair) -> None:
     tls = ServingTls(context_of_files(pair.certificate, pair.key))
     twelve = client(authority)
     twelve.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -81,7 +81,7 @@ def test_old_protocols_and_weak_ciphers_are_not_spoken(authority: CertificateAut
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_a_pair_leaves_no_file_behind(
+def test_loading_a_key_pair_leaves_no_file(
     authority: CertificateAuthority, pair: KeyPair, in_memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if in_memory and not hasattr(os, "memfd_create"):
@@ -95,7 +95,7 @@ def test_a_pair_leaves_no_file_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_does_not_belong_together_is_refused(authority: CertificateAuthority, pair: KeyPair) -> None:
+def test_a_certificate_without_its_key_is_rejected(authority: CertificateAuthority, pair: KeyPair) -> None:
     other = authority.server("third")
     with pytest.raises(ssl.SSLError):
         context_of(pair.certificate.read_bytes(), other.key.read_bytes())

@@ -1,11 +1,11 @@
-"""Traces go to the configured endpoint; without one nothing of the SDK is even imported."""
+"""Traces are sent to the configured endpoint; without one, the SDK is not imported."""
 
 import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-#: Says "turns" as soon as it reads a line, where its loop turns, and what it knows when nothing is left to be sent.
+#: Prints "turns" for each line while its event loop runs, and its facts when nothing is left to send.
 PROGRAM = """
 import asyncio, sys
 from dynamo_shared.bus.tracing import extract, inject, traceparent
@@ -36,13 +36,13 @@ def start(endpoint: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def test_off() -> None:
+def test_tracing_is_off_without_an_endpoint() -> None:
     with start("") as program:
         output, _ = program.communicate("?\n", timeout=60)
     assert "False False False\n" in output
 
 
-def test_spans_of_one_trace_reach_the_collector_and_the_loop_turns_while_it_does_not_answer() -> None:
+def test_spans_of_one_trace_reach_the_collector_and_the_loop_runs_while_it_does_not_answer() -> None:
     received: list[tuple[str, bytes]] = []
     said: list[str] = []
 

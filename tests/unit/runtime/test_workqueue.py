@@ -1,4 +1,4 @@
-"""The work queue: a key is never worked on twice at once, the newest request wins, failures are retried later."""
+"""The work queue: no key is handled twice at once, the newest request wins, failures are retried later."""
 
 import asyncio
 from collections import Counter
@@ -35,7 +35,7 @@ async def test_adding_twice_is_adding_once():
     assert await taken(work) == ["a", "b"]
 
 
-async def test_a_key_that_is_added_while_worked_on_comes_again_afterwards_and_not_before():
+async def test_a_key_added_during_its_work_is_handled_again_afterwards():
     work = queue()
     work.add("a")
     assert await work.get() == "a"
@@ -48,7 +48,7 @@ async def test_a_key_that_is_added_while_worked_on_comes_again_afterwards_and_no
     assert await taken(work) == []
 
 
-async def test_later_keys_wait_for_their_time_and_the_earliest_request_counts():
+async def test_delayed_keys_wait_for_their_time_and_the_earliest_request_counts():
     clock = ManualClock()
     work = queue(clock)
     work.add("a", 10)
@@ -63,7 +63,7 @@ async def test_later_keys_wait_for_their_time_and_the_earliest_request_counts():
     assert await taken(work) == []
 
 
-async def test_a_request_for_now_fulfils_one_for_later():
+async def test_an_immediate_request_also_fulfils_a_delayed_one():
     clock = ManualClock()
     work = queue(clock)
     work.add("a", 10)
@@ -74,7 +74,7 @@ async def test_a_request_for_now_fulfils_one_for_later():
     assert await taken(work) == []
 
 
-def test_failures_double_the_delay_up_to_a_minute_and_success_forgets_them():
+def test_failures_double_the_delay_up_to_a_minute_and_success_resets_it():
     work = queue()
     delays = [work.retry("a") for _ in range(20)]
     assert delays[:4] == pytest.approx([0.005, 0.01, 0.02, 0.04])
@@ -84,7 +84,7 @@ def test_failures_double_the_delay_up_to_a_minute_and_success_forgets_them():
     assert work.retry("b") == pytest.approx(0.005)
 
 
-async def test_workers_retry_what_raises_and_go_on():
+async def test_workers_retry_after_errors_and_continue():
     work = WorkQueue[str](metrics=Metrics().queue("test"))
     observed: Counter[str] = Counter()
     finished = asyncio.Event()
@@ -105,7 +105,7 @@ async def test_workers_retry_what_raises_and_go_on():
     assert observed == {"bad": 3, "good": 1}
 
 
-async def test_a_cancellation_that_comes_with_a_key_is_not_lost():
+async def test_a_cancellation_that_arrives_with_a_key_is_not_lost():
     for pauses in range(12):
         work = WorkQueue[str](metrics=Metrics().queue("test"))
         work.add("much later", 100)
@@ -141,8 +141,8 @@ async def test_requeue_after_brings_a_key_back():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40), st.integers(1, 4))
-def test_never_two_at_once_and_nothing_is_lost(desired, workers):
-    """Whatever is added and whenever: each key is handled after its last request, by one worker at a time."""
+def test_no_key_is_handled_twice_at_once_or_lost(desired, workers):
+    """Whatever is added at any time: each key is handled after its last request, by one worker at a time."""
 
     async def scenario() -> None:
         work = WorkQueue[str](metrics=Metrics().queue("test"))
@@ -175,7 +175,7 @@ def test_never_two_at_once_and_nothing_is_lost(desired, workers):
     asyncio.run(scenario())
 
 
-async def test_a_worker_that_is_cancelled_while_a_key_comes_ends_as_cancelled():
+async def test_a_worker_that_is_cancelled_while_a_key_arrives_ends_as_cancelled():
     work = queue()
     waiting = asyncio.create_task(work.get())
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""How work ends: when the queue is stopped, when its keys move to another replica, and when they are lost."""
+"""How work ends: when the queue stops, when its keys move to another replica, and when they are lost."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, MutableMapping
@@ -22,14 +22,14 @@ from tests.building.waiting import turns, until
 
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[MutableMapping[str, Any]]]:
-    """What the queue logs. Its own logger may be bound already, to what another test configured."""
+    """What the queue logs. Its own logger may be bound already, to the configuration of another test."""
     monkeypatch.setattr(workqueue, "log", structlog.get_logger())
     with capture_logs() as entries:
         yield entries
 
 
 class Work:
-    """A handler that waits until it is let go, and records what happens to it."""
+    """A handler that waits until it is released, and records what happens."""
 
     def __init__(self) -> None:
         self.queue = WorkQueue[str](metrics=Metrics().queue("test"))
@@ -54,7 +54,7 @@ class Work:
             yield task
 
 
-async def test_work_under_way_ends_in_order_and_no_new_begins() -> None:
+async def test_running_work_ends_in_order_and_no_new_work_starts() -> None:
     work = Work()
     async with work.running() as task:
         for key in "abcd":
@@ -71,7 +71,7 @@ async def test_work_under_way_ends_in_order_and_no_new_begins() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "cancellations"), [(0.01, 1), (600, 2)], ids=["time is over", "a second cancel"])
-async def test_work_that_does_not_end_is_cut_off(seconds: float, cancellations: int) -> None:
+async def test_work_that_does_not_end_is_cancelled(seconds: float, cancellations: int) -> None:
     work = Work()
     async with work.running(finish_within=seconds) as task:
         work.queue.add("a")
@@ -83,7 +83,7 @@ async def test_work_that_does_not_end_is_cut_off(seconds: float, cancellations: 
     assert work.cut == ["a"]
 
 
-async def test_drain_forgets_what_waits_and_waits_for_what_is_under_way() -> None:
+async def test_drain_drops_waiting_keys_and_waits_for_running_work() -> None:
     work = Work()
     async with work.running(workers=1):
         for key in ("mine", "mine-too", "kept"):
@@ -100,7 +100,7 @@ async def test_drain_forgets_what_waits_and_waits_for_what_is_under_way() -> Non
         assert work.begun == ["mine", "kept"]
 
 
-async def test_abort_ends_work_now_and_the_worker_goes_on() -> None:
+async def test_abort_ends_the_work_at_once_and_the_worker_continues() -> None:
     work = Work()
     async with work.running(workers=2) as task:
         for key in ("lost", "kept", "lost-too"):
@@ -121,8 +121,8 @@ async def test_abort_ends_work_now_and_the_worker_goes_on() -> None:
         assert not task.done()
 
 
-async def test_a_handler_that_swallows_the_abort_leaves_nothing_behind_for_the_next_key() -> None:
-    """As some libraries do: what was asked of one key's work must not count against the work on another."""
+async def test_a_handler_that_swallows_the_abort_does_not_affect_the_next_key() -> None:
+    """Some libraries do that: the cancellation of one key's work must not count for the work on another."""
     queue = WorkQueue[str](metrics=Metrics().queue("test"))
     swallowed: list[str] = []
 
@@ -146,7 +146,7 @@ async def test_a_handler_that_swallows_the_abort_leaves_nothing_behind_for_the_n
     await ended(task)
 
 
-async def test_a_handler_that_is_cancelled_from_inside_has_failed() -> None:
+async def test_a_handler_that_cancels_itself_has_failed() -> None:
     clock = ManualClock()
     queue = WorkQueue[str](metrics=Metrics().queue("test"), clock=clock)
 
@@ -161,7 +161,7 @@ async def test_a_handler_that_is_cancelled_from_inside_has_failed() -> None:
     await ended(task)
 
 
-async def test_what_is_left_at_the_end_is_in_the_log(logs: list[MutableMapping[str, Any]]) -> None:
+async def test_unfinished_work_is_logged_at_the_end(logs: list[MutableMapping[str, Any]]) -> None:
     work = Work()
     async with work.running(workers=1, finish_within=0.01):
         for number in range(8):
@@ -173,7 +173,7 @@ async def test_what_is_left_at_the_end_is_in_the_log(logs: list[MutableMapping[s
     ]
 
 
-async def test_an_end_that_leaves_nothing_is_not_worth_a_line(logs: list[MutableMapping[str, Any]]) -> None:
+async def test_a_clean_end_is_not_logged(logs: list[MutableMapping[str, Any]]) -> None:
     work = Work()
     work.go.set()
     async with work.running(workers=1):
@@ -182,7 +182,7 @@ async def test_an_end_that_leaves_nothing_is_not_worth_a_line(logs: list[Mutable
     assert not logs
 
 
-async def test_an_end_during_an_abort_is_not_lost() -> None:
+async def test_a_stop_during_an_abort_is_not_lost() -> None:
     work = Work()
     async with work.running(workers=1, finish_within=1) as task:
         work.queue.add("lost")
@@ -193,7 +193,7 @@ async def test_an_end_during_an_abort_is_not_lost() -> None:
         assert task.cancelled()
 
 
-async def test_requests_that_were_fulfilled_do_not_pile_up() -> None:
+async def test_fulfilled_requests_do_not_accumulate() -> None:
     work = Work()
     for _ in range(10_000):
         work.queue.add("a", 600)
@@ -212,7 +212,7 @@ async def test_a_key_that_is_due_wakes_a_waiting_worker() -> None:
         await until(lambda: work.ended == ["sooner", "later"], within=60)
 
 
-async def test_handlers_that_never_wait_do_not_keep_others_from_running() -> None:
+async def test_handlers_that_never_wait_do_not_block_other_tasks() -> None:
     queue = WorkQueue[int](metrics=Metrics().queue("test"))
     handled = 0
 
@@ -230,7 +230,7 @@ async def test_handlers_that_never_wait_do_not_keep_others_from_running() -> Non
     await ended(task)
 
 
-async def test_the_server_says_when_to_come_back_and_what_it_refused_together_comes_back_apart() -> None:
+async def test_retry_after_is_respected_and_keys_rejected_together_return_apart() -> None:
     chances = iter([0.0, 0.0, 1.0, 1.0])
     queue = WorkQueue[str](metrics=Metrics().queue("test"), clock=ManualClock(), jitter=lambda: next(chances))
 
@@ -255,7 +255,7 @@ def test_rate_limit() -> None:
     assert [limit.take() for _ in range(3)] == pytest.approx([0, 0, 0.1])
 
 
-async def test_the_depth_does_not_count_keys_that_were_given_away() -> None:
+async def test_the_depth_excludes_keys_that_were_given_away() -> None:
     metrics = Metrics()
     queue = WorkQueue[str](metrics=metrics.queue("test"))
     for key in ("mine-1", "mine-2", "theirs"):
@@ -265,7 +265,7 @@ async def test_the_depth_does_not_count_keys_that_were_given_away() -> None:
     assert metrics.registry.get_sample_value("dynamo_platform_queue_depth", {"queue": "test"}) == 1
 
 
-async def test_the_longest_work_under_way_shows() -> None:
+async def test_the_longest_running_work_is_exposed() -> None:
     clock, metrics = ManualClock(), Metrics()
     queue = WorkQueue[str](metrics=metrics.queue("test"), clock=clock)
 
@@ -284,7 +284,7 @@ async def test_the_longest_work_under_way_shows() -> None:
     assert longest() == 0
 
 
-async def test_work_that_is_aborted_before_its_first_step_is_over() -> None:
+async def test_work_aborted_before_its_first_step_has_ended() -> None:
     work = Work()
     async with work.running(workers=1) as task:
         await turns()

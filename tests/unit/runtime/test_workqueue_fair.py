@@ -1,4 +1,4 @@
-"""However much one namespace has, the others' keys are taken in turn, retried at their own pace, and find a worker."""
+"""Fairness: however many keys a namespace has, those of others get their turn, their own retry delays, and a worker."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -29,7 +29,7 @@ def queue(clock: ManualClock | None = None) -> WorkQueue[str]:
 
 
 async def take(work: WorkQueue[str], count: int) -> list[str]:
-    """The next keys, each worked on before the next one is taken."""
+    """The next keys; each is handled before the next one is taken."""
     results = []
     for _ in range(count):
         results.append(await work.get())
@@ -54,7 +54,7 @@ async def test_failures_of_a_noisy_namespace_do_not_delay_the_retries_of_a_quiet
     assert work.retry("quiet/a") < 0.01
 
 
-async def test_keys_that_are_due_together_come_in_turn() -> None:
+async def test_keys_that_are_due_together_take_turns() -> None:
     clock = ManualClock()
     work = queue(clock)
     for number in range(1000):
@@ -64,17 +64,17 @@ async def test_keys_that_are_due_together_come_in_turn() -> None:
     assert "quiet/a" in await take(work, 2)
 
 
-async def test_urgent_keys_come_first_and_in_turn() -> None:
+async def test_urgent_keys_come_first_and_take_turns() -> None:
     work = queue()
     for key in ("quiet/a", "noisy/1!", "noisy/2!", "noisy/3!", "other/1!"):
         work.add(key)
     assert await work.get() == "noisy/1!"
-    # The rest of other namespaces has every second turn; that of their own waits.
+    # Other keys of other namespaces get every second turn; those of the same namespace wait.
     assert await work.get() == "quiet/a"
     assert [await work.get(), await work.get(), await work.get()] == ["other/1!", "noisy/2!", "noisy/3!"]
 
 
-async def test_urgent_keys_hold_up_the_rest_of_their_own_namespace_only_and_not_for_long() -> None:
+async def test_urgent_keys_delay_only_other_keys_of_their_own_namespace_and_not_for_long() -> None:
     clock = ManualClock()
     work = queue(clock)
     work.add("a/1!")
@@ -91,7 +91,7 @@ async def test_urgent_keys_hold_up_the_rest_of_their_own_namespace_only_and_not_
     assert await work.get() == "a/rest"
 
 
-async def test_an_urgent_storm_that_never_ends_leaves_others_every_second_turn() -> None:
+async def test_an_endless_stream_of_urgent_keys_leaves_every_second_turn_to_others() -> None:
     work = queue()
     storm = iter(range(10**6))
     for number in range(50):
@@ -103,7 +103,7 @@ async def test_an_urgent_storm_that_never_ends_leaves_others_every_second_turn()
     assert sum(lane(key) == "quiet" for key in results) == 10
 
 
-async def test_work_of_one_namespace_that_hangs_leaves_workers_for_the_others() -> None:
+async def test_hanging_work_of_one_namespace_leaves_workers_for_others() -> None:
     work, released = queue(), asyncio.Event()
     begun: Counter[str] = Counter()
 
@@ -144,8 +144,8 @@ _STEPS = st.lists(
 
 
 @given(_STEPS, st.sampled_from([0, 1]))
-def test_no_key_is_lost_or_worked_on_twice_at_once(steps: list[tuple[str, str]], reserved: int) -> None:
-    """Whatever happens in whatever order: in the end every key that was asked for has been worked on since."""
+def test_no_key_is_lost_or_handled_twice_at_once(steps: list[tuple[str, str]], reserved: int) -> None:
+    """In every order of events, each requested key is finally handled after its request."""
 
     async def scenario() -> None:
         clock = ManualClock()
@@ -198,7 +198,7 @@ def test_no_key_is_lost_or_worked_on_twice_at_once(steps: list[tuple[str, str]],
 
 @given(st.lists(st.one_of(st.integers(0, 4), st.none()), max_size=200))
 def test_no_namespace_waits_for_more_than_one_round(steps: list[int | None]) -> None:
-    """A number adds a key to that namespace, None takes one. Until the turn of one that waits, others have one at most."""
+    """A number adds a key to that namespace, None takes one. While one waits, each other one gets at most one turn."""
     work = Turns[tuple[int, int]](lambda key: str(key[0]))
     since: dict[int, Counter[int]] = defaultdict(Counter)
     waiting: Counter[int] = Counter()
@@ -228,7 +228,7 @@ def test_keys_of_one_namespace_keep_their_order() -> None:
     assert not work.available
 
 
-def test_a_parked_lane_is_passed_over_and_keeps_its_keys() -> None:
+def test_a_parked_lane_is_skipped_and_keeps_its_keys() -> None:
     work = Turns[str](lane)
     work.park("a", True)
     work.add("a/1", 0.0)
@@ -237,7 +237,7 @@ def test_a_parked_lane_is_passed_over_and_keeps_its_keys() -> None:
     assert work.pop() == ("a/1", 0.0)
 
 
-def test_budgets_of_namespaces_that_do_not_fail_any_more_are_forgotten() -> None:
+def test_retry_budgets_of_namespaces_without_failures_are_forgotten() -> None:
     clock = ManualClock()
     budgets = Budgets(rate=10.0, burst=5, clock=clock)
     for number in range(1000):

@@ -1,4 +1,4 @@
-"""Urgent keys go first, and hold up the others while they are worked on, within a bound."""
+"""Urgent keys come first and delay others while they are handled, within a bound."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ def queue(clock: ManualClock) -> WorkQueue[str]:
     return WorkQueue(metrics=Metrics().queue("test"), clock=clock, urgent=str.isupper)
 
 
-async def test_urgent_keys_are_first_and_the_others_wait_until_they_are_done():
+async def test_urgent_keys_come_first_and_others_wait_until_they_are_done():
     work = queue(ManualClock())
     for key in ("a", "B", "c", "D"):
         work.add(key)
@@ -44,7 +44,7 @@ async def test_slow_urgent_work_does_not_block_other_work():
     assert await work.get() == "b"
 
 
-async def test_urgent_keys_follow_the_rules_of_all_others():
+async def test_urgent_keys_follow_the_same_rules_as_others():
     work = queue(ManualClock())
     work.add("A")
     work.add("A")
@@ -60,7 +60,7 @@ async def test_urgent_keys_follow_the_rules_of_all_others():
 
 
 @pytest.mark.parametrize("urgent_workers", [0, 2])
-async def test_workers_finish_everything_in_whatever_mixture(urgent_workers):
+async def test_workers_finish_every_mix_of_keys(urgent_workers):
     done: list[str] = []
     work: WorkQueue[str] = WorkQueue(metrics=Metrics().queue("test"), urgent=str.isupper)
 
@@ -82,7 +82,7 @@ async def test_workers_finish_everything_in_whatever_mixture(urgent_workers):
     assert done[:3] == ["B", "D", "F"]
 
 
-async def test_workers_for_urgent_keys_do_them_while_all_others_are_busy_and_nothing_else():
+async def test_workers_for_urgent_keys_handle_only_these_while_all_others_are_busy():
     clock, busy, done = ManualClock(), asyncio.Event(), []
     work = queue(clock)
 
@@ -108,7 +108,7 @@ async def test_workers_for_urgent_keys_do_them_while_all_others_are_busy_and_not
     await ended(running)
 
 
-async def test_what_waits_behind_urgent_keys_is_done_when_these_are_forgotten():
+async def test_keys_that_wait_for_urgent_ones_are_handled_when_these_are_forgotten():
     work = queue(ManualClock())
     work.add("A")
     waiting = [asyncio.create_task(work.get(urgent=urgent)) for urgent in (True, False)]
@@ -130,7 +130,7 @@ async def test_a_worker_that_is_cancelled_leaves_its_key_to_another():
     assert await general == "A"
 
 
-def test_a_few_changes_wait_for_nothing_and_many_until_they_are_over():
+def test_a_few_changes_do_not_wait_and_many_wait_until_they_end():
     clock = ManualClock()
     debounce = Debounce(clock)
     assert [debounce.after_one_more() for _ in range(FEW)] == [0.0] * FEW
@@ -142,7 +142,7 @@ def test_a_few_changes_wait_for_nothing_and_many_until_they_are_over():
     assert debounce.after_these() == 0.0
 
 
-async def test_urgent_work_that_hangs_does_not_hold_up_the_rest_of_an_idle_queue(monkeypatch: pytest.MonkeyPatch):
+async def test_hanging_urgent_work_does_not_block_the_rest_of_an_idle_queue(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(workqueue, "HOLD_WITHIN", 0.01)
     work: WorkQueue[str] = WorkQueue(metrics=Metrics().queue("test"), urgent=str.isupper)
     done = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The object cache: what it takes in, what it refuses, what it can be asked."""
+"""The object cache: what it accepts, what it rejects, and its queries."""
 
 import asyncio
 from typing import Any
@@ -33,12 +33,12 @@ def by_app(obj: dict[str, Any]) -> list[str]:
 
 
 def said(cache: ObjectCache, obj: dict[str, Any]) -> bool:
-    """STATE says this object."""
+    """A message of STATE with this object."""
     return cache.take(DEPLOYMENTS, KEY, obj, version_of(obj))
 
 
 def ended(cache: ObjectCache, version: int, uid: str = "u1") -> bool:
-    """STATE says that it is gone."""
+    """A message of STATE that the object was deleted."""
     return cache.take(DEPLOYMENTS, KEY, None, Version(uid, version, ""))
 
 
@@ -60,8 +60,8 @@ async def test_others_run_while_thousands_of_objects_of_one_value_are_read() -> 
     assert [each["metadata"]["name"] for each in await reading] == names[:-1]
 
 
-def test_the_end_of_an_object_is_reported_where_another_one_of_its_name_took_its_place() -> None:
-    # While the watcher was away, or asked by a service: STATE has a name's newest object only.
+def test_a_deletion_is_reported_if_a_successor_of_the_same_name_arrives() -> None:
+    # If the watcher was away, or a service read the object: STATE has only the newest object of a name.
     cache = ObjectCache()
     changes: list[Any] = []
 
@@ -76,7 +76,7 @@ def test_the_end_of_an_object_is_reported_where_another_one_of_its_name_took_its
     assert changes == [(None, "u1"), ("u1", None), (None, "u2"), ("u2", None), (None, "u3")]
 
 
-def test_of_answers_to_writes_only_newer_ones_get_in() -> None:
+def test_only_newer_answers_to_writes_are_accepted() -> None:
     cache = ObjectCache()
     assert cache.put(DEPLOYMENTS, obj(9))
     assert cache.put(DEPLOYMENTS, obj(10))
@@ -86,8 +86,8 @@ def test_of_answers_to_writes_only_newer_ones_get_in() -> None:
     assert cache.get(SERVICES, KEY) is None
 
 
-def test_the_order_of_state_is_the_order() -> None:
-    """A forged number and a data store that was set back need no rule of their own."""
+def test_messages_of_state_count_in_their_order() -> None:
+    """A forged version and a restored data store need no special rule."""
     cache = ObjectCache()
     for each, expected in (
         (obj(10), "u1-10"),
@@ -102,12 +102,12 @@ def test_the_order_of_state_is_the_order() -> None:
     assert not said(cache, obj(12))
     assert ended(cache, 5)
     assert held(cache) is None
-    # Of a backup: the same uid is there again.
+    # From a backup: the same uid exists again.
     assert said(cache, obj(4))
     assert held(cache) == "u1-4"
 
 
-def test_what_was_written_is_not_replaced_by_older_words_of_state() -> None:
+def test_a_write_is_not_replaced_by_older_messages_of_state() -> None:
     cache = ObjectCache()
     said(cache, obj(10))
     cache.put(DEPLOYMENTS, obj(20))
@@ -117,7 +117,7 @@ def test_what_was_written_is_not_replaced_by_older_words_of_state() -> None:
     assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
 
 
-def test_only_what_was_written_last_and_not_yet_said_is_confirmed() -> None:
+def test_only_the_last_unconfirmed_write_is_confirmed() -> None:
     clock = ManualClock()
     cache = ObjectCache(clock=clock)
     said(cache, obj(10))
@@ -135,8 +135,8 @@ def test_only_what_was_written_last_and_not_yet_said_is_confirmed() -> None:
     assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
 
 
-def test_where_state_stays_behind_the_api_server_says_what_is_true() -> None:
-    """The data store was set back after the write; or the watcher is away, and the reader reads what it published before."""
+def test_if_state_lags_behind_the_api_server_decides() -> None:
+    """The data store was restored after the write; or the watcher is away, and the reader reads an old message."""
     for there, expected in ((obj(9), "u1-9"), (obj(20), "u1-20")):
         clock = ManualClock()
         cache = ObjectCache(clock=clock)
@@ -155,7 +155,7 @@ def test_where_state_stays_behind_the_api_server_says_what_is_true() -> None:
 
 
 def overdue(clock: ManualClock) -> tuple[ObjectCache, OwnWrite]:
-    """A cache with a write that STATE does not confirm in time."""
+    """A cache with a write that STATE has not confirmed in time."""
     cache = ObjectCache(clock=clock)
     said(cache, obj(10))
     cache.put(DEPLOYMENTS, obj(20))
@@ -168,7 +168,7 @@ def overdue(clock: ManualClock) -> tuple[ObjectCache, OwnWrite]:
     return cache, write
 
 
-def test_a_write_that_the_data_store_has_lost_is_given_up() -> None:
+def test_a_write_that_the_data_store_lost_is_given_up() -> None:
     cache, write = overdue(ManualClock())
     changes: list[tuple[KubeObject | None, KubeObject | None]] = []
     cache.on_change(lambda _resource, _key, old, new: changes.append((old, new)))
@@ -178,13 +178,13 @@ def test_a_write_that_the_data_store_has_lost_is_given_up() -> None:
     assert cache.put(DEPLOYMENTS, obj(12)), "the next write counts from there"
 
 
-def test_an_object_that_the_data_store_has_lost_is_gone() -> None:
+def test_an_object_that_the_data_store_lost_is_removed() -> None:
     cache, write = overdue(ManualClock())
     assert cache.correct(KEY, write, None)
     assert cache.get(DEPLOYMENTS, KEY) is None
 
 
-def test_a_write_that_is_there_waits_for_state() -> None:
+def test_an_existing_write_waits_for_state() -> None:
     clock = ManualClock()
     cache, write = overdue(clock)
     assert not cache.correct(KEY, write, obj(20))
@@ -195,8 +195,8 @@ def test_a_write_that_is_there_waits_for_state() -> None:
     assert cache.overdue() == []
 
 
-def test_a_write_that_is_there_is_not_given_up_for_an_older_word_of_state() -> None:
-    """The watcher hears nothing for a while, and the reader reads once more what it published before."""
+def test_an_existing_write_is_not_given_up_for_an_older_message_of_state() -> None:
+    """The watcher receives nothing for a while, and the reader reads an old message again."""
     clock = ManualClock(1.0)
     cache = ObjectCache(clock=clock)
     cache.put(DEPLOYMENTS, obj(20))
@@ -207,7 +207,7 @@ def test_a_write_that_is_there_is_not_given_up_for_an_older_word_of_state() -> N
     assert held(cache) == "u1-20"
 
 
-def test_what_another_wrote_after_it_counts_and_older_words_of_state_do_not() -> None:
+def test_a_later_write_of_another_client_counts_and_older_messages_of_state_do_not() -> None:
     cache, write = overdue(ManualClock())
     assert cache.correct(KEY, write, obj(25))
     assert held(cache) == "u1-25"
@@ -216,7 +216,7 @@ def test_what_another_wrote_after_it_counts_and_older_words_of_state_do_not() ->
 
 
 @pytest.mark.parametrize("faster", ["STATE", "another write"])
-def test_an_answer_about_a_write_is_late_where_something_came_meanwhile(faster: str) -> None:
+def test_an_answer_about_a_write_is_outdated_if_a_message_arrived_meanwhile(faster: str) -> None:
     cache, write = overdue(ManualClock())
     newer = obj(30)
     assert said(cache, newer) if faster == "STATE" else cache.put(DEPLOYMENTS, newer)
@@ -224,12 +224,12 @@ def test_an_answer_about_a_write_is_late_where_something_came_meanwhile(faster: 
     assert held(cache) == "u1-30"
 
 
-def test_a_late_answer_does_not_bring_back_what_is_deleted() -> None:
+def test_a_late_answer_does_not_restore_a_deleted_object() -> None:
     cache = ObjectCache()
     cache.put(DEPLOYMENTS, obj(10))
     assert ended(cache, 11)
     assert not cache.put(DEPLOYMENTS, obj(10))
-    # Also where the answer belongs to a later version than the last observed one.
+    # Also if the answer has a later version than the last observed one.
     assert not cache.put(DEPLOYMENTS, obj(12))
     assert cache.put(DEPLOYMENTS, obj(13, uid="u2"))
 
@@ -237,10 +237,10 @@ def test_a_late_answer_does_not_bring_back_what_is_deleted() -> None:
 @pytest.mark.parametrize(
     ("there", "expected"), [(obj(9), "u1-9"), (obj(12, uid="u2"), "u2-12"), (None, None)], ids=["back", "next", "gone"]
 )
-def test_an_object_that_a_writer_reported_gone_returns_only_where_the_api_server_has_it(
+def test_an_object_that_a_writer_reported_gone_returns_only_if_the_api_server_has_it(
     there: KubeObject | None, expected: str | None
 ) -> None:
-    """STATE may have it for long: its watcher is away, and each reading brings it again."""
+    """STATE may keep it for long: its watcher is away, and each read returns it again."""
     clock = ManualClock()
     cache = ObjectCache(clock=clock)
     said(cache, obj(10))
@@ -258,7 +258,7 @@ def test_an_object_that_a_writer_reported_gone_returns_only_where_the_api_server
     assert held(cache) == expected
 
 
-def test_a_tombstone_of_an_earlier_object_leaves_the_one_that_was_written() -> None:
+def test_a_tombstone_of_a_predecessor_does_not_remove_the_written_object() -> None:
     cache = ObjectCache()
     cache.put(DEPLOYMENTS, obj(20, uid="u2"))
     assert not ended(cache, 15, uid="u1")
@@ -267,7 +267,7 @@ def test_a_tombstone_of_an_earlier_object_leaves_the_one_that_was_written() -> N
     assert ended(cache, 15, uid="u2"), "the end of what was written is final"
 
 
-def test_an_index_that_fails_changes_nothing() -> None:
+def test_a_failing_index_changes_nothing() -> None:
     cache = ObjectCache()
     cache.add_index(DEPLOYMENTS, "app", by_app)
     cache.add_index(DEPLOYMENTS, "bad", lambda each: each["metadata"]["labels"]["app"].split() or [1 / 0])
@@ -287,7 +287,7 @@ def test_lists() -> None:
     assert cache.keys(DEPLOYMENTS) == {ObjectKey("n1", "a"), ObjectKey("n1", "b"), ObjectKey("n2", "a")}
 
 
-def test_indexes_follow_changes_and_take_in_what_is_there() -> None:
+def test_indexes_follow_changes_and_include_existing_objects() -> None:
     cache = ObjectCache()
     cache.put(DEPLOYMENTS, obj(1))
     cache.add_index(DEPLOYMENTS, "app", by_app)
@@ -299,7 +299,7 @@ def test_indexes_follow_changes_and_take_in_what_is_there() -> None:
     assert cache.by_index(DEPLOYMENTS, "app", "y") == []
 
 
-def test_objects_of_several_resources_come_each_with_its_resource() -> None:
+def test_objects_of_several_resources_are_returned_with_their_resource() -> None:
     cache = ObjectCache()
     for resource in (DEPLOYMENTS, SERVICES):
         cache.add_index(resource, "app", by_app)
@@ -312,7 +312,7 @@ def test_objects_of_several_resources_come_each_with_its_resource() -> None:
         list(cache.by_indexes((PODS,), "app", "x"))
 
 
-def test_listeners_hear_of_what_changed_and_one_that_fails_harms_no_one() -> None:
+def test_listeners_get_changes_and_a_failing_listener_affects_no_other() -> None:
     cache, heard = ObjectCache(), []
 
     def broken(*_: object) -> None:
@@ -326,8 +326,8 @@ def test_listeners_hear_of_what_changed_and_one_that_fails_harms_no_one() -> Non
     assert heard == [("deployments.apps", KEY, None, obj(1)), ("deployments.apps", KEY, obj(1), None)]
 
 
-def test_what_is_kept_by_uid_goes_with_its_object() -> None:
-    """Whether the object is gone, another one of its name came, or another replica has it now."""
+def test_data_kept_by_uid_is_dropped_with_its_object() -> None:
+    """If the object is deleted, has a successor of the same name, or belongs to another replica now."""
     cache = ObjectCache()
 
     def broken(*_: object) -> None:
@@ -348,7 +348,7 @@ def test_what_is_kept_by_uid_goes_with_its_object() -> None:
     assert not memory
 
 
-def test_of_large_objects_only_what_is_read_is_kept() -> None:
+def test_only_the_read_fields_of_large_objects_are_kept() -> None:
     cache = ObjectCache()
     heard: list[Any] = []
     cache.on_change(lambda _resource, _key, old, new: heard.append((old, new)))
@@ -362,7 +362,7 @@ def test_of_large_objects_only_what_is_read_is_kept() -> None:
     assert cache.get(SERVICES, KEY) == obj(1) | {"spec": {}}
 
 
-def test_an_index_finds_few_and_many_objects_of_one_value() -> None:
+def test_an_index_returns_few_and_many_objects_of_one_value() -> None:
     cache = ObjectCache()
     cache.add_index(DEPLOYMENTS, "all", lambda _: ("all",))
     names = [f"web-{number}" for number in range(3 * FEW)]
@@ -376,7 +376,7 @@ def test_an_index_finds_few_and_many_objects_of_one_value() -> None:
     assert [key.name for _, key in cache.indexed(DEPLOYMENTS, "all")] == names[:1]
 
 
-def test_what_is_forgotten_leaves_indexes_and_no_listener_hears_of_it() -> None:
+def test_forgotten_objects_leave_the_indexes_without_a_notification() -> None:
     cache = ObjectCache()
     cache.add_index(DEPLOYMENTS, "app", by_app)
     said(cache, obj(5))

@@ -1,4 +1,4 @@
-"""Messages of STATE whose subject, headers and payload do not say the same: what is wrong is said, and nothing is taken in."""
+"""Messages of STATE whose subject, headers and payload disagree: the difference is reported, and no content is used."""
 
 import zlib
 from typing import Any
@@ -77,19 +77,19 @@ def message(payload: bytes, **headers: str) -> Message:
     return Message("dynamo.state.v1.c.pods.ns.a", payload, {**HEADERS, **headers}, 1)
 
 
-def test_a_sound_message() -> None:
+def test_a_valid_message() -> None:
     version, obj = messages.read(PODS, KEY, message(GOOD))
     assert (version.uid, version.resource_version, obj) == ("u", 5, POD)
     assert messages.read(PODS, KEY, message(zlib.compress(GOOD), **{"content-encoding": "zlib"})).obj == POD
 
 
 @pytest.mark.parametrize(("what", "headers", "payload"), CASES)
-def test_what_is_wrong_is_said(what: str, headers: dict[str, str], payload: bytes) -> None:
+def test_the_damage_is_described(what: str, headers: dict[str, str], payload: bytes) -> None:
     with pytest.raises(ValueError, match=what):
         messages.read(PODS, KEY, message(payload, **headers))
 
 
-def test_a_reader_takes_nothing_from_any_of_them_and_goes_on() -> None:
+def test_a_reader_ignores_all_of_them_and_continues() -> None:
     cache = ObjectCache()
     reader = StateReader(MemoryBus(), "c", [PODS], cache)
     cache.on_change(lambda *_: None)
@@ -115,15 +115,15 @@ def test_an_object_that_an_index_cannot_read_is_isolated_too() -> None:
     assert cache.count(PODS) == 0
 
 
-def test_the_quarantine_is_bounded() -> None:
+def test_the_number_of_recorded_damaged_messages_is_bounded() -> None:
     reader = StateReader(MemoryBus(), "c", [PODS], ObjectCache())
     for number in range(3000):
         reader._take(Message(f"dynamo.state.v1.c.pods.ns.n{number}", b"{", HEADERS, 1))
     assert len(reader._quarantine) == 1000
 
 
-async def test_a_damaged_message_that_is_gone_without_a_tombstone_is_damaged_no_more() -> None:
-    """The stream was lost, or the tombstone has expired while the reader was away."""
+async def test_a_damaged_message_that_vanished_without_a_tombstone_no_longer_counts() -> None:
+    """The stream was lost, or the tombstone expired while the reader was away."""
     bus, said = MemoryBus(), list[str]()
     reader = StateReader(bus, "c", [PODS], ObjectCache())
     reader.on_quarantine(said.append)

@@ -1,4 +1,4 @@
-"""What STATE is known to have: what is remembered of a subject, counts, and what a list lacks."""
+"""The publisher's knowledge of STATE: the last message of each subject, counts, and objects missing in a list."""
 
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.bus import streams
@@ -25,7 +25,7 @@ def message(sequence: int = 1, *, deleted: bool = False) -> LastMessage:
 
 
 @given(MESSAGES)
-def test_the_last_message_is_remembered_whatever_its_headers_say(known: LastMessage) -> None:
+def test_the_last_message_is_recorded_whatever_its_headers_say(known: LastMessage) -> None:
     observed = Ledger()
     observed.set(PODS.id, subject("a"), known)
     assert observed.get(PODS, subject("a")) == known
@@ -47,7 +47,7 @@ def test_objects_are_counted_without_tombstones() -> None:
     assert observed.total() == 0
 
 
-def test_what_a_list_lacks_is_missing_unless_it_is_known_to_be_gone() -> None:
+def test_objects_missing_in_a_list_are_reported_unless_their_deletion_is_known() -> None:
     observed = Ledger()
     for number, name in enumerate(("listed", "lacking", "gone"), 1):
         observed.set(PODS.id, subject(name), message(number, deleted=name == "gone"))
@@ -55,7 +55,7 @@ def test_what_a_list_lacks_is_missing_unless_it_is_known_to_be_gone() -> None:
     assert lacking == [(ObjectKey("ns", "lacking"), message(2).version)]
 
 
-async def test_what_is_read_replaces_nothing_newer_and_nothing_of_other_resources() -> None:
+async def test_read_messages_replace_neither_newer_ones_nor_other_resources() -> None:
     bus, observed = MemoryBus(), Ledger()
     await bus.declare(streams.STATE)
     await bus.publish(subject("a"), b"{}", headers=messages.tombstone_headers(message(1).version))

@@ -1,4 +1,4 @@
-"""Packed objects: equal to those that came in, whatever happens to them, in a fraction of the memory."""
+"""Packed objects equal the original ones in all cases, and use a fraction of the memory."""
 
 import gc
 import random
@@ -53,7 +53,7 @@ def take(cache: ObjectCache, obj: dict[str, Any]) -> bool:
 
 
 @given(st.lists(st.dictionaries(st.text(), JSON, max_size=6), min_size=1, max_size=8))
-def test_any_object_is_unpacked_as_it_was_packed(objects: list[dict[str, Any]]) -> None:
+def test_an_unpacked_object_equals_the_original(objects: list[dict[str, Any]]) -> None:
     packer = Packer()
     assert [packer.unpack(each) for each in [packer.pack(each) for each in objects]] == objects
 
@@ -72,7 +72,7 @@ def test_all_objects_are_kept() -> None:
     assert cache.keys(DEPLOYMENTS, "elsewhere") == set()
 
 
-def test_listeners_and_indexes_see_the_object_before_and_after() -> None:
+def test_listeners_and_indexes_get_the_old_and_the_new_object() -> None:
     cache, heard = packed(), []
     fill(cache)
     cache.on_change(lambda _resource, key, old, new: heard.append((key, old, new)))
@@ -97,7 +97,7 @@ def test_the_last_write_counts_however_often_an_object_was_packed() -> None:
         assert observed == deployment(number, version=versions[number])
 
 
-def test_what_is_gone_is_not_packed() -> None:
+def test_a_deleted_object_is_not_packed() -> None:
     cache = packed()
     fill(cache, 3)
     for number in range(3):
@@ -119,7 +119,7 @@ def test_an_object_in_use_is_unpacked_once() -> None:
     assert again is not other
 
 
-def test_what_is_used_least_is_packed_whatever_its_resource() -> None:
+def test_the_least_used_object_is_packed_whatever_its_resource() -> None:
     cache = packed()
     cache.pack(DYNAMO_GRAPH_DEPLOYMENTS)
     graph = deployment(0)
@@ -131,7 +131,7 @@ def test_what_is_used_least_is_packed_whatever_its_resource() -> None:
     assert unpacked is not graph
 
 
-def test_states_of_all_objects_are_known_without_unpacking_them() -> None:
+def test_states_of_all_objects_are_known_without_unpacking() -> None:
     cache = packed()
     fill(cache)
     assert cache.has_index(DEPLOYMENTS, "app")
@@ -152,11 +152,11 @@ def memory(cache: ObjectCache) -> int:
 
 
 def test_many_objects_take_less_memory() -> None:
-    # With the packer's own 100 KiB, which more objects would share.
+    # Including the packer's own 100 KiB, which more objects would share.
     assert memory(packed()) * 1.7 < memory(ObjectCache())
 
 
-def test_of_large_objects_few_are_unpacked() -> None:
+def test_few_large_objects_are_kept_unpacked() -> None:
     cache = packed()
     large = [deployment(number, app="x" * UNPACKED_BYTES) for number in range(3)]
     for each in large:

@@ -1,4 +1,4 @@
-"""Objects that STATE does not take: reported for as long as that is so, and not longer."""
+"""Objects that STATE rejects are reported as long as that lasts, and no longer."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ SUBJECT = subjects.state_subject("c", DEPLOYMENTS.id, KEY)
 
 
 class Limited(MemoryBus):
-    """A server that takes messages of few bytes, until it is configured otherwise and started again."""
+    """A server with a small message limit, until it is reconfigured and restarted."""
 
     largest = 4096
 
@@ -47,7 +47,7 @@ class Limited(MemoryBus):
 
 
 class Full(MemoryBus):
-    """A server whose storage is full, until there is room again."""
+    """A server whose storage is full until there is room again."""
 
     full = True
 
@@ -61,7 +61,7 @@ class Full(MemoryBus):
 
 @asynccontextmanager
 async def publishing(bus: MemoryBus) -> AsyncIterator[tuple[StatePublisher, list[str]]]:
-    """A publisher, and what it says of refusals; the last word counts."""
+    """A publisher, and its reports about rejected objects; the last report counts."""
     publisher, said = StatePublisher(bus, "c"), [""]
     publisher.on_refused(said.append)
     await publisher.load([DEPLOYMENTS])
@@ -70,8 +70,8 @@ async def publishing(bus: MemoryBus) -> AsyncIterator[tuple[StatePublisher, list
     await bus.close()
 
 
-async def test_a_refused_object_that_is_deleted_is_refused_no_more() -> None:
-    """STATE never had it, so there is nothing to publish of its end."""
+async def test_a_deleted_object_no_longer_counts_as_rejected() -> None:
+    """STATE never had it, so there is no deletion to publish."""
     async with publishing(Limited()) as (publisher, said):
         publisher.put(DEPLOYMENTS, LARGE)
         await until(lambda: "1 objects" in said[-1])
@@ -79,8 +79,8 @@ async def test_a_refused_object_that_is_deleted_is_refused_no_more() -> None:
         assert said[-1] == ""
 
 
-async def test_a_refused_object_that_state_has_again_as_it_is_is_refused_no_more() -> None:
-    """Its data store was set back."""
+async def test_a_rejected_object_no_longer_counts_if_state_has_its_present_version() -> None:
+    """The data store was restored."""
     async with publishing(Limited()) as (publisher, said):
         publisher.put(DEPLOYMENTS, SMALL)
         await publisher.flushed(DEPLOYMENTS)
@@ -90,7 +90,7 @@ async def test_a_refused_object_that_state_has_again_as_it_is_is_refused_no_more
         assert said[-1] == ""
 
 
-async def test_a_refused_object_is_published_when_the_server_takes_more() -> None:
+async def test_a_rejected_object_is_published_when_the_server_accepts_more() -> None:
     bus = Limited()
     async with publishing(bus) as (publisher, said):
         publisher.put(DEPLOYMENTS, SMALL)
@@ -103,8 +103,10 @@ async def test_a_refused_object_is_published_when_the_server_takes_more() -> Non
         assert await bus.version() == "6"
 
 
-async def test_of_what_is_refused_so_much_is_kept_and_the_rest_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server with a small max_payload refuses most of what a cluster has, and all of that was in memory."""
+async def test_a_limited_number_of_rejected_objects_is_kept_and_the_rest_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server with a small max_payload rejects most objects of a cluster, and all of them were in memory."""
     monkeypatch.setattr(refusals, "KEPT_BYTES", 10_000, raising=False)
     bus = Limited()
     async with publishing(bus) as (publisher, said):
@@ -117,7 +119,7 @@ async def test_of_what_is_refused_so_much_is_kept_and_the_rest_is_read_again(mon
             await publisher.lost.wait()
 
 
-async def test_a_loss_ends_what_was_refused_before_it() -> None:
+async def test_rejections_from_before_a_loss_no_longer_count() -> None:
     bus = Limited()
     async with publishing(bus) as (publisher, said):
         publisher.put(DEPLOYMENTS, LARGE)
@@ -128,7 +130,7 @@ async def test_a_loss_ends_what_was_refused_before_it() -> None:
 
 @asynccontextmanager
 async def stalled(bus: Full) -> AsyncIterator[tuple[StatePublisher, list[str]]]:
-    """A publisher whose object such a server does not take, and what it says of that so far."""
+    """A publisher whose object such a server rejects, and its reports so far."""
     async with publishing(bus) as (publisher, _):
         said: list[str] = []
         publisher.on_stalled(said.append)
@@ -137,8 +139,8 @@ async def stalled(bus: Full) -> AsyncIterator[tuple[StatePublisher, list[str]]]:
         yield publisher, said
 
 
-async def test_that_a_full_server_takes_nothing_is_reported_until_it_does() -> None:
-    """The connection is well, and no service hears of a change any more."""
+async def test_a_full_server_is_reported_until_it_accepts_messages_again() -> None:
+    """The connection is good, but no service receives changes any more."""
     bus = Full()
     async with stalled(bus) as (publisher, said):
         assert said == ["takes no objects, 1 wait: insufficient storage"]
@@ -147,8 +149,8 @@ async def test_that_a_full_server_takes_nothing_is_reported_until_it_does() -> N
         assert said[1:] == [""]
 
 
-async def test_a_server_that_has_what_waits_is_no_longer_reported() -> None:
-    """Another watcher published it, or the acknowledgement was lost: there is nothing to take any more."""
+async def test_a_server_that_has_the_pending_message_is_no_longer_reported() -> None:
+    """Another watcher published it, or the acknowledgement was lost: nothing is left to publish."""
     bus = Full()
     async with stalled(bus) as (publisher, said):
         headers = messages.object_headers(SMALL, messages.ChangeType.ADDED)

@@ -1,4 +1,4 @@
-"""Which partitions are read: those that are needed, and for a while those that were."""
+"""The partitions that a replica reads: the needed ones, and for a while the former ones."""
 
 from dynamo_shared.state.share import FORGET_AFTER, Share
 
@@ -6,7 +6,7 @@ from tests.building.clock import ManualClock
 
 
 class Kept:
-    """What a replica keeps, as the test says."""
+    """The partitions that a replica keeps; the test sets them."""
 
     def __init__(self) -> None:
         self.partitions: frozenset[int] = frozenset()
@@ -21,7 +21,7 @@ class Kept:
         self.share.complete()
 
 
-def test_what_is_needed_is_covered_once_it_has_been_read() -> None:
+def test_a_needed_partition_is_covered_after_it_has_been_read() -> None:
     kept = Kept()
     kept.keep(1, 2)
     assert kept.share.lacks()
@@ -34,8 +34,8 @@ def test_what_is_needed_is_covered_once_it_has_been_read() -> None:
     assert not kept.share.adds()
 
 
-def test_what_is_given_away_is_read_on_for_a_while() -> None:
-    """A lease that is lost for a moment costs no reading."""
+def test_a_lost_partition_is_read_for_a_while() -> None:
+    """A lease that is lost for a moment costs no new read."""
     kept = Kept()
     kept.keep(1, 2)
     kept.read()
@@ -48,7 +48,7 @@ def test_what_is_given_away_is_read_on_for_a_while() -> None:
     assert kept.share.is_covered()
 
 
-def test_after_that_it_is_forgotten_and_has_to_be_read_again() -> None:
+def test_afterwards_a_lost_partition_is_forgotten_and_must_be_read_again() -> None:
     kept = Kept()
     kept.keep(1, 2)
     kept.read()
@@ -61,7 +61,7 @@ def test_after_that_it_is_forgotten_and_has_to_be_read_again() -> None:
     assert kept.share.lacks()
 
 
-def test_a_partition_that_came_back_begins_its_time_again() -> None:
+def test_the_time_of_a_returned_partition_starts_again() -> None:
     kept = Kept()
     kept.keep(1)
     kept.read()

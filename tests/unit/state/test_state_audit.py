@@ -1,4 +1,4 @@
-"""What the publisher of STATE takes for a loss, and what it does not."""
+"""When the publisher of STATE considers the stream lost, and when it does not."""
 
 import asyncio
 import itertools
@@ -30,7 +30,7 @@ def named(name: str, version: int = 5) -> KubeObject:
 
 @asynccontextmanager
 async def publishing(bus: MemoryBus, *names: str, **options: Any) -> AsyncIterator[StatePublisher]:
-    """A publisher of some objects, which STATE has."""
+    """A publisher of some objects that STATE has."""
     publisher = StatePublisher(bus, "c", **options)
     async with in_background(publisher.run()):
         await publisher.load([DEPLOYMENTS])
@@ -47,7 +47,7 @@ async def put(publisher: StatePublisher, *objects: KubeObject) -> None:
 
 
 class NewLeader(MemoryBus):
-    """A stream whose leader was just elected: its first answers lack what it has not applied yet."""
+    """A stream with a newly elected leader, whose first answers lack messages that it has not applied yet."""
 
     lacking = 0
 
@@ -60,13 +60,13 @@ class NewLeader(MemoryBus):
 
 
 @pytest.mark.parametrize(("answers", "lost"), [(2, False), (10, True)])
-async def test_a_leader_gets_time_to_apply_what_was_acknowledged(
+async def test_a_new_leader_gets_time_to_apply_acknowledged_messages(
     answers: int, lost: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "APPLIED_WITHIN", 0.0)
     bus = NewLeader()
     async with publishing(bus, "a") as publisher:
-        # One answer is asked for the stream's incarnation, one for what it holds.
+        # One request reads the stream's incarnation, one its content.
         bus.lacking = answers
         await publisher._audit.check()
         assert publisher.lost.is_set() is lost
@@ -76,7 +76,7 @@ SUBJECT = subjects.state_subject("c", DEPLOYMENTS.id, ObjectKey("ns", "a"))
 
 
 class Failing(MemoryBus):
-    """What answers some requests with an error, the first one first."""
+    """Answers some requests with an error, the first one first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ async def _truth(_resource: Resource, _key: ObjectKey) -> KubeObject | None:
 
 @asynccontextmanager
 async def foreign(bus: Failing, **options: Any) -> AsyncIterator[StatePublisher]:
-    """A publisher whose object another one has overwritten."""
+    """A publisher whose object another publisher has overwritten."""
     async with publishing(bus, "a", truth=_truth, **options) as publisher:
         await bus.publish(SUBJECT, b"{}")
         yield publisher
@@ -113,7 +113,7 @@ async def foreign(bus: Failing, **options: Any) -> AsyncIterator[StatePublisher]
                 await asyncio.sleep(0.01)
 
 
-async def test_a_check_that_was_cut_off_is_made_again_soon() -> None:
+async def test_an_interrupted_check_is_repeated_soon() -> None:
     bus = Failing()
     async with foreign(bus) as publisher:
         bus.reading = [BusUnavailableError("no answer")]
@@ -123,7 +123,7 @@ async def test_a_check_that_was_cut_off_is_made_again_soon() -> None:
         await publisher._audit.check()
 
 
-async def test_a_check_that_the_server_refuses_is_not_the_last_one() -> None:
+async def test_checks_continue_after_the_server_rejected_one() -> None:
     bus = Failing()
     async with foreign(bus, audit_interval=0.01):
         bus.subscribing = [BusError("maximum consumers limit reached")]
@@ -132,7 +132,7 @@ async def test_a_check_that_the_server_refuses_is_not_the_last_one() -> None:
 
 
 class Busy(MemoryBus):
-    """Something happens while it answers how a stream is, or before what it has is read."""
+    """Something happens while it answers a request about the stream, or before the content is read."""
 
     answering: Callable[[], Awaitable[None]] | None = None
     reading: Callable[[], Awaitable[None]] | None = None
@@ -150,7 +150,7 @@ class Busy(MemoryBus):
         return subscription
 
 
-async def test_what_is_acknowledged_while_the_server_answers_is_not_held_against_the_answer(
+async def test_messages_acknowledged_while_the_server_answers_do_not_count_as_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(audit, "APPLIED_WITHIN", 0.0)
@@ -161,7 +161,7 @@ async def test_what_is_acknowledged_while_the_server_answers_is_not_held_against
         assert not publisher.lost.is_set()
 
 
-async def test_objects_that_change_while_all_sequences_are_read_are_not_a_loss() -> None:
+async def test_objects_that_change_while_all_sequences_are_read_do_not_count_as_lost() -> None:
     bus = Busy()
     names = [f"n-{number}" for number in range(audit.MOST_SUSPECTS + 1)]
     async with publishing(bus, *names) as publisher:
@@ -170,8 +170,8 @@ async def test_objects_that_change_while_all_sequences_are_read_are_not_a_loss()
         assert not publisher.lost.is_set()
 
 
-async def test_what_is_about_no_object_is_cleared_away_however_much_it_is() -> None:
-    """It was taken for a loss at each check: what is read again after a loss does not touch it."""
+async def test_messages_about_no_object_are_deleted_however_many_there_are() -> None:
+    """Each check considered them a loss, but the read after a loss does not touch them."""
     bus, number = MemoryBus(), 2 * audit.MOST_SUSPECTS
     async with publishing(bus, "a") as publisher:
         for each in range(number):
@@ -183,8 +183,8 @@ async def test_what_is_about_no_object_is_cleared_away_however_much_it_is() -> N
         assert {messages.is_tombstone(each.headers) for each in left if each is not None} == {True}
 
 
-async def test_what_is_not_read_again_yet_after_a_loss_is_not_another_loss() -> None:
-    """A reconnection meanwhile has all sequences compared at once."""
+async def test_messages_not_read_again_yet_after_a_loss_are_not_another_loss() -> None:
+    """A reconnection in between compares all sequences at once."""
     bus = Busy()
     async with publishing(bus, *(f"n-{number}" for number in range(audit.MOST_SUSPECTS + 1))) as publisher:
 
@@ -201,8 +201,8 @@ async def test_what_is_not_read_again_yet_after_a_loss_is_not_another_loss() -> 
 
 
 @pytest.mark.parametrize("passed", [audit.FOREIGN_INTERVAL, -3600.0], ids=["a minute later", "set back"])
-async def test_what_others_publish_during_a_check_is_noticed_later(passed: float) -> None:
-    """Also by a clock that was set back: STATE was not checked until it had caught up."""
+async def test_messages_of_others_during_a_check_are_detected_later(passed: float) -> None:
+    """Also with a clock that was set back: STATE was not checked until that clock had caught up."""
     bus, clock = MemoryBus(), ManualClock()
     first, second = (subjects.state_subject("c", DEPLOYMENTS.id, ObjectKey("ns", name)) for name in "ab")
 
