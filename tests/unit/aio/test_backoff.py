@@ -1,4 +1,4 @@
-"""Waits double up to a limit, are spread at random, and start over after a success."""
+"""Delays double up to a limit, have jitter, and start over after a success."""
 
 import pytest
 from dynamo_shared.aio import Backoff, delay, spread
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
     ("failures", "chance", "seconds"),
     [(1, 1.0, 1.0), (1, 0.0, 0.5), (2, 1.0, 2.0), (4, 1.0, 8.0), (5, 1.0, 10.0), (5, 0.5, 7.5), (10_000, 1.0, 10.0)],
 )
-def test_a_wait_doubles_up_to_the_last(failures: int, chance: float, seconds: float):
+def test_a_delay_doubles_up_to_the_maximum(failures: int, chance: float, seconds: float):
     assert delay(failures, 1.0, 10.0, lambda: chance) == seconds
 
 
 @given(st.integers(-3, 10**9), st.floats(0.001, 10), st.floats(0.001, 100), st.floats(0, 1))
-def test_a_wait_is_never_longer_than_the_last_nor_shorter_than_half_of_the_first(
+def test_a_delay_is_at_most_the_maximum_and_at_least_half_of_the_first(
     failures: int, first: float, last: float, chance: float
 ):
     waited = delay(failures, first, last, lambda: chance)
@@ -24,7 +24,7 @@ def test_a_wait_is_never_longer_than_the_last_nor_shorter_than_half_of_the_first
 
 
 @pytest.mark.parametrize(("chance", "seconds"), [(0.0, 1.6), (0.5, 1.8), (1.0, 2.0)])
-def test_what_is_spread_lies_between_its_bounds(chance: float, seconds: float):
+def test_jitter_stays_within_its_bounds(chance: float, seconds: float):
     assert spread(2.0, least=0.8, randomness=lambda: chance) == pytest.approx(seconds)
 
 
@@ -36,6 +36,6 @@ def test_a_success_starts_over():
     assert (backoff.failures, backoff.next()) == (0, 1.0)
 
 
-def test_the_source_of_randomness_is_used_where_none_is_given(monkeypatch: pytest.MonkeyPatch):
+def test_the_default_source_of_randomness_is_used(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dynamo_shared.aio.backoff.random.random", lambda: 0.5)
     assert spread(4.0) == 3.0

@@ -1,4 +1,4 @@
-"""A gate: so many at once, in order, and none waits for long."""
+"""A gate: a limited number at once, in order, and no one waits for long."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from tests.building.waiting import turns
 
 
 class Work:
-    """Remembers who is inside; all leave together."""
+    """Records who is inside; all leave together."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate, self.inside, self.over = gate, list[int](), asyncio.Event()
@@ -19,7 +19,7 @@ class Work:
             await self.over.wait()
 
 
-async def test_so_many_are_inside_at_once() -> None:
+async def test_a_limited_number_is_inside_at_once() -> None:
     work = Work(Gate(2, longest=60))
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(work.run(number)) for number in range(4)]
@@ -32,7 +32,7 @@ async def test_so_many_are_inside_at_once() -> None:
     assert work.inside == [0, 1, 2, 3]
 
 
-async def test_who_has_waited_for_long_goes_in_all_the_same() -> None:
+async def test_a_caller_that_has_waited_for_long_enters_anyway() -> None:
     work = Work(Gate(1, longest=0.01))
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):
         for number in range(3):

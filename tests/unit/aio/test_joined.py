@@ -1,4 +1,4 @@
-"""What several want at the same time is done once for all of them, and fails once for all of them."""
+"""Work that several callers request at the same time is done once for all of them, and fails once for all of them."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.building.waiting import turns
 
 
 class Work:
-    """Waits until it may end, and counts how often it was begun."""
+    """Waits until it may end, and counts its starts."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -27,7 +27,7 @@ async def asked(joined: Joined[str, str], work: Work, count: int, key: str = "a"
     return tasks
 
 
-async def test_all_who_wait_get_one_result_and_who_comes_later_another_one() -> None:
+async def test_all_waiting_callers_get_one_result_and_later_ones_another() -> None:
     joined, work = Joined[str, str](), Work()
     tasks = await asked(joined, work, 3)
     work.results[0].set_result("first")
@@ -37,7 +37,7 @@ async def test_all_who_wait_get_one_result_and_who_comes_later_another_one() -> 
     assert await later[0] == "second"
 
 
-async def test_an_error_is_that_of_all_who_wait() -> None:
+async def test_an_error_is_raised_for_all_waiting_callers() -> None:
     joined, work = Joined[str, str](), Work()
     tasks = await asked(joined, work, 3)
     work.results[0].set_exception(OSError("no answer"))
@@ -53,7 +53,7 @@ async def test_other_keys_do_not_wait() -> None:
     await ended(*tasks)
 
 
-async def test_where_the_one_who_works_is_cancelled_the_next_one_works() -> None:
+async def test_if_the_working_caller_is_cancelled_the_next_one_works() -> None:
     joined, work = Joined[str, str](), Work()
     first, *others = await asked(joined, work, 3)
     first.cancel()
@@ -64,7 +64,7 @@ async def test_where_the_one_who_works_is_cancelled_the_next_one_works() -> None
     assert first.cancelled()
 
 
-async def test_one_who_waits_may_be_cancelled_alone() -> None:
+async def test_a_waiting_caller_may_be_cancelled_alone() -> None:
     joined, work = Joined[str, str](), Work()
     first, second, third = await asked(joined, work, 3)
     second.cancel()
@@ -84,7 +84,7 @@ async def test_all_may_be_cancelled_at_the_same_moment() -> None:
     assert work.begun == 1
 
 
-async def test_an_error_of_one_who_asks_alone_is_not_reported_as_lost() -> None:
+async def test_an_error_of_a_single_caller_is_not_reported_as_unhandled() -> None:
     unhandled: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     joined, work = Joined[str, str](), Work()

@@ -1,4 +1,4 @@
-"""Two generators read as one: the second one's items do not wait for the first one, its end does."""
+"""Two generators read as one: items of the second do not wait for the first, but its end does."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,7 +11,7 @@ from tests.building.waiting import turns, until
 
 
 class Source:
-    """Gives what is put in, until None or an error; remembers that it was closed."""
+    """Yields its items until None or an error, and records that it was closed."""
 
     def __init__(self, *items: int | Exception | None) -> None:
         self.queue: asyncio.Queue[int | Exception | None] = asyncio.Queue()
@@ -47,7 +47,7 @@ async def test_items_of_the_second_do_not_wait_for_the_first() -> None:
 
 
 @pytest.mark.parametrize("end", [None, ValueError()])
-async def test_the_end_of_the_second_waits_for_that_of_the_first(end: ValueError | None) -> None:
+async def test_the_end_of_the_second_waits_for_the_end_of_the_first(end: ValueError | None) -> None:
     first, second = Source(1), Source(11, end)
     async with aclosing(merged(first.items(), second.items())) as items:
         assert sorted(await taken(items, 2)) == [1, 11]

@@ -7,8 +7,8 @@ import pytest
 from dynamo_shared.aio import Offload, ended
 
 
-async def test_work_whose_caller_has_gone_still_counts() -> None:
-    """Callers that hang up and come again had as many threads at work as they liked."""
+async def test_work_whose_caller_was_cancelled_still_counts() -> None:
+    """Clients that disconnected and reconnected could occupy any number of threads."""
     offload = Offload(above=0, at_once=1)
     begun, go_on = threading.Event(), threading.Event()
     at_work: list[str] = []
@@ -33,7 +33,7 @@ async def test_work_whose_caller_has_gone_still_counts() -> None:
     assert await next_one == []
 
 
-async def test_what_waits_and_is_cancelled_is_never_begun() -> None:
+async def test_waiting_work_that_is_cancelled_never_starts() -> None:
     offload = Offload(above=0, at_once=1)
     go_on, done = threading.Event(), []
     first = asyncio.create_task(offload.run(1, go_on.wait))

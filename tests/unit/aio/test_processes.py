@@ -1,4 +1,4 @@
-"""Programs that a service starts: their streams, their end, and what does not run on the way."""
+"""Child processes of a service: their streams, their end, and code that must not run in between."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ def gone(pid: int) -> bool:
     return False
 
 
-async def test_what_is_written_comes_back() -> None:
+async def test_output_is_read() -> None:
     async with await Process.start(CAT, writes=True) as process:
         assert process.stdin is not None
         process.stdin.write(b"a line\n")
@@ -36,14 +36,14 @@ async def test_what_is_written_comes_back() -> None:
         assert not process.alive
 
 
-async def test_output_and_errors_are_apart() -> None:
+async def test_output_and_errors_are_separate() -> None:
     async with await Process.start(("sh", "-c", "echo $WHAT; echo no >&2; exit 3"), environ={"WHAT": "yes"}) as process:
         assert await process.stdout.read() == b"yes\n"
         assert await process.stderr.read() == b"no\n"
         assert await process.wait() == 3
 
 
-async def test_who_waits_takes_no_thread_and_may_be_cancelled() -> None:
+async def test_waiting_for_a_process_takes_no_thread_and_may_be_cancelled() -> None:
     async with await Process.start(SLEEP) as process:
         before = threading.active_count()
         waiting = asyncio.create_task(process.wait())
@@ -53,21 +53,21 @@ async def test_who_waits_takes_no_thread_and_may_be_cancelled() -> None:
         assert process.alive
 
 
-async def test_it_ends_with_the_block() -> None:
+async def test_a_process_ends_with_the_block() -> None:
     async with await Process.start(SLEEP) as process:
         assert not gone(process.pid)
     assert gone(process.pid)
     assert await process.stdout.read() == b""
 
 
-async def test_it_ends_although_its_child_holds_the_streams() -> None:
+async def test_a_process_ends_although_its_child_holds_the_streams() -> None:
     async with await Process.start(("sh", "-c", "sleep 600 & echo $!; wait")) as process:
         child = int(await process.stdout.readline())
     os.kill(child, 9)
 
 
 @pytest.mark.parametrize("goes_on", ["wait", "exit"])
-async def test_what_it_started_in_its_own_session_ends_with_it(tmp_path: Path, goes_on: str) -> None:
+async def test_children_in_the_same_session_end_with_it(tmp_path: Path, goes_on: str) -> None:
     os.mkfifo(held := tmp_path / "held")
     command = ("sh", "-c", f"exec 9> {held}; sleep 600 & {goes_on}")
     async with await Process.start(command, own_session=True):
@@ -77,7 +77,7 @@ async def test_what_it_started_in_its_own_session_ends_with_it(tmp_path: Path, g
         await until(lambda: reader.read() == b"")
 
 
-async def test_what_was_not_read_does_not_keep_its_streams_open() -> None:
+async def test_unread_output_does_not_keep_its_streams_open() -> None:
     async with await Process.start(("sh", "-c", "sleep 600 & echo $!; wait"), writes=True) as process:
         child = int(await process.stdout.readline())
         assert process.stdin is not None
@@ -89,7 +89,7 @@ async def test_what_was_not_read_does_not_keep_its_streams_open() -> None:
         os.kill(child, 9)
 
 
-async def test_a_start_that_is_cancelled_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancelled_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Process] = []
     reached = asyncio.Event()
 
@@ -106,13 +106,13 @@ async def test_a_start_that_is_cancelled_leaves_nothing(monkeypatch: pytest.Monk
     assert gone(started[0].pid)
 
 
-async def test_what_cannot_be_started_is_an_os_error() -> None:
+async def test_a_program_that_cannot_be_started_raises_an_os_error() -> None:
     with pytest.raises(FileNotFoundError):
         await Process.start(("/no/such/program",), writes=True)
 
 
-async def test_nothing_of_python_runs_in_the_child(tmp_path: Path) -> None:
-    """A handler of OpenTelemetry, which starts a thread there, made one such child spin for twenty minutes."""
+async def test_no_python_code_runs_in_the_child(tmp_path: Path) -> None:
+    """A fork handler of OpenTelemetry, which starts a thread, made such a child spin for twenty minutes."""
     called = tmp_path / "called"
     watched = [called]
 
@@ -129,7 +129,7 @@ async def test_nothing_of_python_runs_in_the_child(tmp_path: Path) -> None:
     assert not called.exists()
 
 
-async def test_its_session_is_its_own_where_asked_for() -> None:
+async def test_a_process_gets_its_own_session_on_request() -> None:
     async with await Process.start(SLEEP, own_session=True) as process:
         assert os.getsid(process.pid) == process.pid
     async with await Process.start(SLEEP) as process:

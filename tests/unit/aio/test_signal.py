@@ -1,4 +1,4 @@
-"""Waits with a time limit: each has all of its time, and one timer serves many."""
+"""Waits with a time limit: each lasts its full time, and one timer serves many."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from tests.building.waiting import turns
 
 
 class Timers:
-    """Those of the test's event loop, by a clock that is put forward by hand."""
+    """Timers of the test's event loop, with a manual clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.set, self._now = 0, 0.0
@@ -47,7 +47,7 @@ async def test_a_wait_ends_when_it_is_set() -> None:
     await waiting
 
 
-async def test_what_was_set_before_ends_the_next_wait_until_it_is_cleared() -> None:
+async def test_a_signal_set_before_ends_the_next_wait_until_it_is_cleared() -> None:
     signal = Signal(60)
     signal.set()
     signal.set()
@@ -58,7 +58,7 @@ async def test_what_was_set_before_ends_the_next_wait_until_it_is_cleared() -> N
     waiting.cancel()
 
 
-async def test_each_wait_has_all_of_its_time_and_one_timer_serves_many(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_wait_lasts_its_full_time_and_one_timer_serves_many(monkeypatch: pytest.MonkeyPatch) -> None:
     timers, signal = Timers(monkeypatch), Signal(60)
     for _ in range(100):
         waiting = await begun(signal)
@@ -79,7 +79,7 @@ async def test_each_wait_has_all_of_its_time_and_one_timer_serves_many(monkeypat
         await waiting
 
 
-async def test_a_timer_without_a_wait_is_over_and_the_next_wait_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unused_timer_ends_and_the_next_wait_gets_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     timers, signal = Timers(monkeypatch), Signal(60)
     waiting = await begun(signal)
     waiting.cancel()

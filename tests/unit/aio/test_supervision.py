@@ -1,4 +1,4 @@
-"""A part that fails is reported and begun again; its supervisor ends by cancellation only."""
+"""A failing part is reported and restarted; its supervisor ends only by cancellation."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ class Reporter:
 
 
 def once_well(*troubles: Callable[[], Awaitable[None]]) -> tuple[Callable[[], Awaitable[None]], asyncio.Event]:
-    """Work that has each trouble once, and then runs; and an event that says so."""
+    """Work that fails once in each way and then runs, and an event that signals this."""
     left, running = list(troubles), asyncio.Event()
 
     async def work() -> None:
@@ -60,7 +60,7 @@ async def cancel(task: asyncio.Task[None]) -> None:
         (give_up, "EndedByItselfError: it was cancelled from inside"),
     ],
 )
-async def test_what_ends_is_reported_and_begun_again(trouble: Callable[[], Awaitable[None]], said: str):
+async def test_a_part_that_ends_is_reported_and_restarted(trouble: Callable[[], Awaitable[None]], said: str):
     reporter = Reporter()
     work, running = once_well(trouble, trouble)
     task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered, backoff=Backoff(0.0, 0.0)))
@@ -69,7 +69,7 @@ async def test_what_ends_is_reported_and_begun_again(trouble: Callable[[], Await
     await cancel(task)
 
 
-async def test_a_part_that_cannot_even_begin_is_reported():
+async def test_a_part_that_cannot_even_start_is_reported():
     reporter, calls, running = Reporter(), iter([True, False]), asyncio.Event()
 
     def work() -> Awaitable[object]:
@@ -84,7 +84,7 @@ async def test_a_part_that_cannot_even_begin_is_reported():
     await cancel(task)
 
 
-async def test_it_has_recovered_once_it_has_run_for_a_while():
+async def test_a_part_has_recovered_after_it_has_run_for_a_while():
     reporter, backoff = Reporter(), Backoff(0.0, 0.0)
     work, _ = once_well(overflow, overflow)
     task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered, backoff=backoff, well_after=0.01))
@@ -94,7 +94,7 @@ async def test_it_has_recovered_once_it_has_run_for_a_while():
     await cancel(task)
 
 
-async def test_what_has_recovered_goes_on():
+async def test_a_recovered_part_continues():
     reporter, begun = Reporter(), 0
 
     async def work() -> None:
@@ -114,7 +114,7 @@ async def test_what_has_recovered_goes_on():
     await cancel(task)
 
 
-async def test_the_pauses_grow():
+async def test_the_delays_grow():
     asked: list[int] = []
 
     class Counting(Backoff):

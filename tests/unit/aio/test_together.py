@@ -1,4 +1,4 @@
-"""Tasks side by side have ended when the function that began them returns, whichever way it does."""
+"""Concurrent tasks have ended when the function that started them returns, however it returns."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from dynamo_shared.aio import EndedByItselfError, all_of, both, cancellable, eit
 
 
 class Endless:
-    """Work that waits until cancelled, and remembers that it was."""
+    """Work that waits until cancelled, and records the cancellation."""
 
     def __init__(self) -> None:
         self.begun, self.over = asyncio.Event(), False
@@ -37,11 +37,11 @@ async def fail(text: str) -> int:
     raise ValueError(text)
 
 
-async def test_all_results_come_in_order():
+async def test_all_results_are_in_order():
     assert await all_of([value(1), value(2)]) == [1, 2]
 
 
-async def test_two_of_different_kinds_come_in_order_and_the_first_starts_first():
+async def test_results_of_different_types_are_in_order_and_the_first_starts_first():
     order: list[str] = []
 
     async def number() -> int:
@@ -70,7 +70,7 @@ async def test_the_first_error_is_raised_after_all_have_ended():
     assert late.is_set()
 
 
-async def test_the_first_to_end_counts_and_the_other_is_cancelled():
+async def test_the_first_result_counts_and_the_other_task_is_cancelled():
     endless = Endless()
 
     async def first() -> None:
@@ -80,7 +80,7 @@ async def test_the_first_to_end_counts_and_the_other_is_cancelled():
     assert endless.over
 
 
-async def test_an_error_of_the_first_to_end_is_raised():
+async def test_an_error_of_the_first_task_that_ends_is_raised():
     endless = Endless()
 
     async def first() -> None:
@@ -104,7 +104,7 @@ async def test_cancelling_ends_both():
     assert other.over
 
 
-async def test_work_ends_when_what_it_depends_on_is_lost():
+async def test_work_ends_when_its_precondition_is_lost():
     claim, endless = Claim(), Endless()
     task = asyncio.ensure_future(while_held(claim, endless.run()))
     await endless.begun.wait()
@@ -121,7 +121,7 @@ async def test_an_error_of_the_work_is_raised():
         await while_held(Claim(), work())
 
 
-async def test_an_error_while_it_is_cut_off_is_raised():
+async def test_an_error_during_the_cancellation_is_raised():
     claim, begun = Claim(), asyncio.Event()
 
     async def work() -> None:
@@ -139,8 +139,8 @@ async def test_an_error_while_it_is_cut_off_is_raised():
 
 
 @pytest.mark.parametrize("result", [None, ValueError("failed")])
-async def test_a_cancellation_is_not_lost_where_the_result_comes_at_the_same_moment(result: Exception | None) -> None:
-    """asyncio.wait_for of Python 3.11 returns the result then, and the task would go on."""
+async def test_a_cancellation_is_not_lost_if_the_result_arrives_at_the_same_moment(result: Exception | None) -> None:
+    """asyncio.wait_for of Python 3.11 returns the result then, and the task would continue."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def waits() -> None:
@@ -184,7 +184,7 @@ async def test_a_timeout_inside_the_task_is_not_the_timeout_of_the_task() -> Non
     ],
     ids=repr,
 )
-async def test_what_should_not_end_raises_why_it_did(error: BaseException | None, raised: str):
+async def test_an_unexpected_end_raises_its_cause(error: BaseException | None, raised: str):
     async def work() -> None:
         if error is not None:
             raise error
@@ -194,7 +194,7 @@ async def test_what_should_not_end_raises_why_it_did(error: BaseException | None
     assert repr(caught.value) == raised
 
 
-async def test_what_runs_until_cancelled_may_be_cancelled():
+async def test_endless_work_may_be_cancelled():
     endless = Endless()
     task = asyncio.ensure_future(aio.endless(endless.run()))
     await endless.begun.wait()

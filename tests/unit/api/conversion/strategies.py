@@ -1,6 +1,6 @@
-"""Objects of our kinds, made from their own schemas: every field, type, enum, bound and rule of them.
+"""Objects of our kinds, generated from their own schemas: every field, type, enum, bound and rule.
 
-Where a Kubernetes type is embedded, realistic parts of pods come, with now and then something that does not belong.
+Embedded Kubernetes types are realistic parts of pods, with an invalid part now and then.
 """
 
 import re
@@ -49,7 +49,7 @@ junk: Strategy = st.recursive(
 
 
 def mostly(strategy: Strategy) -> Strategy:
-    """What belongs there, and one time in eight something else."""
+    """Usually a valid value, and one time in eight another one."""
     return st.integers(0, 7).flatmap(lambda dice: strategy if dice else junk)
 
 
@@ -146,7 +146,7 @@ EMBEDDED: dict[str, Strategy] = {
         },
     ),
 }
-#: What a profiler's free-form settings look like where they mean something.
+#: Free-form settings of a profiler, where they have a meaning.
 profiling = objects(
     {},
     {
@@ -201,7 +201,7 @@ ANNOTATIONS = st.sampled_from([None, {}, {"a": "b"}, {"nvidia.com/dgdr-config-ma
 
 @cache
 def manifests(resource: Resource) -> Strategy:
-    """Whole objects of a kind in one version, with what their metadata may be like."""
+    """Whole objects of a kind in one version, with varied metadata."""
 
     def build(body: dict[str, Any], annotations: Any, labels: Any) -> dict[str, Any]:
         metadata: dict[str, Any] = {"name": "name", "namespace": "ns", "uid": "1", "managedFields": [{"manager": "m"}]}
@@ -242,7 +242,7 @@ def _plain(schema: dict[str, Any], field: str) -> Strategy:
     if kind == "array":
         return _array(schema, field)
     if kind == "string":
-        # v1alpha1 lets it be empty; admission does not.
+        # v1alpha1 allows it to be empty; admission does not.
         return _text({**schema, "minLength": 1} if field == "model" else schema)
     if kind == "boolean":
         return st.booleans()
@@ -297,5 +297,5 @@ def _text(schema: dict[str, Any]) -> Strategy:
 
 
 def _at_most_one_picker(services: dict[str, Any]) -> bool:
-    """As admission demands in either version; v1beta1's schema says it, v1alpha1's has no place for it."""
+    """As admission requires in both versions. The schema of v1beta1 has this rule, that of v1alpha1 cannot."""
     return sum(isinstance(each, dict) and each.get("componentType") == "epp" for each in services.values()) <= 1

@@ -1,4 +1,4 @@
-"""The one annotation: when it is there, what else may stand in its place, and that it stays within bounds."""
+"""The annotation of preserved fields: when it exists, foreign values in its place, and its size limits."""
 
 import copy
 import json
@@ -24,7 +24,7 @@ def graph(annotations: Any = ABSENT, **service: Any) -> Object:
 
 @pytest.mark.parametrize("annotations", [ABSENT, {}, {"a": "b"}, None], ids=["absent", "empty", "some", "null"])
 @pytest.mark.parametrize("service", [{"replicas": 1}, {"dynamoNamespace": "n"}], ids=["plain", "with residue"])
-def test_metadata_comes_back_exactly(annotations: Any, service: Object) -> None:
+def test_metadata_survives_the_round_trip_exactly(annotations: Any, service: Object) -> None:
     obj = graph(annotations, **service)
     before = copy.deepcopy(obj)
     made = convert(obj, BETA)
@@ -37,15 +37,13 @@ def test_metadata_comes_back_exactly(annotations: Any, service: Object) -> None:
 @pytest.mark.parametrize("kind", ["DynamoGraphDeployment", "DynamoComponentDeployment", "DynamoGraphDeploymentRequest"])
 @pytest.mark.parametrize(("version", "other"), [(ALPHA, BETA), (BETA, ALPHA)], ids=["alpha", "beta"])
 @pytest.mark.parametrize("head", [{}, {"metadata": {}}, {"metadata": None}], ids=["absent", "empty", "null"])
-def test_every_answer_has_metadata_also_to_a_part_of_an_object(
-    kind: str, version: str, other: str, head: Object
-) -> None:
-    """Server-side apply asks for parts that have none, and the API server refuses an answer without."""
+def test_every_converted_part_has_metadata(kind: str, version: str, other: str, head: Object) -> None:
+    """Server-side apply sends parts without metadata, and the API server rejects an answer without."""
     made = convert({"apiVersion": version, "kind": kind, **head}, other)
     assert isinstance(made.get("metadata"), dict)
 
 
-def test_it_reports_its_form_and_the_version_that_it_is_for() -> None:
+def test_the_annotation_names_its_format_and_the_version_of_its_fields() -> None:
     made = convert(graph(dynamoNamespace="n"), BETA)
     text = made["metadata"]["annotations"][PRESERVED_FIELDS]
     assert text == '{"components":{"a":[[["dynamoNamespace"],"n"]]},"for":"v1alpha1","version":1}'
@@ -64,7 +62,7 @@ FOREIGN = [
     '{"version":1,"for":"v1beta1","fields":[[["spec"],"x",1]]}',
     '{"version":1,"for":"v1beta1","components":[]}',
     '{"version":1,"for":"v1beta1","order":[1]}',
-    # An answer that the API server refuses makes every list in that version fail, in all namespaces.
+    # If the API server rejects the answer, every list in that version fails, in all namespaces.
     '{"version":1,"for":"v1beta1","fields":[[["apiVersion"],"x"]]}',
     '{"version":1,"for":"v1beta1","fields":[[["kind"],"x"]]}',
     '{"version":1,"for":"v1beta1","fields":[[["metadata","uid"],"x"]]}',
@@ -81,7 +79,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("text", FOREIGN, ids=lambda text: text[:40] or "empty")
 @pytest.mark.parametrize("service", [{"replicas": 1}, {"dynamoNamespace": "n"}], ids=["plain", "with residue"])
-def test_what_another_owner_wrote_there_comes_back(text: str, service: Object) -> None:
+def test_a_foreign_value_of_the_annotation_survives(text: str, service: Object) -> None:
     obj = graph({PRESERVED_FIELDS: text, "a": "b"}, **service)
     made = convert(obj, BETA)
     assert convert(made, ALPHA) == obj
@@ -103,7 +101,7 @@ def test_what_another_owner_wrote_there_comes_back(text: str, service: Object) -
     ],
 )
 @pytest.mark.parametrize("pieces", [[[[], "x"]], [[["replicas"], 5], [["name"], "b"]], [[["type", "x", 0]]]])
-def test_made_up_pieces_change_nothing_that_is_live(fields: list[Any], pieces: list[Any]) -> None:
+def test_forged_pieces_change_no_live_field(fields: list[Any], pieces: list[Any]) -> None:
     text = json.dumps({"version": 1, "for": "v1beta1", "fields": fields, "components": {"a": pieces, "b": pieces}})
     made = convert(graph({PRESERVED_FIELDS: text}, replicas=1), BETA)
     assert made["metadata"]["name"] == "g"
@@ -112,7 +110,7 @@ def test_made_up_pieces_change_nothing_that_is_live(fields: list[Any], pieces: l
     assert convert(made, ALPHA)["spec"] == {"services": {"a": {"replicas": 1}}}
 
 
-def test_the_annotations_of_the_reference_stay_where_they_are() -> None:
+def test_the_annotations_of_the_reference_are_left_alone() -> None:
     object_annotations = {
         "nvidia.com/dgd-spec": '{"version":1,"spec":{},"rawJSON":""}',
         "nvidia.com/dgdr-config-map-ref": '{"name":"c","key":"disagg.yaml"}',
@@ -125,8 +123,8 @@ def test_the_annotations_of_the_reference_stay_where_they_are() -> None:
         assert made["metadata"]["annotations"].items() >= object_annotations.items()
 
 
-def test_much_is_packed_so_that_the_server_takes_it() -> None:
-    """Annotations may have 256 KiB together."""
+def test_large_values_are_compressed_to_stay_below_the_limit() -> None:
+    """All annotations together may have 256 KiB."""
     labels = {f"label-{number:05}": "value" * 5 for number in range(9_000)}
     obj = graph({"a": "b"}, labels=labels)
     assert len(json.dumps(labels)) > MAX_BYTES
@@ -137,7 +135,7 @@ def test_much_is_packed_so_that_the_server_takes_it() -> None:
     assert convert(made, ALPHA) == obj
 
 
-def test_a_packed_value_that_unpacks_to_too_much_is_not_read() -> None:
+def test_a_compressed_value_that_expands_too_much_is_not_read() -> None:
     import base64
     import zlib
 
@@ -158,7 +156,7 @@ def test_many_differences_become_few_pieces() -> None:
 
 
 @pytest.mark.parametrize("count", [400, 20_000])
-def test_made_up_pieces_cannot_burn_time(count: int) -> None:
+def test_forged_pieces_cannot_waste_time(count: int) -> None:
     pieces = [[["podTemplate", "spec", f"field{number}"], number] for number in range(count)] + [[["replicas"], 2]]
     text = json.dumps({"version": 1, "for": "v1beta1", "components": {"a": pieces}})
     made = convert(graph({PRESERVED_FIELDS: text}, replicas=1, extraPodSpec={"odd": 1}), BETA)

@@ -1,4 +1,4 @@
-"""Examples of other kinds than graphs: each is valid, and says the same in both versions where it has two."""
+"""Examples of other kinds than graphs: each is valid, and equivalent in both versions if it has two."""
 
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,18 @@ OLD = sorted((EXAMPLES / "v1alpha1" / "resources").glob("*.yaml"))
 
 
 def with_defaults(file: Path) -> list[dict[str, Any]]:
-    """Objects of a file as an API server stores them."""
+    """Objects of a file with the defaults of an API server."""
     return [each if isinstance(each, dict) else to_dict(each) for each in load_manifests(file.read_text())]
 
 
 @pytest.mark.parametrize("file", [*FILES, *OLD], ids=lambda file: f"{file.parent.parent.name}-{file.stem}")
-def test_an_example_is_valid_and_begins_with_what_it_is_for(file: Path) -> None:
+def test_an_example_is_valid_and_begins_with_its_purpose(file: Path) -> None:
     assert file.read_text().startswith("# ")
     assert with_defaults(file)
 
 
 @pytest.mark.parametrize("file", OLD, ids=lambda file: file.stem)
-def test_an_example_says_the_same_in_the_old_version(file: Path) -> None:
+def test_an_example_is_equivalent_in_the_old_version(file: Path) -> None:
     new = with_defaults(EXAMPLES / "resources" / file.name)
     old = with_defaults(file)
     assert convert(old[0], "nvidia.com/v1beta1") == new[0]
@@ -34,7 +34,7 @@ def test_an_example_says_the_same_in_the_old_version(file: Path) -> None:
     assert [each["kind"] for each in new] == [each["kind"] for each in old]
 
 
-def test_every_kind_that_users_write_has_an_example() -> None:
+def test_every_kind_for_users_has_an_example() -> None:
     kinds = {each["kind"] for file in FILES for each in yaml.safe_load_all(file.read_text())}
     assert kinds == {
         "DynamoGraphDeploymentScalingAdapter",

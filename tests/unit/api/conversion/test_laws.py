@@ -1,4 +1,4 @@
-"""What must hold for every object, whatever is in it: nothing is lost on the way there and back."""
+"""Laws of conversion for every object: nothing is lost on a round trip."""
 
 import copy
 import json
@@ -44,21 +44,21 @@ def cases(count: int) -> settings:
 
 
 def bare(obj: dict[str, Any]) -> dict[str, Any]:
-    """An object without what it keeps for the other version."""
+    """An object without its preserved fields."""
     metadata = dict(obj["metadata"])
     annotations = {name: each for name, each in metadata.pop("annotations", {}).items() if name != PRESERVED_FIELDS}
     return {**obj, "metadata": {**metadata, "annotations": annotations}}
 
 
 def components(obj: dict[str, Any]) -> dict[str, str]:
-    """Components of a graph by name, as text."""
+    """The components of a graph by name, as text."""
     spec = obj["spec"]
     named = spec.get("services") or {each["name"]: each for each in spec.get("components", ())}
     return {name: json.dumps(each, sort_keys=True) for name, each in named.items()}
 
 
 def parts(obj: dict[str, Any]) -> Iterator[tuple[Callable[[dict[str, Any]], Any], Any]]:
-    """Each part of an object that is converted by itself, and how to find it in another object."""
+    """Each part of an object that is converted separately, and how to find it in another object."""
     for name in components(obj):
         yield partial(_component, name), components(obj)[name]
     yield frame, frame(obj)
@@ -76,7 +76,7 @@ def frame(obj: dict[str, Any]) -> dict[str, Any]:
 @both_ways(KINDS)
 @cases(50)
 @given(data=st.data())
-def test_there_and_back(here: Resource, there: Resource, data: st.DataObject) -> None:
+def test_a_round_trip_preserves_the_object(here: Resource, there: Resource, data: st.DataObject) -> None:
     obj = data.draw(manifests(here))
     before = copy.deepcopy(obj)
     other = convert(obj, there.api_version)
@@ -93,10 +93,10 @@ def test_there_and_back(here: Resource, there: Resource, data: st.DataObject) ->
 @both_ways(UNCHANGED)
 @cases(20)
 @given(data=st.data())
-def test_a_kind_that_v1beta1_leaves_as_it_is_differs_in_its_version_alone(
+def test_a_kind_without_differences_changes_only_its_version(
     here: Resource, there: Resource, data: st.DataObject
 ) -> None:
-    """As the API server converts it, which calls no webhook for these. What is valid stays valid."""
+    """The API server converts these without a webhook. A valid object stays valid."""
     obj = data.draw(manifests(here))
     other = convert(obj, there.api_version)
     assert other == {**obj, "apiVersion": there.api_version}
@@ -105,7 +105,7 @@ def test_a_kind_that_v1beta1_leaves_as_it_is_differs_in_its_version_alone(
 
 @st.composite
 def edited(draw: st.DrawFn, obj: dict[str, Any]) -> dict[str, Any]:
-    """An object of which one field was changed or taken away, or one item of a list moved."""
+    """An object with one field changed or removed, or one list item moved."""
     places = list(_places(obj["spec"], ()))
     if not places:
         return obj
@@ -146,14 +146,14 @@ def _places(node: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 @cases(40)
 @given(data=st.data())
 def test_an_edit_in_the_other_version_survives(here: Resource, there: Resource, data: st.DataObject) -> None:
-    """Whatever was kept before it: live fields win, and both versions settle at once."""
+    """Whatever was preserved before: live fields win, and both versions are stable after one conversion."""
     obj = data.draw(manifests(here))
     before = convert(obj, there.api_version)
     other = data.draw(edited(before))
     back = convert(other, here.api_version)
     again = convert(back, there.api_version)
     assert bare(again) == bare(other)
-    # What was kept for the others is there, and what is said live shows without the annotation, too.
+    # Preserved fields of the other parts stay, and live fields are converted even without the annotation.
     same = components(before).items() & components(other).items()
     assert components(obj).items() >= {(name, components(back)[name]) for name, _ in same}
     shown = convert(bare(back), there.api_version)
@@ -166,10 +166,10 @@ def test_an_edit_in_the_other_version_survives(here: Resource, there: Resource, 
 @both_ways(KINDS)
 @cases(30)
 @given(data=st.data())
-def test_what_either_version_alone_can_say_is_kept_together(
+def test_fields_that_only_one_version_has_are_preserved_together(
     here: Resource, there: Resource, data: st.DataObject
 ) -> None:
-    """An object with fields of one version only, to which someone adds fields of the other one only."""
+    """An object has fields of one version only, and a user adds fields of the other one only."""
     first = data.draw(manifests(here))
     other = convert(first, there.api_version)
     more = data.draw(manifests(there))
@@ -181,7 +181,7 @@ def test_what_either_version_alone_can_say_is_kept_together(
 
 
 def _with_more(spec: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Fields of another specification where this one has none; components by place."""
+    """Fields of another spec where this one has none; components by position."""
     result = {**more, **spec}
     if isinstance(spec.get("components"), list):
         additions = more.get("components", [])
@@ -201,8 +201,8 @@ def _with_more(spec: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 @both_ways({**KINDS, **UNCHANGED})
 @cases(20)
 @given(data=st.data())
-def test_anything_is_converted(here: Resource, there: Resource, data: st.DataObject) -> None:
-    """No object that JSON can hold makes it fail, nor is anything of one lost."""
+def test_any_object_can_be_converted(here: Resource, there: Resource, data: st.DataObject) -> None:
+    """Conversion fails for no JSON object, and loses nothing."""
     body = data.draw(st.dictionaries(st.sampled_from(["spec", "status", "data"]), junk | things, max_size=3))
     obj = {**here.type_meta, "metadata": {"name": "x"}, **body}
     other = convert(obj, there.api_version)
@@ -249,8 +249,8 @@ LENSES = {
 @pytest.mark.parametrize("name", LENSES)
 @cases(40)
 @given(data=st.data())
-def test_there_back_and_there_is_there(name: str, data: st.DataObject) -> None:
-    """What a lens needs to lose nothing: the second time nothing more is left out."""
+def test_a_second_round_trip_changes_nothing(name: str, data: st.DataObject) -> None:
+    """Lens law: the second conversion removes nothing more."""
     to_beta, to_alpha, resource, part = LENSES[name]
     for forward, backward, version in ((to_beta, to_alpha, "v1alpha1"), (to_alpha, to_beta, "v1beta1")):
         value = data.draw(manifests(resource.at(version)) | things)

@@ -1,4 +1,4 @@
-"""What a field of one version is in the other one, and what is kept of what it cannot say."""
+"""The field of one version for a field of the other, and what is preserved if there is none."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def kept(obj: Object) -> Object:
     return document
 
 
-def test_what_both_versions_say_of_a_graph() -> None:
+def test_fields_of_a_graph_in_both_versions() -> None:
     policy = {"labelKey": "zone", "domain": "zone", "enforcement": "preferred", "preferredWeight": 0.5}
     both: Object = {"priorityClassName": "high", "experimental": {"kvTransferPolicy": policy}}
     obj = {**graph(), "spec": {**both, "services": {}}}
@@ -37,7 +37,7 @@ def test_what_both_versions_say_of_a_graph() -> None:
 
 
 def component_of(**service: Any) -> tuple[Object, list[Any]]:
-    """The component that a service becomes, and what is kept of it."""
+    """The component for a service, and its preserved fields."""
     made = convert(graph(Worker=service), BETA)
     (component,) = made["spec"]["components"]
     assert component.pop("name") == "Worker"
@@ -48,7 +48,7 @@ def main(**fields: Any) -> Object:
     return {"podTemplate": {"spec": {"containers": [{"name": "main", **fields}]}}}
 
 
-#: What one version says and the other one, as texts of YAML; `main` has the fields of the main container.
+#: Equivalent texts of both versions as YAML; `main` has the fields of the main container.
 SAID_BY_BOTH = {
     "type": ("componentType: planner", "type: planner"),
     "sub-type": ("{componentType: worker, subComponentType: decode}", "type: decode"),
@@ -137,7 +137,7 @@ SAID_BY_BOTH = {
 
 
 @pytest.mark.parametrize(("alpha", "beta"), SAID_BY_BOTH.values(), ids=SAID_BY_BOTH)
-def test_what_both_say_needs_no_annotation(alpha: str, beta: str) -> None:
+def test_fields_of_both_versions_need_no_annotation(alpha: str, beta: str) -> None:
     service, component = yaml.safe_load(alpha), yaml.safe_load(beta)
     component |= main(**component.pop("main")) if "main" in component else {}
     made, residue = component_of(**service)
@@ -169,7 +169,7 @@ ONLY_ALPHA: list[Object] = [
 
 
 @pytest.mark.parametrize("service", ONLY_ALPHA, ids=lambda service: next(iter(service)))
-def test_what_v1beta1_cannot_say_is_kept(service: Object) -> None:
+def test_fields_missing_in_v1beta1_are_preserved(service: Object) -> None:
     made, residue = component_of(**service)
     assert made == {}
     assert residue
@@ -177,8 +177,8 @@ def test_what_v1beta1_cannot_say_is_kept(service: Object) -> None:
     assert convert(convert(obj, BETA), ALPHA) == obj
 
 
-def test_main_container_goes_over_the_fields_of_the_service() -> None:
-    """As the reference does it: variables are merged by name, mounts by path, resources by amount, other lists replaced."""
+def test_the_main_container_overrides_the_fields_of_the_service() -> None:
+    """As in the reference: variables are merged by name, mounts by path, resources by name, other lists replaced."""
     made, _ = component_of(
         envs=[{"name": "A", "value": "1"}, {"name": "B", "value": "1"}],
         envFromSecret="s",
@@ -227,7 +227,7 @@ def test_gpus_of_another_kind() -> None:
     assert residue
 
 
-def test_components_come_sorted_unless_an_order_is_kept() -> None:
+def test_components_are_sorted_unless_an_order_is_preserved() -> None:
     obj = graph(b={}, A={}, a={})
     made = convert(obj, BETA)
     assert [each["name"] for each in made["spec"]["components"]] == ["A", "a", "b"]
@@ -241,7 +241,7 @@ def test_components_come_sorted_unless_an_order_is_kept() -> None:
     assert [each["name"] for each in convert(back, BETA)["spec"]["components"]] == ["b", "A", "c"]
 
 
-def test_components_that_come_and_go_leave_what_is_kept_of_the_others() -> None:
+def test_added_and_removed_components_leave_preserved_fields_of_the_others() -> None:
     obj = graph(a={"dynamoNamespace": "x"}, b={"ingress": {"enabled": True}}, c={"labels": {"l": "v"}})
     made = convert(obj, BETA)
     made["spec"]["components"] = [{"name": "new", "replicas": 2}, *made["spec"]["components"][1:]]
@@ -273,7 +273,7 @@ def test_live_fields_win() -> None:
 
 
 @pytest.mark.parametrize("main_container", [{"image": "i"}, {}], ids=["with more", "alone"])
-def test_a_variable_that_is_added_stands_in_one_place_with_the_others(main_container: Object) -> None:
+def test_an_added_variable_joins_the_others_in_one_place(main_container: Object) -> None:
     written = {"extraPodSpec": {"mainContainer": {**main_container, "env": [{"name": "A", "value": "1"}]}}}
     made = convert(graph(a={**written, "ingress": {"enabled": True}}), BETA)
     containers = made["spec"]["components"][0]["podTemplate"]["spec"]["containers"]
@@ -284,7 +284,7 @@ def test_a_variable_that_is_added_stands_in_one_place_with_the_others(main_conta
     assert service == ({"extraPodSpec": {"mainContainer": main_container}} if main_container else {})
 
 
-def test_what_no_one_touched_stays_where_it_was_written() -> None:
+def test_unchanged_fields_stay_in_their_place() -> None:
     envs = [{"name": "A", "value": "1"}]
     extra_pod_spec = {"mainContainer": {"env": [{"name": "B"}], "resources": {"claims": [{"name": "c"}]}}}
     written = {"envs": envs, "resources": {"limits": {"gpu": "1"}}, "extraPodSpec": extra_pod_spec}
@@ -298,7 +298,7 @@ def test_what_no_one_touched_stays_where_it_was_written() -> None:
     }
 
 
-def test_a_front_end_that_v1alpha1_cannot_say_stays_one() -> None:
+def test_a_frontend_that_v1alpha1_cannot_express_stays_one() -> None:
     pod_template = {"spec": {"containers": [{"name": "mine", "image": "i", "ports": []}, {"name": "main"}]}}
     component = {"name": "w", "frontendSidecar": "mine", "podTemplate": pod_template}
     obj = graph_of(component)
@@ -312,8 +312,8 @@ def test_a_front_end_that_v1alpha1_cannot_say_stays_one() -> None:
 
 
 @pytest.mark.parametrize("containers", [[{"name": "main", "env": [{"name": "A"}]}], [], None])
-def test_a_front_end_may_be_any_name(containers: list[Object] | None) -> None:
-    """Even that of the main container, or of none."""
+def test_a_frontend_may_have_any_container_name(containers: list[Object] | None) -> None:
+    """Even that of the main container, or none."""
     component: Object = {"name": "w", "frontendSidecar": "main"}
     if containers is not None:
         component["podTemplate"] = {"spec": {"containers": containers}}
@@ -370,7 +370,7 @@ def test_graph_and_status() -> None:
 
 
 @pytest.mark.parametrize(("service_name", "name"), [("Worker", "Worker"), ("", "dcd"), (None, "dcd")])
-def test_a_component_on_its_own_has_a_name(service_name: str | None, name: str) -> None:
+def test_a_standalone_component_has_a_name(service_name: str | None, name: str) -> None:
     spec: Object = {"backendFramework": "sglang", "replicas": 2}
     if service_name is not None:
         spec["serviceName"] = service_name
@@ -388,7 +388,7 @@ def test_a_component_on_its_own_has_a_name(service_name: str | None, name: str) 
     assert convert(made, ALPHA) == obj
 
 
-def test_a_component_on_its_own_that_no_one_named_has_no_name() -> None:
+def test_a_standalone_component_without_a_service_name_has_none() -> None:
     obj = {"apiVersion": ALPHA, "kind": "DynamoComponentDeployment", "metadata": {}, "spec": {"replicas": 2}}
     assert convert(obj, BETA)["spec"] == {"replicas": 2}
 
@@ -418,12 +418,12 @@ def test_an_adapter_needs_no_annotation() -> None:
         ({}, BETA),
     ],
 )
-def test_what_has_no_conversion_is_said(obj: Object, to: str) -> None:
+def test_a_missing_conversion_is_an_error(obj: Object, to: str) -> None:
     with pytest.raises(NotConvertible, match=f"has no conversion from .* to {to}"):
         convert(obj, to)
 
 
-def test_the_same_version_is_the_same_object() -> None:
+def test_conversion_to_the_same_version_returns_the_same_object() -> None:
     obj = graph()
     assert convert(obj, ALPHA) is obj
     request = {"apiVersion": ALPHA, "kind": "DynamoNimRequest"}

@@ -1,4 +1,4 @@
-"""Graphs that the Go operator stored, with what it kept in its annotation."""
+"""Graphs that the Go operator stored, with the fields that it preserved in its annotation."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ MOUNT = {"name": "models", "mountPath": "/models", "subPath": "llama", "readOnly
 
 
 def of_beta(**kept: Any) -> Object:
-    """A graph that was written in v1beta1 and that the operator 1.2 stored in v1alpha1."""
+    """A graph written in v1beta1 that operator 1.2 stored in v1alpha1."""
     services = {
         "Worker": {
             "componentType": "worker",
@@ -44,7 +44,7 @@ def of_beta(**kept: Any) -> Object:
     return stored(ALPHA, {"services": services}, {"components": [worker, {"name": "Frontend"}]})
 
 
-def test_a_graph_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
+def test_a_v1beta1_graph_gets_back_the_fields_missing_in_v1alpha1() -> None:
     made = convert(of_beta(), BETA)
     assert made["metadata"]["annotations"] == {"team": "a"}
     worker, frontend = made["spec"]["components"]
@@ -55,7 +55,7 @@ def test_a_graph_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
     assert convert(convert(made, ALPHA), BETA) == made
 
 
-def test_what_was_changed_in_v1alpha1_since_stays() -> None:
+def test_later_changes_in_v1alpha1_stay() -> None:
     obj = of_beta()
     worker = obj["spec"]["services"]["Worker"]
     worker["volumeMounts"] = [{"name": "models", "mountPoint": "/elsewhere"}]
@@ -81,7 +81,7 @@ OF_ALPHA: Object = {
 
 
 def of_alpha() -> Object:
-    """A graph that was written in v1alpha1 and that the operator 1.5 stored in v1beta1."""
+    """A graph written in v1alpha1 that operator 1.5 stored in v1beta1."""
     experimental = {
         "gpuMemoryService": {"mode": "InterPod", "deviceClassName": "gpu.nvidia.com"},
         "failover": {"mode": "InterPod", "numShadows": 1},
@@ -90,7 +90,7 @@ def of_alpha() -> Object:
     return stored(BETA, {"components": [{"name": "Frontend", "type": "frontend"}, worker]}, OF_ALPHA)
 
 
-def test_a_graph_of_v1alpha1_has_what_v1beta1_had_no_field_for() -> None:
+def test_a_v1alpha1_graph_gets_back_the_fields_missing_in_v1beta1() -> None:
     made = convert(of_alpha(), ALPHA)
     assert KEPT not in made["metadata"]["annotations"]
     services = made["spec"]["services"]
@@ -102,7 +102,7 @@ def test_a_graph_of_v1alpha1_has_what_v1beta1_had_no_field_for() -> None:
     assert convert(convert(made, BETA), ALPHA) == made
 
 
-def test_the_platform_acts_on_it_while_the_graph_is_stored_as_it_was() -> None:
+def test_the_platform_uses_preserved_fields_of_a_stored_graph() -> None:
     legacy = legacy_graph(parse_graph(of_alpha()))
     assert legacy.claims == ({"name": "models"},)
     assert legacy.services["Frontend"].ingress == {"enabled": True, "host": "chat"}
@@ -123,7 +123,7 @@ def test_the_platform_acts_on_it_while_the_graph_is_stored_as_it_was() -> None:
     ],
     ids=repr,
 )
-def test_what_is_not_for_the_version_is_left_alone(kept: Any) -> None:
+def test_fields_preserved_for_another_version_are_left_alone(kept: Any) -> None:
     obj = stored(ALPHA, {"services": {"a": {"replicas": 1}}}, kept)
     made = convert(obj, BETA)
     assert made["metadata"] == obj["metadata"]
@@ -133,7 +133,7 @@ def test_what_is_not_for_the_version_is_left_alone(kept: Any) -> None:
 @pytest.mark.parametrize(
     "odd", [None, 1, "x", [], [1], {"spec": []}, {"spec": {"containers": {}}}, {"spec": {"containers": [1]}}]
 )
-def test_any_junk_in_it_changes_nothing(odd: Any) -> None:
+def test_junk_in_the_annotation_changes_nothing(odd: Any) -> None:
     expected = {**convert({**of_beta(), "metadata": {"name": "g"}}, BETA)}
     made = convert(of_beta(podTemplate=odd, frontendSidecar=odd), BETA)
     by_name = {each["name"]: each for each in expected["spec"]["components"]}
@@ -141,10 +141,10 @@ def test_any_junk_in_it_changes_nothing(odd: Any) -> None:
 
 
 @given(JUNK, JUNK, JUNK, st.sampled_from(["services", "components"]), st.sampled_from([ALPHA, BETA]))
-def test_junk_in_the_annotation_spoils_no_conversion(
+def test_junk_in_the_annotation_does_not_break_conversion(
     kept: Any, containers: Any, name: Any, field: str, version: str
 ) -> None:
-    """It is read of objects that are stored: one that failed would fail every list."""
+    """The annotation of stored objects is read: one failure would fail every list."""
     component = {
         "name": "b",
         "podTemplate": {"spec": {"containers": [kept, {"name": name, "volumeMounts": containers}]}},

@@ -1,4 +1,4 @@
-"""Component deployments and requests that the Go operator stored, with what it kept in its annotations."""
+"""Component deployments and requests that the Go operator stored, with the fields preserved in its annotations."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def stored(kind: str, version: str, spec: Object, kept: Any, **envelope: Any) ->
 
 
 def there_and_back(obj: Object, version: str) -> Object:
-    """The spec in a version; the annotation is gone there, and nothing gets lost on the way back and again."""
+    """The spec in a version. The annotation is not in it, and nothing is lost on two round trips."""
     made = convert(obj, version)
     assert KEPT[obj["kind"]] not in made["metadata"]["annotations"]
     assert convert(convert(made, obj["apiVersion"]), version) == made
@@ -34,7 +34,7 @@ def there_and_back(obj: Object, version: str) -> Object:
     return spec
 
 
-def test_a_component_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
+def test_a_v1beta1_component_gets_back_the_fields_missing_in_v1alpha1() -> None:
     volume_mounts = [{"name": "models", "mountPoint": "/models", "useAsCompilationCache": False}]
     extra_pod_spec = {"containers": [{"name": "front", "image": "f:1"}], "mainContainer": {"image": "w:1"}}
     service = {"serviceName": "worker", "volumeMounts": volume_mounts, "extraPodSpec": extra_pod_spec}
@@ -58,7 +58,7 @@ OF_ALPHA: Object = {
 }
 
 
-def test_a_component_of_v1alpha1_has_what_v1beta1_had_no_field_for() -> None:
+def test_a_v1alpha1_component_gets_back_the_fields_missing_in_v1beta1() -> None:
     obj = stored(COMPONENT, BETA, {"name": "worker", "type": "worker", "replicas": 2}, OF_ALPHA)
     assert there_and_back(obj, ALPHA) == {
         "serviceName": "worker",
@@ -68,14 +68,14 @@ def test_a_component_of_v1alpha1_has_what_v1beta1_had_no_field_for() -> None:
     }
 
 
-def test_the_platform_acts_on_it_while_the_component_is_stored_as_it_was() -> None:
+def test_the_platform_uses_preserved_fields_of_a_stored_component() -> None:
     legacy = legacy_component(
         parse_component(stored(COMPONENT, BETA, {"name": "worker", "type": "frontend"}, OF_ALPHA))
     )
     assert (legacy.ingress, legacy.labels) == (OF_ALPHA["ingress"], OF_ALPHA["labels"])
 
 
-def test_a_component_without_a_service_name_has_none_again() -> None:
+def test_a_component_without_a_service_name_has_none_after_a_round_trip() -> None:
     records = [{"path": "serviceName", "nil": True}]
     unnamed = stored(COMPONENT, BETA, {"name": "worker-0"}, {}, rawJSON=records)
     assert there_and_back(unnamed, ALPHA) == {}
@@ -98,12 +98,12 @@ REQUEST_OF_ALPHA: Object = {
 
 
 def request_of_alpha() -> Object:
-    """As the operator 1.5 stores one; 1.2 to 1.4 have the same, and annotations of single fields as well."""
+    """Like operator 1.5 stores it; 1.2 to 1.4 have the same, plus annotations of single fields."""
     spec = {"model": "m", "backend": "auto", "autoApply": False, "searchStrategy": "rapid", "sla": {"ttft": 200}}
     return stored(REQUEST, BETA, spec, REQUEST_OF_ALPHA)
 
 
-def test_a_request_of_v1alpha1_has_what_v1beta1_had_no_field_for() -> None:
+def test_a_v1alpha1_request_gets_back_the_fields_missing_in_v1beta1() -> None:
     spec = there_and_back(request_of_alpha(), ALPHA)
     assert spec["enableGpuDiscovery"] is False
     assert spec["deploymentOverrides"] == REQUEST_OF_ALPHA["deploymentOverrides"]
@@ -116,7 +116,7 @@ def test_a_request_of_v1alpha1_has_what_v1beta1_had_no_field_for() -> None:
     assert (spec["model"], spec["backend"]) == ("m", "auto")
 
 
-def test_the_platform_acts_on_it_while_the_request_is_stored_as_it_was() -> None:
+def test_the_platform_uses_preserved_fields_of_a_stored_request() -> None:
     parts = parts_of(request_of_alpha())
     assert (parts.base_graph, parts.output_claim) == (("base", "graph.yaml"), "files")
     assert parts.discovers_gpus is False
@@ -124,7 +124,7 @@ def test_the_platform_acts_on_it_while_the_request_is_stored_as_it_was() -> None
     assert parts.profiler_arguments == ("--prefill-interpolation-granularity", "4")
 
 
-def test_a_request_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
+def test_a_v1beta1_request_gets_back_the_fields_missing_in_v1alpha1() -> None:
     sla = {"ttft": 200, "isl": 3000, "osl": 150}
     profiling = {"profilerImage": "p:1", "config": {"sla": sla}, "resources": {"requests": {"cpu": "2"}}}
     side, profiler = {"name": "side", "image": "s:1"}, {"name": "profiler", "env": [{"name": "A", "value": "b"}]}
@@ -164,7 +164,7 @@ def test_a_request_of_v1beta1_has_what_v1alpha1_had_no_field_for() -> None:
     ],
     ids=repr,
 )
-def test_what_is_not_for_the_version_is_left_alone(kind: str, version: str, kept: Any) -> None:
+def test_fields_preserved_for_another_version_are_left_alone(kind: str, version: str, kept: Any) -> None:
     obj = stored(kind, version, {"serviceName": "a"} if version == ALPHA else {"name": "a"}, kept)
     bare = {**obj, "metadata": {"name": "worker-0"}}
     target = BETA if version == ALPHA else ALPHA
@@ -194,10 +194,10 @@ _NESTED = st.recursive(
     st.sampled_from([COMPONENT, REQUEST]),
     st.sampled_from([ALPHA, BETA]),
 )
-def test_junk_in_the_annotation_spoils_no_conversion(
+def test_junk_in_the_annotation_does_not_break_conversion(
     kept: Any, live: Any, records: Any, kind: str, version: str
 ) -> None:
-    """It is read of objects that are stored: one that failed would fail every list."""
+    """The annotation of stored objects is read: one failure would fail every list."""
     obj = stored(kind, version, live, kept, rawJSON=records)
     target = BETA if version == ALPHA else ALPHA
     made = convert(obj, target)

@@ -1,4 +1,4 @@
-"""What the API server has converted of an object while it prunes fields."""
+"""Partial objects that the API server converts while it prunes fields."""
 
 from typing import Any
 
@@ -20,26 +20,26 @@ def part(metadata: Any = None, **service: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"name": "g"}, {"annotations": {"a": "b"}}])
-def test_a_part_has_the_annotation(metadata: Any) -> None:
+def test_a_part_gets_the_annotation(metadata: Any) -> None:
     obj = part(metadata)
     before = (metadata or {}).get("annotations", {})
     expected = {**(metadata or {}), "annotations": {**before, PRESERVED_FIELDS: EMPTY}}
     assert marked(obj, convert(obj, BETA))["metadata"] == expected
 
 
-def test_with_an_empty_annotation_it_is_the_same_part() -> None:
+def test_an_empty_annotation_does_not_change_the_part() -> None:
     made = marked(part({"name": "g"}, replicas=1), convert(part({"name": "g"}, replicas=1), BETA))
     assert convert(made, ALPHA) == part({"name": "g"}, replicas=1)
 
 
-def test_a_part_without_specification_has_the_annotation() -> None:
+def test_a_part_without_a_spec_gets_the_annotation() -> None:
     obj = {"apiVersion": ALPHA, "kind": "DynamoGraphDeployment", "metadata": {"uid": "u"}}
     assert marked(obj, convert(obj, BETA))["metadata"]["annotations"] == {PRESERVED_FIELDS: EMPTY}
 
 
 @pytest.mark.parametrize("status", [{}, {"state": "initializing"}])
-def test_an_object_of_v1alpha1_has_a_status_from_the_beginning(status: dict[str, Any]) -> None:
-    """The API server completes it with defaults, and a client may write it back: it is not stored."""
+def test_a_v1alpha1_object_has_a_status_from_the_start(status: dict[str, Any]) -> None:
+    """The API server adds defaults to it, and a client may write it back: it is not stored."""
     stored = convert(part({"uid": "u"}), BETA)
     shown = marked(stored, convert(stored, ALPHA))
     assert shown["status"] == {}
@@ -50,7 +50,7 @@ def test_an_object_of_v1alpha1_has_a_status_from_the_beginning(status: dict[str,
 
 
 @pytest.mark.parametrize("obj", [part({"uid": "u"}), part({"name": "g"}, dynamoNamespace="n")], ids=["whole", "kept"])
-def test_others_are_as_they_were_converted(obj: dict[str, Any]) -> None:
+def test_other_parts_are_converted_unchanged(obj: dict[str, Any]) -> None:
     converted = convert(obj, BETA)
     assert marked(obj, converted) is converted
 
@@ -58,7 +58,7 @@ def test_others_are_as_they_were_converted(obj: dict[str, Any]) -> None:
 @given(
     broken(), st.dictionaries(st.sampled_from(["apiVersion", "kind", "metadata"]), JUNK), st.sampled_from([ALPHA, BETA])
 )
-def test_junk_is_converted_or_refused(obj: dict[str, Any], junk: dict[str, Any], desired: str) -> None:
+def test_junk_is_converted_or_rejected(obj: dict[str, Any], junk: dict[str, Any], desired: str) -> None:
     whole = {**obj, **junk}
     try:
         converted = marked(whole, convert(unreported(whole), desired))

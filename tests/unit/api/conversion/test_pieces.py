@@ -1,4 +1,4 @@
-"""Pieces of what one version says and the other cannot: few, whatever an object holds, and the object comes back."""
+"""Pieces: the fields that only one version has. They stay few, and the object survives the round trip."""
 
 import time
 from typing import Any
@@ -10,7 +10,7 @@ from dynamo_shared.api.conversion.pieces import MAX_PIECES, difference, put
 MANY = {f"k{number}": number for number in range(MAX_PIECES * 2)}
 
 
-def test_where_there_are_too_many_the_place_with_most_is_kept_as_a_whole() -> None:
+def test_if_there_are_too_many_pieces_the_largest_place_is_preserved_as_a_whole() -> None:
     base = {"a": {"b": {name: str(value) for name, value in MANY.items()}, "c": {"d": 1, "e": 2}}}
     desired = {"a": {"b": MANY, "c": {"d": 1}}}
     pieces = difference(base, desired)
@@ -19,7 +19,7 @@ def test_where_there_are_too_many_the_place_with_most_is_kept_as_a_whole() -> No
 
 
 @pytest.mark.parametrize("requests", [{"cpu": 4}, {"cpu": "4", "memory": 3}, MANY], ids=["number", "both", "many"])
-def test_quantities_come_back_as_their_author_wrote_them(requests: dict[str, Any]) -> None:
+def test_quantities_survive_as_their_author_wrote_them(requests: dict[str, Any]) -> None:
     config = {"profilerImage": "p", "config": {"sla": {"isl": 3}}, "resources": {"requests": requests}}
     request = {
         "apiVersion": "nvidia.com/v1alpha1",
@@ -30,8 +30,8 @@ def test_quantities_come_back_as_their_author_wrote_them(requests: dict[str, Any
     assert convert(convert(request, "nvidia.com/v1beta1"), "nvidia.com/v1alpha1") == request
 
 
-def test_many_pieces_that_sort_a_long_list_take_no_time() -> None:
-    """A tenant may write them: 90,000 names are a small text when they are packed."""
+def test_many_pieces_that_sort_a_long_list_take_little_time() -> None:
+    """A tenant may write them: 90,000 names are a small text when compressed."""
     items = [{"name": f"V{number}"} for number in range(12_000)]
     order = [f"V{number}" for number in range(11_999, -1, -40)]
     began = time.process_time()

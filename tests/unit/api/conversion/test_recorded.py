@@ -1,6 +1,6 @@
-"""Graphs of the reference's own examples become the components that the reference was recorded to make of them.
+"""Graphs of the reference's examples convert into the components that the reference was recorded to create.
 
-The recording has component deployments: a component with what the graph adds to each of them. That is taken off.
+The recording has component deployments: components with additions of the graph, which the test removes.
 """
 
 import copy
@@ -35,7 +35,7 @@ def slug(path: Path) -> str:
     return f"{path.parent.name}-{path.stem.removeprefix('examples-')}"
 
 
-#: The reference lost a service's mounts next to those of its mainContainer, until 1.3.
+#: Until 1.3 the reference lost a service's mounts next to those of its mainContainer.
 MOUNTS_LOST = {"deployments-backends-trtllm-deploy-disagg-multinode"}
 MODELS = {"name": "models", "mountPath": "/models"}
 
@@ -48,7 +48,7 @@ WITH_COMPONENTS = [
 
 
 def recorded_component(obj: dict[str, Any], graph: dict[str, Any]) -> dict[str, Any]:
-    """A recorded component deployment without what its graph added."""
+    """A recorded component deployment without the additions of its graph."""
     spec = copy.deepcopy(obj["spec"])
     spec.pop("backendFramework", None)
     template = spec["podTemplate"]
@@ -77,7 +77,7 @@ def recorded_component(obj: dict[str, Any], graph: dict[str, Any]) -> dict[str, 
 
 
 def as_stored(component: dict[str, Any]) -> dict[str, Any]:
-    """A component as the reference writes it: without empty values of variables, and with the default protocol."""
+    """A component as the reference writes it: without empty variable values, and with the default protocol."""
     component = copy.deepcopy(component)
     for container in component["podTemplate"]["spec"]["containers"]:
         for variable in container.get("env", []):
@@ -89,7 +89,7 @@ def as_stored(component: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", WITH_COMPONENTS, ids=slug)
-def test_components_are_those_of_the_reference(path: Path) -> None:
+def test_components_equal_those_of_the_reference(path: Path) -> None:
     case = load(path)
     compared = 0
     for graph in graphs(case):
@@ -109,7 +109,7 @@ def test_components_are_those_of_the_reference(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=slug)
-def test_there_and_back_is_where_it_was(path: Path) -> None:
+def test_a_round_trip_preserves_the_graph(path: Path) -> None:
     for graph in graphs(load(path)):
         other = BETA if graph["apiVersion"] == ALPHA else ALPHA
         before = copy.deepcopy(graph)
@@ -118,8 +118,8 @@ def test_there_and_back_is_where_it_was(path: Path) -> None:
         assert convert(convert(there, graph["apiVersion"]), other) == there
 
 
-def test_a_type_that_the_reference_refuses_is_kept() -> None:
-    """Its own example names a component type `default`, which v1beta1 has no word for."""
+def test_a_type_that_the_reference_rejects_is_preserved() -> None:
+    """One of its examples has the component type `default`, which v1beta1 lacks."""
     for graph in graphs(load(RECORDED / "must-run" / "examples-global-planner-global-planner-mocker-test.json")):
         made = convert(graph, BETA)
         odd = {name for name, each in graph["spec"]["services"].items() if each.get("componentType") == "default"}
@@ -127,5 +127,5 @@ def test_a_type_that_the_reference_refuses_is_kept() -> None:
         assert convert(made, ALPHA) == graph
 
 
-def test_all_of_the_recorded_graphs_are_covered() -> None:
+def test_all_recorded_graphs_are_covered() -> None:
     assert len(WITH_COMPONENTS) >= 40

@@ -1,4 +1,4 @@
-"""Fields that a manager applies no longer, where the other version has no path for them."""
+"""Fields that a manager no longer applies, if the other version has no path for them."""
 
 import copy
 import time
@@ -31,18 +31,18 @@ def service_after(obj: Object, old: Object) -> Object:
     return result
 
 
-def test_what_is_applied_no_longer_goes() -> None:
+def test_a_field_that_is_no_longer_applied_is_removed() -> None:
     old = graph(entry({**REPLICAS, **INGRESS}))
     assert service_after(graph(entry(REPLICAS)), old) == {"replicas": 1}
 
 
-def test_a_part_of_it_goes() -> None:
+def test_a_part_of_a_field_is_removed() -> None:
     old = graph(entry({**REPLICAS, **INGRESS}))
     new = graph(entry({**REPLICAS, "f:ingress": {"f:enabled": {}}}))
     assert service_after(new, old)["ingress"] == {"enabled": True}
 
 
-def test_what_the_other_version_can_say_is_the_servers() -> None:
+def test_a_field_that_the_other_version_has_is_left_to_the_server() -> None:
     """A user may own it there."""
     old = graph(entry({**REPLICAS, **INGRESS}))
     assert service_after(graph(entry(INGRESS)), old)["replicas"] == 1
@@ -52,7 +52,7 @@ ENV: Object = {"f:extraPodSpec": {"f:mainContainer": {"f:env": {}, "f:image": {}
 
 
 def in_beta(fields: Object) -> Object:
-    """What another manager owns of the component in v1beta1."""
+    """The fields of the component in v1beta1 that another manager owns."""
     tree = {"f:spec": {"f:components": {'k:{"name":"a"}': {".": {}, "f:name": {}, **fields}}}}
     return {**entry({}, "other", "Update"), "apiVersion": BETA, "fieldsV1": tree}
 
@@ -67,7 +67,7 @@ def in_beta(fields: Object) -> Object:
     ],
     ids=["none", "replicas", "a subresource", "containers"],
 )
-def test_what_is_one_value_with_others_in_the_other_version_goes_unless_it_has_an_owner_there(
+def test_a_field_merged_into_one_value_of_the_other_version_is_removed_unless_it_has_an_owner_there(
     others: list[Object], gone: bool
 ) -> None:
     main = {"extraPodSpec": {"mainContainer": {"image": "i", "env": [{"name": "A", "value": "1"}]}}}
@@ -78,8 +78,8 @@ def test_what_is_one_value_with_others_in_the_other_version_goes_unless_it_has_a
 
 
 @pytest.mark.parametrize("version", [ALPHA, BETA])
-def test_of_what_is_applied_again_the_server_does_not_write_that_it_is_there(version: str) -> None:
-    """The first apply of an object has `.` at each level, the next one has not."""
+def test_a_repeated_apply_does_not_record_the_existence_of_fields(version: str) -> None:
+    """The first apply of an object records `.` at each level, the next one does not."""
     alpha = {"f:services": {"f:a": {**REPLICAS, "f:extraPodSpec": {"f:nodeName": {}}}}}
     template: Object = {"f:spec": {"f:containers": {}}}
     beta = {"f:components": {'k:{"name":"a"}': {**REPLICAS, "f:name": {}, "f:podTemplate": template}}}
@@ -93,7 +93,7 @@ def present(fields: Object) -> Object:
     return {name: {".": {}, **present(each)} if each else {} for name, each in fields.items()}
 
 
-def test_what_is_left_empty_goes_with_it() -> None:
+def test_an_emptied_parent_is_removed_too() -> None:
     limits: Object = {"f:resources": {"f:limits": {"f:gpu": {}}}}
     old, new = (graph(entry(each), resources={"limits": {"gpu": "1"}}) for each in ({**REPLICAS, **limits}, REPLICAS))
     assert "resources" not in service_after(new, old)
@@ -112,18 +112,18 @@ def test_what_is_left_empty_goes_with_it() -> None:
     ],
     ids=["another's", "updated", "still applied", "cleared", "unknown", "another version", "a subresource"],
 )
-def test_what_has_an_owner_or_never_had_one_stays(managed: list[Object]) -> None:
+def test_a_field_with_an_owner_or_that_never_had_one_stays(managed: list[Object]) -> None:
     old, new = graph(entry({**REPLICAS, **INGRESS})), graph(*managed)
     assert without_released(new, old) is new
 
 
-def test_what_was_updated_and_not_applied_stays() -> None:
+def test_an_updated_field_that_was_not_applied_stays() -> None:
     old = graph(entry({**REPLICAS, **INGRESS}, operation="Update"))
     new = graph(entry(REPLICAS, operation="Update"))
     assert without_released(new, old) is new
 
 
-def test_it_works_for_v1beta1_too() -> None:
+def test_fields_of_v1beta1_are_removed_too() -> None:
     def obj(fields: Object) -> Object:
         tree = {"f:spec": {"f:components": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:podTemplate": fields}}}}
         managed = {"manager": "me", "operation": "Apply", "apiVersion": BETA, "fieldsV1": tree}
@@ -138,8 +138,8 @@ def test_it_works_for_v1beta1_too() -> None:
 
 
 @pytest.mark.parametrize("key", ['{"name":"a","x":"y"}', "{}", "[]", '"a"', "1", '{"name":1}', '{"name":{}}', "NaN"])
-def test_a_key_that_no_list_here_has_is_passed_over(key: str) -> None:
-    """A user may write any record of owners that can be read."""
+def test_an_unknown_list_key_is_ignored(key: str) -> None:
+    """A user may write any readable record of owners."""
 
     def obj(fields: Object) -> Object:
         tree = {"f:spec": {"f:components": {f"k:{key}": fields}}}
@@ -155,7 +155,7 @@ def test_a_key_that_no_list_here_has_is_passed_over(key: str) -> None:
 @pytest.mark.parametrize(
     "managed", [None, "x", [None, "x", {"fieldsV1": "x"}], [entry({"f:x": 1, "k:{": {}, "v:1": {}})]]
 )
-def test_odd_bookkeeping_is_passed_over(managed: Any) -> None:
+def test_malformed_field_ownership_is_ignored(managed: Any) -> None:
     odd = graph()
     odd["metadata"]["managedFields"] = managed
     sane = graph(entry({**REPLICAS, **INGRESS}))
@@ -165,8 +165,8 @@ def test_odd_bookkeeping_is_passed_over(managed: Any) -> None:
     assert without_released(model, model) is model
 
 
-def test_of_thousands_of_fields_each_is_looked_for_once() -> None:
-    """A manager may apply as many as an object has: each of them was compared with all that the other version keeps."""
+def test_each_of_thousands_of_fields_is_searched_once() -> None:
+    """A manager may apply as many fields as an object has. Each was compared with all preserved fields."""
     names = [f"label-{number}" for number in range(30_000)]
     ingress = {"enabled": True, "host": "h", "annotations": dict.fromkeys(names, "x")}
     fields: Object = {

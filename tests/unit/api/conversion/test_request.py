@@ -1,4 +1,4 @@
-"""Deployment requests: the profiler's settings, its pod, and what became of it."""
+"""Deployment requests: the profiler's settings, its pod, and the result."""
 
 import json
 from typing import Any
@@ -66,7 +66,7 @@ SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
 
 
 @pytest.mark.parametrize(("old", "new"), [each[1:] for each in SAID_BY_BOTH], ids=[each[0] for each in SAID_BY_BOTH])
-def test_what_both_say_needs_no_annotation(old: Object, new: Object) -> None:
+def test_fields_of_both_versions_need_no_annotation(old: Object, new: Object) -> None:
     assert convert(old, BETA) == new
     assert convert(new, ALPHA) == old
 
@@ -94,7 +94,7 @@ def test_states_and_phases(state: str, created: bool, phase: str) -> None:
     assert convert(made, ALPHA)["status"]["state"] == "Failed"
 
 
-def test_what_only_v1alpha1_says_goes_into_the_one_annotation() -> None:
+def test_fields_of_v1alpha1_only_are_preserved_in_the_annotation() -> None:
     obj = alpha(
         {"engine": {"max_context_length": 8192}, "sla": {"ttft": "soon"}},
         status={"state": "Ready", "backend": "vllm", "profilingResults": "configmap/x"},
@@ -110,7 +110,7 @@ def test_what_only_v1alpha1_says_goes_into_the_one_annotation() -> None:
     assert convert(made, ALPHA) == obj
 
 
-def test_what_only_v1beta1_says_goes_into_the_one_annotation() -> None:
+def test_fields_of_v1beta1_only_are_preserved_in_the_annotation() -> None:
     job = {
         "backoffLimit": 2,
         "template": {"spec": {"containers": [{"name": "mine", "env": [{"name": "A"}]}, {"name": "more"}]}},
@@ -126,7 +126,7 @@ def test_what_only_v1beta1_says_goes_into_the_one_annotation() -> None:
     made = convert(obj, ALPHA)
     assert made["spec"]["profilingConfig"] == {"profilerImage": "p", "config": {"sla": {"isl": 4000, "osl": 1000}}}
     assert convert(made, BETA) == obj
-    # What is added in v1alpha1 meets what was kept: one container is the profiler's.
+    # An addition in v1alpha1 is merged with the preserved fields: one container is the profiler's.
     made["spec"]["profilingConfig"]["resources"] = {"limits": {"cpu": "1"}}
     there = convert(made, BETA)["spec"]["overrides"]
     assert there["dgd"] == {"spec": {}}
@@ -134,7 +134,7 @@ def test_what_only_v1beta1_says_goes_into_the_one_annotation() -> None:
     assert there["profilingJob"]["template"]["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "1"}}
 
 
-def test_the_image_is_the_profilers_else_the_workers() -> None:
+def test_the_image_is_the_profilers_or_else_the_workers() -> None:
     obj = alpha(deploymentOverrides={"workersImage": "w"}, profilingConfig={"profilerImage": ""})
     made = convert(obj, BETA)
     assert made["spec"]["image"] == "w"
@@ -145,8 +145,8 @@ def test_the_image_is_the_profilers_else_the_workers() -> None:
     assert back["deploymentOverrides"] == {"workersImage": "w"}
 
 
-def test_defaults_differ_between_versions() -> None:
-    """What is not said is applied in v1beta1 and is not in v1alpha1, so the other one says it."""
+def test_different_defaults_are_written_explicitly() -> None:
+    """An omitted autoApply is true in v1beta1 and false in v1alpha1, so the other version states it."""
     spec = {"model": "m", "backend": "auto"}
     old = {"apiVersion": ALPHA, "kind": "DynamoGraphDeploymentRequest", "metadata": {}, "spec": spec}
     assert convert(old, BETA)["spec"]["autoApply"] is False
@@ -199,7 +199,7 @@ def test_every_state_is_reached(status: Object, state: str, deployment: Object |
     assert convert(old, BETA) == obj
 
 
-def test_the_engine_and_where_results_are_is_said() -> None:
+def test_the_status_names_the_engine_and_the_place_of_results() -> None:
     rapid = convert(beta({"phase": "Ready", "profilingResults": {"selectedConfig": GRAPH}}), ALPHA)["status"]
     assert (rapid["backend"], rapid["profilingResults"]) == ("sglang", "status.generatedDeployment")
     measured = {"phase": "Ready", "profilingJobName": "profile-r", "profilingResults": {"selectedConfig": GRAPH}}
@@ -208,24 +208,24 @@ def test_the_engine_and_where_results_are_is_said() -> None:
 
 
 @pytest.mark.parametrize("router", [{}, {"enabled": False}, {"enabled": True}])
-def test_v1alpha1_keeps_how_frontends_choose_workers(router: Object) -> None:
+def test_v1alpha1_preserves_the_routing_mode_of_frontends(router: Object) -> None:
     obj = beta(features={"kvRouter": router, "planner": {"a": 1}})
     there = convert(obj, ALPHA)
     assert "kvRouter" in there["metadata"]["annotations"][PRESERVED_FIELDS]
     assert convert(there, BETA) == obj
-    # Next to it, an edit in v1alpha1 shows.
+    # An edit in v1alpha1 takes effect next to it.
     edited = {**there, "spec": {**there["spec"], "useMocker": True}}
     assert convert(edited, BETA)["spec"]["features"] == {**obj["spec"]["features"], "mocker": {"enabled": True}}
 
 
-def test_v1alpha1_keeps_whether_code_of_the_model_runs() -> None:
+def test_v1alpha1_preserves_whether_model_code_may_run() -> None:
     obj = beta(overrides={"trustRemoteCode": True})
     there = convert(obj, ALPHA)
     assert "trustRemoteCode" in there["metadata"]["annotations"][PRESERVED_FIELDS]
     assert convert(there, BETA) == obj
 
 
-def test_v1alpha1_keeps_the_version_of_the_runtime() -> None:
+def test_v1alpha1_preserves_the_runtime_version() -> None:
     obj = beta(runtimeVersionOverride="1.5.0")
     there = convert(obj, ALPHA)
     assert "runtimeVersionOverride" not in there["spec"]
