@@ -1,4 +1,4 @@
-"""The field inventory of the reference, read: one page a kind, one table a version."""
+"""Parser of the reference's field inventory: one page for each kind, one table for each version."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Whose number counts while a component has an adapter."""
+"""Whose replicas count if a component has an adapter."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def adapter(component: str, replicas: int, owner: str = "graph") -> dict[str, An
     }
 
 
-def test_adapters_own_what_their_graph_gave_them():
+def test_adapters_own_the_replicas_that_their_graph_gave_them():
     empty = {"metadata": adapter("One", 9)["metadata"]}
     results = [adapter("One", 2), adapter("Two", 3, owner="another"), adapter("Three", 4), adapter("Gone", 5), empty]
     of = graph({"One": 1, "Two": 1, "Three": 1}, adapting=("One", "Two"))
@@ -39,7 +39,7 @@ def test_adapters_own_what_their_graph_gave_them():
 @pytest.mark.parametrize(
     ("kind", "taken"), [("PodClique", False), ("PodCliqueScalingGroup", False), ("Deployment", True)]
 )
-def test_fewer_than_start_together_are_not_taken_on_grove_and_0_are(kind: str, *, taken: bool):
+def test_on_grove_fewer_than_the_minimum_are_rejected_and_0_is_accepted(kind: str, *, taken: bool):
     of = graph({"One": 4, "Two": 4})
     of["spec"]["components"][0]["minAvailable"] = 3
     of["status"] = {"components": {"One": {"componentKind": kind}}}
@@ -51,7 +51,7 @@ def test_fewer_than_start_together_are_not_taken_on_grove_and_0_are(kind: str, *
     assert adapted.replicas_of(of, owners) == {"One": 0, "Two": 1}
 
 
-def test_an_override_in_the_words_of_grove_says_as_well_how_many_start_together():
+def test_a_grove_override_may_also_set_the_minimum():
     of = graph({"One": 4, "Two": 4})
     for each, value in zip(of["spec"]["components"], ({"spec": {"minAvailable": 3}}, {"minAvailable": 2}), strict=True):
         each["providerOverride"] = {"apiVersion": "grove.io/v1alpha1", "value": value}
@@ -59,7 +59,7 @@ def test_an_override_in_the_words_of_grove_says_as_well_how_many_start_together(
     assert adapted.least_replicas(of) == {"One": 3, "Two": 2}
 
 
-def test_differing_numbers_are_reported_with_their_path_and_a_missing_one_as_none():
+def test_different_numbers_are_reported_with_their_path_and_a_missing_one_as_none():
     of = graph({"One": 1, "Two": None, "Three": 3})
     result = adapted.differences(of, {"One": 1, "Two": 2, "Three": 0})
     assert result == [Difference("Two", 1, None, 2), Difference("Three", 2, 3, 0)]
@@ -69,7 +69,7 @@ def test_differing_numbers_are_reported_with_their_path_and_a_missing_one_as_non
     st.dictionaries(st.sampled_from(NAMES), st.none() | st.integers(0, 5)),
     st.dictionaries(st.sampled_from(NAMES), st.integers(0, 5)),
 )
-def test_a_graph_with_its_adapters_numbers_differs_from_them_in_nothing(replicas, expected):
+def test_a_graph_with_the_numbers_of_its_adapters_has_no_difference(replicas, expected):
     before = graph(replicas)
     after = adapted.with_replicas(before, expected)
     assert adapted.differences(after, expected) == []

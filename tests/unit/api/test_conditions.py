@@ -1,4 +1,4 @@
-"""Conditions: the API server takes each of them, wherever its reason comes from."""
+"""Conditions that the API server accepts, wherever their reason comes from."""
 
 from datetime import UTC, datetime
 
@@ -30,8 +30,8 @@ def test_a_reason_is_one_word(given: str, written: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["a word ", "token=a,", "//a@b "])
-def test_a_message_has_a_length_that_the_api_server_takes(part: str) -> None:
-    """What replaces a short secret is longer than that."""
+def test_the_length_of_a_message_is_accepted_by_the_api_server(part: str) -> None:
+    """The replacement of a short secret is longer than the secret."""
     entry = condition([], "Ready", status=False, reason="R", message=part * 9000, generation=1, now=NOW)
     assert len(entry["message"]) <= MESSAGE_LIMIT
     assert "=a" not in entry["message"]

@@ -1,4 +1,4 @@
-"""The documents within the platform's objects: schemas, examples, and the messages for invalid values."""
+"""The documents inside the platform's objects: schemas, examples, and the messages for invalid values."""
 
 import json
 from functools import cache
@@ -39,7 +39,7 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
-def test_schemas_are_valid_and_explain_every_field(contract: Contract) -> None:
+def test_schemas_are_valid_and_describe_every_field(contract: Contract) -> None:
     schema = document(contract)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["$schema"].endswith("2020-12/schema")
@@ -50,7 +50,7 @@ def test_schemas_are_valid_and_explain_every_field(contract: Contract) -> None:
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
-def test_examples_are_valid_and_earn_no_warning(contract: Contract) -> None:
+def test_examples_are_valid_without_warnings(contract: Contract) -> None:
     assert contract.examples
     for example in contract.examples:
         validator(contract.name).validate(example)
@@ -59,7 +59,7 @@ def test_examples_are_valid_and_earn_no_warning(contract: Contract) -> None:
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
-def test_the_published_file_is_what_the_types_say(contract: Contract) -> None:
+def test_the_published_file_matches_the_types(contract: Contract) -> None:
     file = ROOT / "proto" / "schemas" / "contracts" / file_name(contract)
     assert json.loads(file.read_text()) == json.loads(json.dumps(document(contract)))
 
@@ -120,7 +120,7 @@ WRONG: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize(("given", "errors"), WRONG.items())
-def test_what_is_wrong_is_reported_at_its_path(given: str, errors: list[str]) -> None:
+def test_an_error_is_reported_with_its_path(given: str, errors: list[str]) -> None:
     ((name, value),) = yaml.safe_load(given).items()
     assert sorted(str(each) for each in contract_errors(name, value)) == sorted(errors)
 
@@ -166,7 +166,7 @@ LIKELY_NOT_MEANT: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize(("given", "warnings"), LIKELY_NOT_MEANT.items())
-def test_what_is_likely_not_meant_is_a_warning_and_no_error(given: str, warnings: list[str]) -> None:
+def test_a_probable_mistake_is_a_warning_and_not_an_error(given: str, warnings: list[str]) -> None:
     ((name, value),) = yaml.safe_load(given).items()
     assert contract_errors(name, value) == []
     assert [str(each) for each in contract_warnings(name, value)] == warnings
@@ -174,12 +174,12 @@ def test_what_is_likely_not_meant_is_a_warning_and_no_error(given: str, warnings
         validator(name).validate(value)
 
 
-def test_older_names_are_read_as_todays() -> None:
+def test_older_names_are_read_like_current_ones() -> None:
     config = PlannerConfig.model_validate({"ttft": 300, "load_adjustment_interval": 7.0, "no_operation": True})
     assert (config.ttft_ms, config.load_adjustment_interval_seconds, config.advisory) == (300, 7, True)
 
 
-def test_targets_other_than_sla_have_reactive_scaling_only() -> None:
+def test_targets_other_than_sla_have_only_reactive_scaling() -> None:
     assert (PlannerConfig().load_scaling, PlannerConfig().throughput_scaling) == (True, False)
     sla = PlannerConfig.model_validate({"optimization_target": "sla"})
     assert (sla.load_scaling, sla.throughput_scaling) == (False, True)
@@ -191,7 +191,7 @@ def test_gpus_of_an_engine() -> None:
 
 
 def with_one_name_a_field(contract: Contract, value: dict[str, Any]) -> dict[str, Any]:
-    """The value without second names of a field: today's name counts, and only the schema checks the older one then."""
+    """The value without second names of a field: the current name counts, and only the schema checks the older one."""
     fields = {key: name for name, field in contract.model.model_fields.items() for key in names_of(name, field)}
     first: dict[str, str] = {}
     for key in value:
@@ -213,7 +213,7 @@ def test_no_junk_raises_anything(contract: Contract, data: st.DataObject) -> Non
         validator(contract.name).validate(value)
 
 
-def test_of_thousands_of_unknown_keys_the_first_get_a_hint() -> None:
+def test_only_the_first_of_thousands_of_unknown_keys_get_a_hint() -> None:
     """A tenant writes them, and each hint takes time."""
     asked = {"Worker": {"maxReplicas": 1, **{f"minReplica{number}": 1 for number in range(100)}}}
     hinted = ["did you mean" in each.message for each in contract_warnings("dynamo-autoscaling", asked)]

@@ -1,4 +1,4 @@
-"""The generated CRDs: small, structural, explained, and the same as what is packaged."""
+"""The generated CRDs: small, structural, described, and equal to the packaged files."""
 
 import base64
 import gzip
@@ -36,12 +36,12 @@ def nodes(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[st
             yield from nodes(schema[key], path + mark)
 
 
-def test_packaged_files_are_what_the_types_say() -> None:
+def test_packaged_files_match_the_types() -> None:
     built = [build(definition) for definition in DEFINITIONS]
     assert sorted(crd_manifests(), key=str) == sorted(built, key=str)
 
 
-def test_a_file_that_differs_is_named_and_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_different_file_is_named_and_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     generators = [Generator("api", api.outputs, api.FOLDERS)]
     assert run(generators, tmp_path, check=True) == 1
     assert "api/crds/nvidia.com_dynamomodels.yaml" in capsys.readouterr().out
@@ -57,13 +57,13 @@ def test_only_a_checkout_is_written_to(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("text", crd_files().values(), ids=crd_files().keys())
-def test_a_crd_is_far_from_the_limits_of_charts_and_client_side_apply(text: str) -> None:
+def test_a_crd_is_far_below_the_limits_of_charts_and_client_side_apply(text: str) -> None:
     assert len(text) < 200_000
     assert "&id" not in text, "anchors make a CRD unreadable"
 
 
-def test_all_of_them_fit_into_one_helm_release() -> None:
-    """A release is a Secret of 1 MiB at most, in which Helm keeps a chart as base64 of compressed JSON."""
+def test_all_crds_fit_into_one_helm_release() -> None:
+    """A release is a Secret of at most 1 MiB, in which Helm keeps a chart as base64 of compressed JSON."""
     together = "".join(crd_files().values()).encode()
     assert len(together) < 1_000_000
     as_stored = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(crd_manifests()).encode(), 9)))
@@ -78,7 +78,7 @@ def version_id(version: VersionDefinition) -> str:
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition.kind)
-def test_a_kind_has_one_stored_version_the_newest_that_differs(definition: Definition) -> None:
+def test_the_stored_version_is_the_newest_one_with_a_different_schema(definition: Definition) -> None:
     spec = CRDS[definition.kind]["spec"]
     assert spec["names"]["categories"] == ["dynamo"]
     assert spec["scope"] == "Namespaced"
@@ -96,7 +96,7 @@ def test_versions_are_converted_by_the_platform_and_never_pruned_into_each_other
             assert conversion is None
             stored, *others = ({**version, "name": "", "storage": True} for version in crd["spec"]["versions"])
             for each in others:
-                # The one text that names the version.
+                # The only text that names the version.
                 del each["schema"]["openAPIV3Schema"]["properties"]["apiVersion"]
                 stored["schema"]["openAPIV3Schema"]["properties"].pop("apiVersion", None)
                 assert each == stored
@@ -107,7 +107,7 @@ def test_versions_are_converted_by_the_platform_and_never_pruned_into_each_other
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=version_id)
-def test_what_goes_away_says_so_and_what_to_use_instead(version: VersionDefinition) -> None:
+def test_deprecated_versions_name_their_successor(version: VersionDefinition) -> None:
     resource = version.resource
     built = next(each for each in CRDS[resource.kind]["spec"]["versions"] if each["name"] == resource.version)
     entries = deprecations.of(resource.kind, resource.version)
@@ -170,7 +170,7 @@ def test_embedded_kubernetes_types_are_small() -> None:
     assert condition["properties"]["reason"]["maxLength"] == 1024
 
 
-def test_every_manifest_is_its_own() -> None:
+def test_each_call_returns_a_new_manifest() -> None:
     crd_manifests()[0]["metadata"]["name"] = "changed"
     assert crd_manifests()[0]["metadata"]["name"] != "changed"
 
@@ -202,6 +202,6 @@ class _Open(BaseModel):
         (_Open, "_Open.above: exclusiveMinimum"),
     ],
 )
-def test_what_has_no_structural_form_is_refused(model: type[BaseModel], problem: str) -> None:
+def test_a_type_without_a_structural_schema_is_rejected(model: type[BaseModel], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         structural_schema(model)

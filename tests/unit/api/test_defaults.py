@@ -1,4 +1,4 @@
-"""What creation fills in, in either version, and that it leaves everything else alone."""
+"""Defaults at creation, in either version, and that nothing else changes."""
 
 import copy
 from typing import Any
@@ -104,14 +104,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("given", "expected"), CASES)
-def test_creation_fills_in(given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_creation_sets_defaults(given: dict[str, Any], expected: dict[str, Any]) -> None:
     before = copy.deepcopy(given)
     assert default(given, platform_version="1.2.0") == expected
     assert given == before
 
 
 @pytest.mark.parametrize(("_given", "expected"), CASES)
-def test_what_has_its_defaults_stays_the_same_object(_given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_an_object_with_all_defaults_is_returned_unchanged(_given: dict[str, Any], expected: dict[str, Any]) -> None:
     assert default(expected, platform_version="1.3.0") is expected
 
 
@@ -119,7 +119,7 @@ def test_what_has_its_defaults_stays_the_same_object(_given: dict[str, Any], exp
     "obj",
     [
         _graph("v1beta1", [{"name": "a", "replicas": 1}], annotations={OPERATOR_ORIGIN_VERSION: "0.9.0"}),
-        # A dot is allowed in the name of an object, and not in the name of a component.
+        # A dot is allowed in the name of an object, but not in the name of a component.
         _object("DynamoComponentDeployment", "v1beta1", {}, name="a.b"),
         _object("DynamoComponentDeployment", "v1beta1", {"name": "own"}),
         _object("DynamoComponentDeployment", "v1alpha1", {}),
@@ -134,7 +134,7 @@ def test_what_has_its_defaults_stays_the_same_object(_given: dict[str, Any], exp
         {**_graph("v1beta1", [{"name": "a"}]), "apiVersion": "example.com/v1beta1"},
     ],
 )
-def test_what_users_wrote_wins(obj: dict[str, Any]) -> None:
+def test_values_of_users_are_kept(obj: dict[str, Any]) -> None:
     assert default(obj, platform_version="1.2.0") is obj
 
 
@@ -164,14 +164,14 @@ def test_junk_is_left_as_it_is(junk: dict[str, Any]) -> None:
 
 @examples(40)
 @given(obj=broken())
-def test_defaults_come_once_whatever_the_object_is(obj: dict[str, Any]) -> None:
+def test_defaults_are_set_once_for_any_object(obj: dict[str, Any]) -> None:
     before = copy.deepcopy(obj)
     filled = default(obj, platform_version="1.2.0")
     assert obj == before
     assert default(filled, platform_version="1.3.0") is filled
 
 
-def test_roles_are_filled_in_at_each_write_and_nothing_else_is() -> None:
+def test_replicas_of_roles_are_set_at_each_write_and_nothing_else_is() -> None:
     roles = [{"name": "leader", "replicas": 2}, {"name": "worker"}]
     sent = _graph(
         "v1beta1", [{"name": "a", "multinode": {"nodeCount": 3}, "roles": roles}, {"name": "b", "roles": roles}]
@@ -186,12 +186,12 @@ def test_roles_are_filled_in_at_each_write_and_nothing_else_is() -> None:
 
 @pytest.mark.parametrize("roles", [None, 7, {}, [], [{"name": "leader", "replicas": 1}]])
 @pytest.mark.parametrize("multinode", [None, 7, {"nodeCount": 0}, {"nodeCount": 2}])
-def test_an_object_without_anything_to_fill_in_is_the_very_object(roles: Any, multinode: Any) -> None:
+def test_an_object_that_needs_no_default_is_returned_itself(roles: Any, multinode: Any) -> None:
     sent = _object("DynamoComponentDeployment", "v1beta1", {"name": "a", "multinode": multinode, "roles": roles})
     assert with_roles(sent) is sent
 
 
-def test_targets_of_overrides_follow_from_their_places_at_each_write() -> None:
+def test_targets_of_overrides_are_set_from_their_places_at_each_write() -> None:
     def override(**fields: Any) -> dict[str, Any]:
         return {"providerOverride": {"apiVersion": "grove.io/v1alpha1", "value": {}, **fields}}
 

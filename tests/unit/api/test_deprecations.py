@@ -1,4 +1,4 @@
-"""The registry of deprecations: what it covers, how use is detected and reported."""
+"""The registry of deprecations: what it covers, and how use is detected and reported."""
 
 from typing import Any
 
@@ -60,11 +60,11 @@ def test_use_is_reported_with_the_path_as_written(obj: Any, paths: list[str]) ->
         _object("DynamoGraphDeployment", {"services": {"a": "autoscaling"}}),
     ],
 )
-def test_junk_uses_nothing_but_its_version(junk: Any) -> None:
+def test_junk_uses_only_its_deprecated_version(junk: Any) -> None:
     assert set(_used(junk)) <= {""}
 
 
-def test_a_warning_names_the_field_and_what_to_write_instead() -> None:
+def test_a_warning_names_the_field_and_its_replacement() -> None:
     (field,) = [
         d for d in deprecations.of("DynamoGraphDeployment", "v1alpha1") if d.path.endswith("{}.dynamoNamespace")
     ]
@@ -86,7 +86,7 @@ def test_a_warning_of_a_version_names_kind_and_version() -> None:
     )
 
 
-def test_every_entry_is_of_a_kind_that_is_served() -> None:
+def test_every_entry_belongs_to_a_served_kind() -> None:
     kinds = {resource.kind for resource in resources.ALL if resource.group == resources.GROUP} | set(SORTS)
     for each in deprecations.DEPRECATIONS:
         assert set(each.kinds) <= kinds
@@ -102,6 +102,6 @@ def test_the_table_of_the_formalization_proposal_is_covered() -> None:
 
 
 @pytest.mark.parametrize("kind", ["DynamoDeployment", "DynamoNimDeployment", "DynamoNimRequest"])
-def test_legacy_kinds_say_what_replaces_them(kind: str) -> None:
+def test_legacy_kinds_name_their_successor(kind: str) -> None:
     (whole,) = deprecations.of(kind, "v1alpha1")
     assert "DynamoGraphDeployment" in whole.replacement

@@ -30,7 +30,7 @@ def claim(*requests: dict[str, Any]) -> dict[str, Any]:
         (claim(exactly(count=4, allocationMode="ExactCount")), 4),
         (claim(exactly(count=2), exactly("mig.nvidia.com", count=3)), 5),
         (claim(exactly(count=8), exactly("rdma.nvidia.com", count=8)), 8),
-        # All devices of a node are as many as there are; devices that are only inspected are taken from no one.
+        # "All devices" of a node are as many as it has. Devices with admin access are not taken from others.
         (claim(exactly(allocationMode="All")), None),
         (claim(exactly(count=2), exactly(allocationMode="All")), None),
         (claim(exactly("rdma.nvidia.com", allocationMode="All")), 0),
@@ -40,7 +40,7 @@ def claim(*requests: dict[str, Any]) -> dict[str, Any]:
         (claim(first_of({"allocationMode": "All"}, {"count": 4})), None),
     ],
 )
-def test_gpus_that_a_claim_asks_for(spec: dict[str, Any], expected: int | None) -> None:
+def test_gpus_that_a_claim_requests(spec: dict[str, Any], expected: int | None) -> None:
     assert device_claims.requested(spec) == expected
 
 
@@ -70,7 +70,7 @@ ALTERNATIVES = claim(
         ({"spec": ALL}, None),
         ({"spec": ALL, "status": {"reservedFor": []}}, None),
         (allocated(ALL, "r", "r", "r"), 3),
-        # A device that a claim has twice, by shares of it, is one device.
+        # A device that a claim has twice, as two shares, is one device.
         (allocated(claim(exactly(count=2)), "r", "r", device="gpu-0"), 1),
         (allocated(claim(exactly("rdma.nvidia.com", count=2)), "r", "r"), 0),
         (allocated(ALTERNATIVES, "r/all", "r/all"), 2),
@@ -78,11 +78,11 @@ ALTERNATIVES = claim(
         (allocated(claim(exactly(allocationMode="All", adminAccess=True)), "r"), 0),
     ],
 )
-def test_gpus_that_a_claim_has_got(of: dict[str, Any], expected: int | None) -> None:
+def test_gpus_that_a_claim_has_been_allocated(of: dict[str, Any], expected: int | None) -> None:
     assert device_claims.allocated(of) == expected
 
 
-def test_what_administrators_inspect_is_free_for_others() -> None:
+def test_devices_with_admin_access_stay_free_for_others() -> None:
     inspected = allocated(ALL, "r", adminAccess=True)
     assert list(device_claims.devices_of(inspected)) == []
     assert list(device_claims.devices_of(allocated(ALL, "r"))) == [("gpu.nvidia.com", "a", "gpu-0")]
@@ -100,7 +100,7 @@ def test_what_administrators_inspect_is_free_for_others() -> None:
         ("migration.example.com", False),
     ],
 )
-def test_classes_of_gpus_are_known_by_their_names(name: str, expected: bool) -> None:
+def test_device_classes_of_gpus_are_recognized_by_name(name: str, expected: bool) -> None:
     assert device_claims.is_gpu_class(name) is expected
 
 
@@ -127,7 +127,7 @@ def by_name(name: str) -> dict[str, str]:
     return {"resourceClaimName": name}
 
 
-def test_claims_count_next_to_containers_on_each_node() -> None:
+def test_claims_are_added_to_the_gpus_of_containers_on_each_node() -> None:
     counted = component(by_template("pair"), by_template("nics"), multinode={"nodeCount": 2})
     counted["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
     templates = {"pair": template(claim(exactly(count=2))), "nics": template(claim(exactly("rdma.nvidia.com")))}
@@ -135,13 +135,13 @@ def test_claims_count_next_to_containers_on_each_node() -> None:
     assert gpus.of_replica(counted) == ReplicaGpus(2)
 
 
-def test_a_claim_that_pods_share_counts_once() -> None:
+def test_a_claim_shared_by_pods_counts_once() -> None:
     counted = component(by_name("four"), by_name("four"), by_name("nics"), multinode={"nodeCount": 2})
     claims = {"four": {"spec": claim(exactly(count=4))}, "nics": {"spec": claim(exactly("rdma.nvidia.com"))}}
     assert gpus.of_replica(counted, known(None, claims)) == ReplicaGpus(0, {"four": 4})
 
 
-def test_a_shared_claim_counts_what_it_has_got() -> None:
+def test_a_shared_claim_counts_its_allocated_devices() -> None:
     alternatives = {"name": "r", "firstAvailable": [{"name": n, **exactly(count=int(n))["exactly"]} for n in "84"]}
     asked = claim(alternatives)
     sharing = component(by_name("c"))
@@ -150,7 +150,7 @@ def test_a_shared_claim_counts_what_it_has_got() -> None:
     assert gpus.of_replica(sharing, known(None, {"c": got})).shared == {"c": 4}
 
 
-def test_all_of_a_node_is_not_known_before_it_is_allocated() -> None:
+def test_all_devices_of_a_node_are_unknown_before_the_allocation() -> None:
     counted = component(by_template("all"), by_name("rest"))
     templates, claims = {"all": template(ALL)}, {"rest": {"spec": ALL}}
     result = gpus.of_replica(counted, known(templates, claims))
@@ -159,8 +159,8 @@ def test_all_of_a_node_is_not_known_before_it_is_allocated() -> None:
     assert list(map(str, result.unknown)) == [f"ResourceClaimTemplate all {why}", f"ResourceClaim rest {why}"]
 
 
-def test_all_of_a_node_is_what_the_pod_that_got_most_has() -> None:
-    """Nodes may differ, and the next pod may come to the largest."""
+def test_all_devices_of_a_node_are_those_of_the_pod_with_most() -> None:
+    """Nodes may differ, and the next pod may run on the largest."""
     counted = component(by_template("all"), by_name("rest"), multinode={"nodeCount": 2})
     pods = [
         {"status": {"resourceClaimStatuses": [{"name": "c0", "resourceClaimName": name}, {"name": "c1"}]}}
@@ -174,12 +174,12 @@ def test_all_of_a_node_is_what_the_pod_that_got_most_has() -> None:
     }
     result = gpus.of_replica(counted, known({"all": template(ALL)}, claims, *pods))
     assert result == ReplicaGpus(16, {"rest": 1})
-    # The template may be deleted; its claims are there.
+    # The template may be deleted while its claims exist.
     assert gpus.of_replica(counted, known({}, claims, *pods)) == result
 
 
-def test_all_of_a_node_is_what_the_pods_of_the_role_have() -> None:
-    """Roles may call their claims alike, and have them from other templates."""
+def test_all_devices_of_a_node_are_those_of_pods_of_the_same_role() -> None:
+    """Roles may use the same claim name for different templates."""
     own = {"leader": "small", "worker": "large"}
     roles = [{"name": role, "podTemplate": component(by_template(name))["podTemplate"]} for role, name in own.items()]
     pods = [
@@ -195,7 +195,7 @@ def test_all_of_a_node_is_what_the_pods_of_the_role_have() -> None:
     assert gpus.of_replica(counted, known(templates, claims, *pods)) == ReplicaGpus(1 + 2 * 8)
 
 
-def test_a_claim_that_does_not_exist_may_have_gpus() -> None:
+def test_a_missing_claim_may_have_gpus() -> None:
     result = gpus.of_replica(component(by_template("t"), by_name("c")), known())
     assert list(map(str, result.unknown)) == [
         "ResourceClaimTemplate t does not exist",
@@ -203,7 +203,7 @@ def test_a_claim_that_does_not_exist_may_have_gpus() -> None:
     ]
 
 
-def test_which_graphs_a_claim_concerns() -> None:
+def test_graphs_that_a_claim_concerns() -> None:
     components = [{"name": "f"}, component(by_template("t"), by_name("c"))]
     graph = {"metadata": {"namespace": "ns"}, "spec": {"components": components}}
     assert device_claims.keys_named(RESOURCE_CLAIM_TEMPLATES, graph) == ["ns/t"]
@@ -231,7 +231,7 @@ def test_a_container_has_the_gpus_of_the_claims_that_it_names() -> None:
     assert of_main({"name": "odd"}, {"name": "unknown"}) == device_claims.ClaimedGpus()
 
 
-def test_a_container_does_not_know_the_gpus_of_some_claims() -> None:
+def test_the_gpus_of_some_claims_of_a_container_are_unknown() -> None:
     assert [*map(str, of_main({"name": "lost"}, {"name": "all"}).unknown)] == [
         "ResourceClaim whole asks for all devices of a node, and is not allocated yet",
         "ResourceClaimTemplate gone does not exist",

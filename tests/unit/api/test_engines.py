@@ -1,4 +1,4 @@
-"""The table of inference engines, against every place that publishes its words."""
+"""The table of inference engines matches every place that publishes their names."""
 
 import re
 from enum import StrEnum
@@ -20,11 +20,11 @@ from dynamo_shared.api.v1beta1.enums import BackendFramework
     [BackendFramework, RequestBackend, PlannerBackend, Backend],
     ids=["graphs", "requests", "planner", "intents"],
 )
-def test_enumerations_have_the_words_of_the_table(words: type[StrEnum]) -> None:
+def test_enumerations_have_the_names_of_the_table(words: type[StrEnum]) -> None:
     assert {word.value for word in words} - {"auto", "mocker"} == set(BACKENDS)
 
 
-def test_the_profiler_takes_the_words_of_the_table() -> None:
+def test_the_profiler_accepts_the_names_of_the_table() -> None:
     literal, _none = get_args(Engine.model_fields["backend"].annotation)
     assert get_args(literal) == tuple(BACKENDS)
 
@@ -53,5 +53,5 @@ def test_the_choice_is_a_sentence() -> None:
         (4 * 500_000_003, 7, 500_000_003),
     ],
 )
-def test_nodes_have_equal_shares_of_an_engine_however_large_it_is(gpus: int, per_node: int, nodes: int) -> None:
+def test_nodes_have_equal_shares_of_an_engine_of_any_size(gpus: int, per_node: int, nodes: int) -> None:
     assert EngineLayout(gpus=gpus).nodes(per_node) == nodes

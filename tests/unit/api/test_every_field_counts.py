@@ -1,7 +1,7 @@
-"""Every field of every kind, and every setting, acts, or is refused, or is ignored with a warning at each write.
+"""Every field of every kind, and every setting, takes effect, is rejected, or is ignored with a warning at each write.
 
-What acts is read by a module of the platform, by its name; definitions of types, conversions of one name into another and
-lists of names do not count as reading. v1alpha1 fields that v1beta1 has not are read by those who ask for v1alpha1.
+A field takes effect if a module of the platform reads it by its name. Definitions of types, conversions between names
+and lists of names do not count as reading. Fields of v1alpha1 only are read by code that uses v1alpha1.
 """
 
 import ast
@@ -28,16 +28,16 @@ from pydantic import BaseModel
 
 ROOT = Path(__file__).parents[3]
 API = ROOT / "shared" / "src" / "dynamo_shared" / "api"
-#: Definitions, renamings and lists: what stands here alone is read by no one.
+#: Definitions, renamings and lists: a name that occurs only here is not read.
 NOT_READING = tuple(
     API / name
     for name in (*("v1alpha1", "v1beta1", "legacy", "crds", "registry", "conversion"), *("meta.py", "deprecations.py"))
 )
 SETTINGS = ROOT / "shared" / "src" / "dynamo_shared" / "runtime" / "settings"
 KINDS = [version.resource for each in DEFINITIONS if each not in LEGACY for version in each.versions]
-#: A picker's configuration goes as it is into the picker's ConfigMap.
+#: A picker's configuration is copied unchanged into the picker's ConfigMap.
 PASSED_ON = re.compile(r"\beppConfig\.config\.")
-#: Renamed by conversion into a field of v1beta1, which is checked there.
+#: Conversion renames these to a v1beta1 field, which is checked there.
 CONVERSION = API / "conversion"
 
 
@@ -47,7 +47,7 @@ def snake(name: str) -> str:
 
 @cache
 def read_in(*folders: Path) -> frozenset[str]:
-    """Attributes and keys that modules use: `x.name`, `x["name"]`, `x.get("name")`, `("name", ...)`; docstrings do not count."""
+    """Attributes and keys that modules read: `x.name`, `x["name"]`, `x.get("name")`, `("name", ...)`; no docstrings"""
     results: set[str] = set()
     for folder in folders:
         for file in folder.rglob("*.py") if folder.is_dir() else (folder,):
@@ -61,7 +61,7 @@ def read_in(*folders: Path) -> frozenset[str]:
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                     results.add(node.attr)
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
-                    # The words of a media type are not names of fields.
+                    # Parts of a media type are not names of fields.
                     results.update([] if node.value.startswith("application/") else node.value.split("."))
     return frozenset(results)
 
@@ -71,7 +71,7 @@ def platform() -> frozenset[str]:
 
 
 def fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
-    """Paths in the form of the inventory, with the name at their end; what Kubernetes defines is Kubernetes' to read."""
+    """Paths in the form of the inventory, ending with the name. Kubernetes reads the fields that it defines."""
     for name, child in schema.get("properties", {}).items():
         here = f"{path}.{name}"
         yield here, name
@@ -87,7 +87,7 @@ def ignored_with_a_warning(resource: Resource) -> set[str]:
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: f"{each.kind}-{each.version}")
-def test_every_field_of_a_spec_is_read_or_warned_of(resource: Resource) -> None:
+def test_every_field_of_a_spec_is_read_or_has_a_warning(resource: Resource) -> None:
     warned = ignored_with_a_warning(resource)
     known = platform() | (read_in(CONVERSION) if resource.version == "v1alpha1" else frozenset())
     unread = {
@@ -107,7 +107,7 @@ def settings_of(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, s
             yield here, name
 
 
-def test_every_setting_is_read_or_warned_of() -> None:
+def test_every_setting_is_read_or_has_a_warning() -> None:
     given = load_settings(
         None,
         {
@@ -121,7 +121,7 @@ def test_every_setting_is_read_or_warned_of() -> None:
     assert {path for path, name in settings_of(Settings) if name not in platform()} == warned
 
 
-def test_a_setting_that_cannot_act_is_refused() -> None:
+def test_a_setting_without_effect_is_rejected() -> None:
     with pytest.raises(InvalidSettings, match=r"server\.webhook\.enabled cannot be false"):
         load_settings(None, {"DYNAMO_SERVER__WEBHOOK__ENABLED": "false"})
 
@@ -129,7 +129,7 @@ def test_a_setting_that_cannot_act_is_refused() -> None:
 def profiler_fields(
     model: type[ContractModel], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any, bool]]:
-    """Leaves of the profiler's configuration: where they are, a value that is not the default, whether they are ignored."""
+    """Leaves of the profiler's configuration: the path, a value other than the default, whether it is ignored."""
     for name, each in model.model_fields.items():
         inner = model_of(each.annotation)
         if inner is not None and inner is not PlannerConfig:
@@ -154,7 +154,7 @@ LEAVES = list(profiler_fields(ProfilerConfig))
 
 
 @pytest.mark.parametrize(("path", "value", "ignored"), LEAVES, ids=[".".join(each[0]) for each in LEAVES])
-def test_every_field_of_the_profilers_configuration_changes_what_is_done(
+def test_every_field_of_the_profilers_configuration_has_an_effect(
     path: tuple[str, ...], value: Any, ignored: bool
 ) -> None:
     config: Any = value
@@ -166,8 +166,8 @@ def test_every_field_of_the_profilers_configuration_changes_what_is_done(
 
 
 def _done(config: Any) -> Any:
-    """What profiling knows of a request: its spec, and what only v1alpha1 says."""
-    # A field that switches discovery on shows where it is off; an engine, where the request leaves it open.
+    """The inputs of profiling from a request: its spec, and fields of v1alpha1 only."""
+    # A field that enables discovery is visible if discovery is off; an engine, if the request leaves it open.
     spec = {"model": "m", "backend": "auto", "enableGpuDiscovery": False, "profilingConfig": {"profilerImage": "i"}}
     if config is not None:
         spec["profilingConfig"] = {"profilerImage": "i", "config": config}

@@ -1,4 +1,4 @@
-"""GPU budgets: the numbers of the planner.md (c) 5, cases 19 and 20, and what holds for all numbers."""
+"""GPU budgets: the numbers of planner.md (c) 5, cases 19 and 20, and properties for all numbers."""
 
 import pytest
 from dynamo_shared.api.gpu_budget import BudgetFit, Pair, band_tolerance, bounds, clamp_pair, clamp_single, tolerance
@@ -51,7 +51,7 @@ def test_single_pools(asked: int, gpus: int | None, band: tuple[int, int], keep:
     assert clamp_single(asked, gpus, min_gpus=band[0], max_gpus=band[1], min_endpoint=keep) == allowed
 
 
-def test_the_tolerance_is_the_largest_known_replica_and_counts_between_two_bounds_only() -> None:
+def test_the_tolerance_is_the_largest_known_replica_and_applies_only_between_two_bounds() -> None:
     assert tolerance([1, 0, 2, -1]) == 2
     assert tolerance([]) == 0
     assert band_tolerance(4, 8, [1, 2]) == 2
@@ -79,7 +79,7 @@ KEEP = st.integers(0, 4)
     ceiling=BOUND,
     keep=st.builds(Pair, KEEP, KEEP),
 )
-def test_a_clamped_pair_stays_as_it_is_and_never_stands_above_the_ceiling(
+def test_a_clamped_pair_is_stable_and_never_above_the_ceiling(
     asked: Pair, each: Pair, floor: int, ceiling: int, keep: Pair
 ) -> None:
     def clamp(pair: Pair) -> Pair:
@@ -115,7 +115,7 @@ def test_a_clamped_pair_stays_as_it_is_and_never_stands_above_the_ceiling(
 
 
 @given(REPLICAS, GPUS, BOUND, BOUND, KEEP)
-def test_a_clamped_pool_stays_as_it_is_and_never_stands_above_the_ceiling(
+def test_a_clamped_pool_is_stable_and_never_above_the_ceiling(
     replicas: int, gpus: int, floor: int, ceiling: int, keep: int
 ) -> None:
     def clamp(count: int) -> int:

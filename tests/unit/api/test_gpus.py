@@ -1,4 +1,4 @@
-"""GPUs of one replica, and of its engine: containers times nodes, and claims."""
+"""GPUs of one replica and of its engine: containers times nodes, and claims."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ SIDECAR = {**asking(nvidia__gpu=1), "name": "sidecar", "restartPolicy": "Always"
             },
             2,
         ),
-        # Init containers end before the others begin, unless they are sidecars.
+        # Init containers end before the others start, unless they are sidecars.
         ({"podTemplate": {"spec": {"initContainers": [asking(nvidia__gpu=8)], "containers": [MAIN]}}}, 8),
         ({"podTemplate": {"spec": {"initContainers": [asking(nvidia__gpu=2)], "containers": [MAIN]}}}, 4),
         ({"podTemplate": {"spec": {"initContainers": [SIDECAR], "containers": [MAIN]}}}, 5),
@@ -53,7 +53,7 @@ SIDECAR = {**asking(nvidia__gpu=1), "name": "sidecar", "restartPolicy": "Always"
             },
             18,
         ),
-        # What no pod would get; less than none would give others' GPUs away.
+        # Values that no pod would get: a negative one would give away the GPUs of others.
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="-8"), asking(nvidia__gpu=1)]}}}, 1),
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="1")]}}, "multinode": {"nodeCount": -3}}, 1),
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="9E")]}}, "multinode": {}}, gpus.MOST),
@@ -64,7 +64,7 @@ def test_gpus_of_a_replica(component: dict[str, Any], expected: int) -> None:
 
 
 def claiming(name: str, **by: str) -> dict[str, Any]:
-    """A pod template of which `main` has a claim, next to a sidecar with a GPU."""
+    """A pod template whose `main` has a claim, next to a sidecar with a GPU."""
     main = {"name": "main", "resources": {"claims": [{"name": name}]}}
     return {"spec": {"containers": [main, SIDECAR], "resourceClaims": [{"name": name, **by}]}}
 
@@ -106,10 +106,10 @@ OTHER = {"name": "worker", "podTemplate": {"spec": {"containers": [MAIN, SIDECAR
             },
             (8, 18),
         ),
-        # Roles with pods of their own.
+        # Roles with their own pods.
         ({"multinode": {"nodeCount": 3}, "roles": [LEADER, OTHER]}, (9, 11)),
         ({"multinode": {}, "roles": [LEADER, {"name": "worker"}], "podTemplate": OTHER["podTemplate"]}, (5, 6)),
-        # Each pod has a claim of its own by a template; a claim by name is one for all.
+        # With a template each pod has its own claim; a claim by name is one for all.
         ({"podTemplate": claiming("x", **OF_POD)}, (2, 3)),
         ({"podTemplate": claiming("x", **OF_POD), "multinode": {}}, (4, 6)),
         ({"podTemplate": claiming("x", **SHARED), "multinode": {}}, (2, 4)),
@@ -125,7 +125,7 @@ OTHER = {"name": "worker", "podTemplate": {"spec": {"containers": [MAIN, SIDECAR
         ),
         ({"podTemplate": claiming("x", resourceClaimTemplateName="nic")}, (0, 1)),
         ({"podTemplate": claiming("x", resourceClaimTemplateName="either")}, (4, 5)),
-        # Where a claim does not say it, nothing is known, and nothing is said.
+        # If a claim does not say the number, it is unknown and not reported.
         ({"podTemplate": claiming("x", resourceClaimTemplateName="all")}, None),
         ({"podTemplate": claiming("x", resourceClaimTemplateName="gone")}, None),
         ({"podTemplate": claiming("x", resourceClaimName="gone")}, None),
@@ -134,7 +134,7 @@ OTHER = {"name": "worker", "podTemplate": {"spec": {"containers": [MAIN, SIDECAR
 )
 def test_gpus_of_an_engine_and_of_one_more_replica(component: dict[str, Any], expected: tuple[int, int] | None) -> None:
     templates = {name: {"spec": {"spec": spec}} for name, spec in TEMPLATES.items()}
-    # What it has got does not count: it asks for two.
+    # The allocation does not count: the claim requests two.
     results = [{"request": "r0", "driver": "d", "pool": "p", "device": f"gpu-{number}"} for number in range(7)]
     claims = {"two": {"spec": TEMPLATES["two"], "status": {"allocation": {"devices": {"results": results}}}}}
     counted = gpus.shape(component, templates.get, claims.get)

@@ -1,4 +1,4 @@
-"""The CRDs against the field inventory of the reference: every row of it, and nothing beyond but what is listed here."""
+"""The CRDs match the field inventory of the reference: all of its rows, and nothing more except what is listed here."""
 
 from typing import Any
 
@@ -15,7 +15,8 @@ pytestmark = pytest.mark.skipif(
     not HERE, reason="the field inventory of the reference (../shared/reference/crds) is not here"
 )
 
-# The kinds before graphs are in no inventory: they were gone when it was made. It has one version of kinds whose
+# The kinds from before graphs are in no inventory, because they were removed before it was written. It has one version
+# of kinds whose versions have the same schema (tests/unit/api/test_crds.py).
 # versions have one shape (tests/unit/api/test_crds.py).
 VERSIONS = [
     version.resource
@@ -31,7 +32,7 @@ def embedded(name: str) -> dict[str, Any]:
     return {"type": "object", PRESERVE: True, "x-dynamo-embedded.type": f"io.k8s.api.{name}"}
 
 
-# What the inventory names without unfolding it.
+# Types that the inventory names without their fields.
 EMBEDDED: dict[str, dict[str, Any]] = {
     "core/v1 PodTemplateSpec": embedded("core.v1.PodTemplateSpec"),
     "core/v1 PodSpec inline + mainContainer (core/v1 Container)": embedded("core.v1.PodSpec"),
@@ -62,23 +63,23 @@ WORDS = {
     "int-or-string": "x-kubernetes-int-or-string",
     "type": "type",
 }
-# Beyond the rows. Behaviour, section 8: the identity of a checkpoint cannot be changed.
+# Additions. Behaviour, section 8: the identity of a checkpoint is immutable.
 MORE_RULES = {("DynamoCheckpoint", "spec.identity"): ["self == oldSelf"]}
 # Since 1.5 a checkpoint needs no name.
 FEWER_RULES = "checkpoint"
 # The reference's path names no field, so its column is always empty.
 OTHER_PATHS = {("DynamoComponentDeployment", "DynamoComponent"): ".spec.serviceName"}
 MORE_SHORT_NAMES = {"DynamoModel": ["dmodel"]}
-# Graphs so that admission can say what to scale instead; components since one that stands alone scales like a Deployment.
+# Graphs, so that admission can advise what to scale; components, because a standalone one scales like a Deployment.
 MORE_SUBRESOURCES = {"DynamoGraphDeployment": ["scale"], "DynamoComponentDeployment": ["scale"]}
-# What the reference of 1.5 has, too.
+# The reference of 1.5 has these, too.
 SINCE = ("runtimeVersionOverride", "roles", "minAvailable", "providerOverride")
 POLICIES = tuple(f"checkpoint.{name}" for name in ("startupPolicy", "deletionPolicy", "targetContainerName", "job"))
 SINCE_OF_ALPHA = (*SINCE, "gpuMemoryService.extraClientContainers", *POLICIES)
 SINCE_OF_BETA = (
     *(
         *SINCE,
-        # Of no release yet.
+        # In no release yet.
         "compilationCache.subPath",
         "experimental.grove",
         "experimental.gpuMemoryService.extraClientContainers",
@@ -89,7 +90,7 @@ SINCE_OF_BETA = (
 #: Of the status of each component.
 SINCE_OF_STATUS = ("gpusPerEngine", "gpusPerReplica")
 SINCE_OF_GRAPHS = ("spec.priorityClassName", "spec.experimental", "spec.providerOverride")
-# What profiling and discovery of hardware report beyond the reference, who sets replicas, and fields of releases after 1.2.
+# Additions to the reference: results of profiling and hardware discovery, the writer of replicas, fields after 1.2.
 MORE_FIELDS = {
     ("DynamoGraphDeployment", "v1alpha1"): (
         *SINCE_OF_GRAPHS,
@@ -214,7 +215,7 @@ def fields(schema: dict[str, Any], path: str, embedded: set[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("resource", VERSIONS, ids=identify)
-def test_there_is_no_field_beyond_the_inventory(resource: Resource) -> None:
+def test_there_is_no_field_outside_the_inventory(resource: Resource) -> None:
     rows = inventory.table(resource).rows
     embedded = {row.path for row in rows if row.type in EMBEDDED}
     results = set(fields(schema_of(resource), "", embedded)) - {"apiVersion", "kind", "metadata"}
@@ -224,8 +225,8 @@ def test_there_is_no_field_beyond_the_inventory(resource: Resource) -> None:
 
 
 @pytest.mark.parametrize("resource", VERSIONS, ids=identify)
-def test_required_lists_have_rows(resource: Resource) -> None:
-    """What a list item or a map value requires has a row of its own; the CRDs require no more than the rows say."""
+def test_required_fields_have_rows(resource: Resource) -> None:
+    """A field required by a list item or a map value has its own row; the CRDs require no more than the rows say."""
     rows = {row.path: row for row in inventory.table(resource).rows}
     for path, row in rows.items():
         node = at(schema_of(resource), path)
@@ -260,6 +261,6 @@ def test_names_and_the_stored_version(definition: Any) -> None:
     assert list(definition.short_names) == inventory.short_names(definition.resource) + MORE_SHORT_NAMES.get(
         definition.kind, []
     )
-    # The reference still stores v1alpha1 of graphs, components and adapters; where v1beta1 differs, this project stores v1beta1.
+    # The reference still stores v1alpha1 of graphs, components and adapters; this project stores v1beta1 if it differs.
     newest = sorted(each.version for each in VERSIONS if each.kind == definition.kind)[-1]
     assert definition_of(definition.kind).resource.version == newest

@@ -1,4 +1,4 @@
-"""The kinds before graphs against the page that documented them: its tables and its examples."""
+"""The kinds from before graphs match the page that documented them: its tables and its examples."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ KINDS = {
     "DynamoNimRequest": resources.DYNAMO_NIM_REQUESTS,
 }
 TYPES = {"string": "string", "map": "object", "array": "array", "object": "object", "int": "integer"}
-# In the examples, and in no table.
+# In the examples, but in no table.
 EXAMPLES_ONLY = {"DynamoDeployment": {"envs"}}
 
 
@@ -31,13 +31,13 @@ def section(kind: str) -> str:
 
 
 def rows(kind: str) -> dict[str, tuple[str, bool, str]]:
-    """Fields of a table: type, whether it is required, default."""
+    """The fields of a table: type, whether required, default."""
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section(kind).splitlines() if "| `" in line]
     return {cell[0].strip("`"): (cell[1], cell[3] == "Yes", cell[4]) for cell in cells}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_fields_are_those_of_the_page(kind: str) -> None:
+def test_fields_match_the_page(kind: str) -> None:
     spec: dict[str, Any] = schema_of(KINDS[kind])["properties"]["spec"]
     documented = rows(kind)
     assert set(spec["properties"]) == set(documented) | EXAMPLES_ONLY.get(kind, set())
@@ -50,7 +50,7 @@ def test_fields_are_those_of_the_page(kind: str) -> None:
     assert "conditions" in schema_of(KINDS[kind])["properties"]["status"]["properties"]
 
 
-def test_the_state_of_the_whole_is_reported() -> None:
+def test_the_overall_state_is_reported() -> None:
     assert "state" in schema_of(resources.DYNAMO_DEPLOYMENTS)["properties"]["status"]["properties"]
 
 

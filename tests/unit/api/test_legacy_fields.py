@@ -1,4 +1,4 @@
-"""What only v1alpha1 can say of a graph is parsed once for each generation that is stored."""
+"""Fields of a graph that only v1alpha1 has are parsed once for each stored generation."""
 
 import json
 
@@ -21,7 +21,7 @@ CLAIM = {"create": True, "name": "models", "size": "1Gi", "storageClass": "fast"
 
 
 def stored(host: str, **metadata: object) -> KubeObject:
-    """A graph that was written as v1alpha1, as STATE has it."""
+    """A graph written as v1alpha1, as it is in STATE."""
     service = {
         "componentType": "default",
         "labels": {"a": "b"},
@@ -44,7 +44,7 @@ def parsed(host: str) -> LegacyGraph:
     return LegacyGraph((CLAIM,), {"Api": api, "Plain": LegacyService(type="worker")})
 
 
-def test_what_has_no_place_in_v1beta1_is_read_alike_of_an_object_and_of_its_type() -> None:
+def test_legacy_fields_are_read_equally_from_an_object_and_from_its_type() -> None:
     graph = stored("one")
     assert legacy_graph_of(graph) == legacy_graph(parse_graph(graph)) == parsed("one")
 
@@ -57,7 +57,7 @@ def test_a_generation_is_parsed_once_and_the_next_one_again() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"annotations": {"nvidia.com/other": "x"}}])
-def test_a_graph_that_never_was_v1alpha1_has_none(metadata: KubeObject) -> None:
+def test_a_graph_never_written_as_v1alpha1_has_no_legacy_fields(metadata: KubeObject) -> None:
     graph = {**stored("one"), "metadata": {"name": "g", "namespace": "ns", "uid": "u", "generation": 1, **metadata}}
     assert legacy_graph_of(graph) is legacy_graph(parse_graph(graph)) is NO_GRAPH
 
@@ -70,7 +70,7 @@ def test_a_graph_that_never_was_v1alpha1_has_none(metadata: KubeObject) -> None:
         ({"enabled": False, "mode": "interPod", "numShadows": 3}, None),
     ],
 )
-def test_engines_that_wait_are_read_where_they_are_more_than_v1beta1_can_say(failover, shadows) -> None:
+def test_waiting_engines_are_read_if_v1beta1_cannot_express_them(failover, shadows) -> None:
     mode = {"enabled": True, "mode": "interPod"}
     metadata = {"name": "g", "namespace": "ns"}
     spec = {"services": {"W": {"componentType": "worker", "gpuMemoryService": mode, "failover": failover}}}
@@ -96,8 +96,8 @@ def test_engines_that_wait_are_read_where_they_are_more_than_v1beta1_can_say(fai
         ("spec.pvcs", [{"name": "models", "create": True}]),
     ],
 )
-def test_what_a_tenant_writes_into_the_annotation_and_no_schema_allows_is_passed_over(path: str, value: object) -> None:
-    """Those who render, and those who scale, read it as it stands."""
+def test_invalid_values_of_the_annotation_are_ignored(path: str, value: object) -> None:
+    """A tenant may write them. The renderer and the scaler read the annotation unchecked."""
     steps = path.split(".") if path else []
     kept = {"fields": [[steps, value]]} if path.startswith("spec") else {"components": {"Api": [[steps, value]]}}
     annotations = {PRESERVED_FIELDS: json.dumps({"version": 1, "for": "v1alpha1", **kept})}

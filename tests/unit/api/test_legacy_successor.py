@@ -1,4 +1,4 @@
-"""The kinds before graphs as graphs: every field that a graph has a place for gets there."""
+"""The kinds from before graphs as graphs: every field that graphs have is copied."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ EXPOSED = {"ingress": {"enabled": True, "host": "h"}}
     ],
     ids="-".join,
 )
-def test_a_field_has_its_place(written: KubeObject, becomes: KubeObject) -> None:
+def test_a_field_is_copied_to_its_place(written: KubeObject, becomes: KubeObject) -> None:
     assert component(**written).items() >= becomes.items()
 
 
@@ -68,7 +68,7 @@ def test_a_disabled_autoscaler_is_ignored() -> None:
     assert not {"autoscaling", "scalingAdapter"} & component(autoscaling={"enabled": False}).keys()
 
 
-def test_a_claim_that_is_asked_for_is_created_by_the_graph() -> None:
+def test_a_requested_claim_is_created_by_the_graph() -> None:
     claim = {"create": True, "size": "1Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteOnce"}
     graph = graph_of(pvc={**claim, "mountPoint": "/m"})
     assert graph["spec"]["pvcs"] == [{"name": "worker", **claim}]
@@ -88,18 +88,18 @@ def test_a_claim_that_is_asked_for_is_created_by_the_graph() -> None:
     ],
     ids=["tag", "configuration", "not a tag"],
 )
-def test_the_service_of_the_artifact_is_started_as_that_operator_did(spec: KubeObject, args: str) -> None:
+def test_the_service_of_the_artifact_starts_as_the_former_operator_started_it(spec: KubeObject, args: str) -> None:
     main = component(**spec)["extraPodSpec"]["mainContainer"]
     assert main == {"command": ["sh", "-c"], "args": [args]}
 
 
 @pytest.mark.parametrize("own", [{"command": ["run"]}, {"args": ["--fast"]}], ids=["command", "args"])
-def test_a_command_of_the_users_stays_alone(own: KubeObject) -> None:
+def test_a_command_of_the_user_is_kept_alone(own: KubeObject) -> None:
     pod = {"nodeSelector": {"gpu": "h100"}, "mainContainer": {"image": "i", **own}}
     assert component(extraPodSpec=pod)["extraPodSpec"] == pod
 
 
-def test_what_is_left_to_the_author_is_said() -> None:
+def test_tasks_left_to_the_author_are_reported() -> None:
     needs = {"Decode": {"deploymentSelectorKey": "dynamo", "deploymentSelectorValue": "Decode/dynamo"}}
     assert legacy.graph_of_services([service(externalServices=needs)]).remarks == (
         "component Worker has no image: name the one that was built of frontend--v1",
@@ -108,7 +108,7 @@ def test_what_is_left_to_the_author_is_said() -> None:
     assert legacy.graph_of_services([service(extraPodSpec={"mainContainer": {"image": "i"}})]).remarks == ()
 
 
-def test_the_dynamo_namespace_that_all_share_stays() -> None:
+def test_a_shared_dynamo_namespace_stays() -> None:
     assert component(dynamoNamespace="dynamo")["globalDynamoNamespace"] is True
     (_, said) = legacy.graph_of_services([service(dynamoNamespace="team")]).remarks
     assert said == "component Worker: dynamoNamespace team is left out, as that of a graph follows from its name"
@@ -122,7 +122,7 @@ def test_services_of_one_artifact_are_one_graph() -> None:
     assert graph_of()["metadata"] == {"name": "worker-1", "namespace": "ns"}
 
 
-def test_a_deployments_services_have_its_variables_and_their_own_win() -> None:
+def test_services_get_the_variables_of_their_deployment_and_their_own_win() -> None:
     deployment = load_manifest(
         {
             "apiVersion": "nvidia.com/v1alpha1",

@@ -1,4 +1,4 @@
-"""Manifests of people: every error at once, where it is, what is wrong, what is allowed."""
+"""Manifests of users: all errors at once, each with its place, the error and the allowed values."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ def with_components(*components: dict[str, Any]) -> dict[str, Any]:
     return {**yaml.safe_load(HEAD), "spec": {"components": list(components)}}
 
 
-def test_a_good_manifest_becomes_a_graph() -> None:
+def test_a_valid_manifest_becomes_a_graph() -> None:
     graph = load_manifest(
         HEAD
         + textwrap.dedent(
@@ -63,7 +63,7 @@ def test_a_component_deployment_is_loaded_too() -> None:
     assert loaded.spec.name is None
 
 
-def test_every_error_is_reported_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     text = HEAD.replace("name: graph", "name: My_Graph, label: {a: b}") + textwrap.dedent(
         """
         spec:
@@ -93,7 +93,7 @@ def test_every_error_is_reported_at_once() -> None:
     ]
 
 
-def test_rules_between_fields_count_too() -> None:
+def test_rules_between_fields_are_checked_too() -> None:
     """tests/admission/cases has all of them."""
     picker = {"name": "a", "eppConfig": {"configMapRef": {"key": "k"}}}
     assert refusals(with_components(picker)) == ["spec.components[0].eppConfig: needs type epp; type is not set"]
@@ -110,18 +110,18 @@ def test_rules_between_fields_count_too() -> None:
         ("podTemplates", {}, "did you mean podTemplate?"),
     ],
 )
-def test_an_unknown_field_comes_with_advice(name: str, value: Any, problem: str) -> None:
+def test_an_unknown_field_gets_advice(name: str, value: Any, problem: str) -> None:
     manifest = with_components({"name": "a", name: value})
     assert refusals(manifest) == [f"spec.components[0].{name}: no such field; {problem}"]
 
 
-def test_a_field_like_no_other_is_answered_with_the_list() -> None:
+def test_an_unknown_field_without_a_similar_name_gets_the_list() -> None:
     assert refusals(with_components({"name": "a", "modelRef": {"name": "m", "qqq": 1}})) == [
         "spec.components[0].modelRef.qqq: no such field; there are name, revision"
     ]
 
 
-def test_a_version_that_does_not_exist_is_answered_with_those_that_do() -> None:
+def test_an_unknown_version_gets_the_list_of_versions() -> None:
     assert refusals(HEAD.replace("v1beta1", "v1")) == [
         "apiVersion: 'nvidia.com/v1' is not supported; DynamoGraphDeployment has nvidia.com/v1beta1, nvidia.com/v1alpha1"
     ]
@@ -162,7 +162,7 @@ def test_texts_that_are_not_a_manifest(text: str, problem: str | None) -> None:
 
 
 @pytest.mark.parametrize("merged", [False, True])
-def test_a_few_lines_that_stand_for_billions_of_values_are_refused_at_once(merged: bool) -> None:
+def test_a_few_lines_that_expand_to_billions_of_values_are_rejected_at_once(merged: bool) -> None:
     lines = ["a0: &a0 {" + ", ".join(f"k{number}: x" for number in range(10)) + "}"]
     for level in range(1, 12):
         aliases = ", ".join([f"*a{level - 1}"] * 10)
@@ -171,12 +171,12 @@ def test_a_few_lines_that_stand_for_billions_of_values_are_refused_at_once(merge
     assert result.endswith(("more than 250000 values", "more than 10000 keys in one object"))
 
 
-def test_many_objects_merged_into_one_are_refused() -> None:
+def test_many_objects_merged_into_one_are_rejected() -> None:
     (result,) = refusals("a: &a {b: 1}\nc: {<<: [" + ", ".join(["*a"] * 17) + "]}")
     assert result.endswith("more than 16 objects merged into one")
 
 
-def test_several_documents_with_other_kinds_among_them() -> None:
+def test_documents_of_other_kinds_are_skipped() -> None:
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}}
     result = load_manifests(f"---\n{HEAD}---\n---\n{json.dumps(config_map)}\n")
     assert isinstance(result[0], DynamoGraphDeployment)
@@ -200,7 +200,7 @@ def test_a_text_without_a_manifest_is_an_error() -> None:
         load_manifests("---\n# nothing\n")
 
 
-def test_the_callers_object_is_not_touched() -> None:
+def test_the_callers_object_is_not_changed() -> None:
     manifest = with_components({"name": "a", "type": None})
     load_manifest(manifest)
     assert manifest == with_components({"name": "a", "type": None})
@@ -216,6 +216,6 @@ KEYS = ["name", "type", "components", "eppConfig", "config", "podTemplate", "spe
         max_leaves=12,
     )
 )
-def test_whatever_is_written_is_loaded_or_refused(spec: Any) -> None:
+def test_any_text_is_loaded_or_rejected(spec: Any) -> None:
     with contextlib.suppress(InvalidManifest):
         load_manifest({**yaml.safe_load(HEAD), "spec": spec})

@@ -1,4 +1,4 @@
-"""The lease by which a platform of one namespace is known."""
+"""The Lease that announces a platform of one namespace."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,12 +21,12 @@ def lease(created: str = "2025-12-01T00:00:00Z", **spec: Any) -> dict[str, Any]:
         (lease(leaseDurationSeconds=30), False),
         (lease(renewTime="2025-12-31T23:59:59Z"), False),
         (lease(), False),
-        # As the reference makes it: the first renewal comes only later.
+        # Like the reference creates it: the first renewal follows later.
         (lease("2025-12-31T23:59:50Z", leaseDurationSeconds=30), True),
         (lease(leaseDurationSeconds=30, acquireTime="2025-12-31T23:59:50Z"), True),
         # A clock that is a little ahead.
         (lease(leaseDurationSeconds=30, renewTime="2026-01-01T00:04:59Z"), True),
-        # What a tenant may store to keep the namespace for itself, or to crash the readers of the Lease.
+        # A tenant may store these to keep the namespace, or to crash readers of the Lease.
         (lease(leaseDurationSeconds=30, renewTime="9999-12-31T23:59:59.000000Z"), False),
         (lease(leaseDurationSeconds=30, renewTime="2026-01-01T00:06:00Z"), False),
         (lease(leaseDurationSeconds=2**31 - 1, renewTime="2025-12-31T22:59:00Z"), False),
@@ -40,7 +40,7 @@ def lease(created: str = "2025-12-01T00:00:00Z", **spec: Any) -> dict[str, Any]:
         ({}, False),
     ],
 )
-def test_a_lease_is_live_for_so_long_after_it_was_renewed_or_made(observed, live) -> None:
+def test_a_lease_is_live_for_its_duration_after_its_renewal_or_creation(observed, live) -> None:
     assert namespace_scope.is_live(observed, NOW) is live
 
 
@@ -54,5 +54,5 @@ def test_a_new_lease_is_live_at_once_and_until_its_duration_ends() -> None:
 @pytest.mark.parametrize(
     ("patterns", "trusted"), [((), False), (("team",), True), (("te*", "x"), True), (("teams", "TEAM"), False)]
 )
-def test_the_configuration_says_where_a_lease_switches_off_webhooks(patterns, trusted) -> None:
+def test_the_configuration_trusts_the_namespaces_in_which_a_lease_disables_webhooks(patterns, trusted) -> None:
     assert namespace_scope.is_trusted("team", patterns) is trusted

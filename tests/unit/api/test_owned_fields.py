@@ -1,4 +1,4 @@
-"""The record of who owns which field, as the API server writes it, and as anyone may have made it up."""
+"""The record of field ownership as the API server writes it, and as any user may forge it."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ def item(name: str, *, escaped: bool = False) -> dict[str, Any]:
     return {"f:spec": {"f:components": {f"k:{key}": {".": {}, "f:name": {}, "f:replicas": {}}}}}
 
 
-def test_managers_of_a_field_come_with_the_latest_first() -> None:
+def test_managers_of_a_field_are_listed_with_the_latest_first() -> None:
     obj = recorded(
         entry("old", {"f:spec": {"f:replicas": {}}}, "1"),
         entry("new", {"f:spec": {"f:replicas": {}}}, "2"),
@@ -32,13 +32,13 @@ def test_managers_of_a_field_come_with_the_latest_first() -> None:
 
 
 @pytest.mark.parametrize("escaped", [True, False])
-def test_an_item_is_known_however_its_name_is_written(escaped: bool) -> None:
+def test_a_list_item_is_recognized_in_every_notation_of_its_key(escaped: bool) -> None:
     obj = recorded(entry("m", item("größe", escaped=escaped)))
     assert managers_of(obj, "spec", "components", {"name": "größe"}, "replicas") == ["m"]
     assert managers_of(obj, "spec", "components", {"name": "other"}, "replicas") == []
 
 
-def test_paths_of_what_is_owned() -> None:
+def test_paths_of_owned_fields() -> None:
     (owned,) = owned_fields(recorded(entry("m", item("a"))))
     assert [path_of(leaf) for leaf in owned.leaves()] == [
         ["spec", "components", {"name": "a"}],
@@ -50,13 +50,13 @@ def test_paths_of_what_is_owned() -> None:
 @pytest.mark.parametrize(
     "step", ["v:1", "i:0", "k:{}", "k:{", 'k:{"a":1}', 'k:{"a":"x","b":"y"}', "k:" + "[" * 9000, ""]
 )
-def test_what_no_name_leads_to_has_no_path(step: str) -> None:
+def test_a_field_without_a_name_has_no_path(step: str) -> None:
     assert path_of(("f:spec", step)) is None
 
 
 @pytest.mark.parametrize(
     "obj", [None, {}, {"metadata": None}, recorded(None, 1, {}), recorded({"fieldsV1": "x", "time": {}, "manager": []})]
 )
-def test_junk_says_nothing(obj: Any) -> None:
+def test_junk_is_ignored(obj: Any) -> None:
     assert managers_of(obj, "spec") == []
     assert [leaf for each in owned_fields(obj) for leaf in each.leaves()] == []

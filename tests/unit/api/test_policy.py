@@ -1,4 +1,4 @@
-"""docs/policy.md says of versions what the registry and the kinds say, and answers every line of the proposal."""
+"""docs/policy.md matches the registry and the kinds, and covers every line of the proposal."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ Rows = list[list[str]]
 
 
 def rows(heading: str) -> Rows:
-    """Rows of the first table below a heading."""
+    """The rows of the first table below a heading."""
     below = TEXT.split(f"{heading}\n", 1)[1]
     table = re.search(r"((?:^\|.*\n)+)", below, re.MULTILINE)
     assert table is not None
@@ -25,7 +25,7 @@ def rows(heading: str) -> Rows:
 
 
 def versions() -> dict[tuple[str, str], str]:
-    """Since when a version of a kind is deprecated, "" where it is not."""
+    """Since when a version of a kind is deprecated; "" if it is not."""
     return {
         (definition.kind, version.resource.version): next(
             (each.since for each in of(definition.kind, version.resource.version) if not each.path), ""
@@ -35,7 +35,7 @@ def versions() -> dict[tuple[str, str], str]:
     }
 
 
-def test_support_windows_are_those_of_the_kinds() -> None:
+def test_support_windows_match_the_kinds() -> None:
     reported = {}
     for version, status, kinds, _ in rows("### Support windows"):
         for kind in kinds.strip("| ").split(", ") if kinds.strip("| ") != "none yet" else ():
@@ -44,20 +44,20 @@ def test_support_windows_are_those_of_the_kinds() -> None:
     assert reported == versions()
 
 
-def test_kinds_that_are_said_to_be_stored_are() -> None:
+def test_stored_kinds_match_the_page() -> None:
     stored = {definition.kind for definition in DEFINITIONS if definition.resource.version == "v1beta1"}
     (row,) = [row for row in rows("### Support windows") if "stored" in row[1] and "v1beta1" in row[0]]
     assert set(row[2].split(", ")) == stored
 
 
-def test_the_end_that_is_reported_is_the_registrys() -> None:
+def test_the_reported_end_matches_the_registry() -> None:
     ends = {each.removed_in for each in DEPRECATIONS if not each.path}
     for row in rows("### Support windows"):
         if row[1].startswith("deprecated"):
             assert [f"until {end}" in row[3] for end in ends] == [True]
 
 
-def test_the_notice_that_is_promised_is_what_is_enforced() -> None:
+def test_the_promised_notice_is_enforced() -> None:
     assert NOTICE_RELEASES == 2
     assert "At least two releases contain the entry" in TEXT
 
@@ -66,7 +66,7 @@ def test_the_notice_that_is_promised_is_what_is_enforced() -> None:
     ("heading", "count"),
     [("### From v1alpha1 to v1beta1", 7), ("### From v1beta1 to v1", 5), ("### Steps of the proposal", 17)],
 )
-def test_every_line_of_the_proposal_says_where_it_stands(heading: str, count: int) -> None:
+def test_every_line_of_the_proposal_has_its_state(heading: str, count: int) -> None:
     result = rows(heading)
     assert len(result) == count
     for line, stands, by in result:
@@ -76,14 +76,14 @@ def test_every_line_of_the_proposal_says_where_it_stands(heading: str, count: in
             assert "](" in by, f"{line}: what shows it?"
 
 
-def test_v1_is_not_claimed_before_it_is_there() -> None:
+def test_v1_is_not_claimed_before_it_exists() -> None:
     assert all(version != "v1" for _, version in versions())
     assert ["v1", "to come", "none yet", "long term"] in [
         [cell.strip("| ") for cell in row] for row in rows("### Support windows")
     ]
 
 
-def test_the_state_that_is_written_is_the_one_that_is_computed() -> None:
+def test_the_documented_state_matches_the_computed_one() -> None:
     result = criteria(ROOT)
     assert len(result) == 12
     for each in result:
@@ -98,7 +98,7 @@ def test_each_release_has_its_section_in_the_changelog() -> None:
     assert "Unreleased" in sections
 
 
-def test_the_migration_guide_names_everything_that_is_deprecated() -> None:
+def test_the_migration_guide_names_everything_deprecated() -> None:
     text = (ROOT / "docs" / "migrate.md").read_text()
     for each in DEPRECATIONS:
         named = [each.path.removeprefix("spec.").replace("services{}.", "")] if each.path else each.kinds

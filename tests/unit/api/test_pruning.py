@@ -1,4 +1,4 @@
-"""What is dropped of an object, as the API server drops it."""
+"""The fields that pruning removes from an object, like the API server does."""
 
 import copy
 from typing import Any
@@ -31,7 +31,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def test_unknown_fields_are_lost_at_their_place() -> None:
+def test_unknown_fields_are_removed_in_place() -> None:
     parts = [{"size": 1, "colour": "red"}, {"colour": {"a": 1}}]
     by = {"k": {"x": "y", "z": []}}
     free = {"any": {"thing": 1}, "own": {"a": 1}}
@@ -57,7 +57,7 @@ def test_unknown_fields_are_lost_at_their_place() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 7, "text", [], {"parts": 7, "by": [1], "name": {"a": 1}}])
-def test_what_is_of_another_type_is_not_judged(value: Any) -> None:
+def test_values_of_another_type_are_left_alone(value: Any) -> None:
     kept, lost = pruned(value, SCHEMA)
     assert (kept, lost) == (value, [])
 
@@ -68,7 +68,7 @@ RESOURCES = [version.resource for each in DEFINITIONS if each not in LEGACY for 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: f"{each.kind}-{each.version}")
 @given(st.data())
 @examples(8)
-def test_what_a_schema_describes_loses_nothing(resource: Resource, data: st.DataObject) -> None:
+def test_a_described_object_loses_nothing(resource: Resource, data: st.DataObject) -> None:
     obj = {name: each for name, each in data.draw(manifests(resource)).items() if name in ("spec", "status")}
     kept, lost = pruned(obj, schema_of(resource))
     assert (kept, lost) == (obj, [])
@@ -76,7 +76,7 @@ def test_what_a_schema_describes_loses_nothing(resource: Resource, data: st.Data
 
 @given(junk)
 @examples(50)
-def test_anything_is_read_and_pruned_once(value: Any) -> None:
+def test_any_object_is_pruned_in_one_pass(value: Any) -> None:
     schema = schema_of(DYNAMO_GRAPH_DEPLOYMENTS)
     kept, _ = pruned({"spec": value}, schema)
     again, lost = pruned(kept, schema)

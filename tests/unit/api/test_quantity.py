@@ -1,4 +1,4 @@
-"""Quantities: what is one, how much it is, and that no digit is lost."""
+"""Quantities: their syntax, their amounts, and that no digit is lost."""
 
 import re
 from decimal import Decimal
@@ -64,13 +64,13 @@ def test_amount(text: str | int | float, amount: int | Decimal) -> None:
         "9" * 65,
     ],
 )
-def test_no_quantity(text: str) -> None:
+def test_invalid_quantities(text: str) -> None:
     with pytest.raises(quantity.InvalidQuantity, match="is not a quantity"):
         quantity.parse(text)
 
 
 @pytest.mark.parametrize("value", [True, None, [], {}, float("inf"), float("nan")])
-def test_no_number_and_no_text(value: object) -> None:
+def test_values_that_are_neither_number_nor_text(value: object) -> None:
     with pytest.raises(quantity.InvalidQuantity):
         quantity.parse(value)
 
@@ -85,7 +85,7 @@ def test_every_quantity_matches_the_pattern_of_the_api_server(number: str, suffi
 
 
 @given(st.text(max_size=70))
-def test_any_text_is_a_quantity_or_refused(text: str) -> None:
+def test_any_text_is_a_quantity_or_rejected(text: str) -> None:
     try:
         quantity.parse(text)
     except quantity.InvalidQuantity:
@@ -94,7 +94,7 @@ def test_any_text_is_a_quantity_or_refused(text: str) -> None:
 
 
 @given(st.integers(0, 2**70))
-def test_large_amounts_lose_no_digit(number: int) -> None:
+def test_large_amounts_keep_all_digits(number: int) -> None:
     assert quantity.parse(f"{number}Ei") == number * 2**60
 
 
@@ -107,7 +107,7 @@ def test_comparison_is_of_amounts() -> None:
     assert not quantity.is_zero("1n")
 
 
-#: What k8s.io/apimachinery 0.35.4 writes of an amount that it read.
+#: What k8s.io/apimachinery 0.35.4 writes for a parsed amount.
 @pytest.mark.parametrize(
     ("given_", "written"),
     [
@@ -127,7 +127,7 @@ def test_an_amount_is_written_as_kubernetes_writes_it(given_: str | int | float,
 
 
 @given(st.builds("{}{}".format, numbers, st.sampled_from(SUFFIXES)))
-def test_writing_changes_no_amount_but_rounds_up_below_nano(text: str) -> None:
+def test_writing_changes_no_amount_except_by_rounding_up_below_nano(text: str) -> None:
     amount, written = quantity.parse(text), quantity.canonical(text)
     assert 0 <= abs(quantity.parse(written)) - abs(amount) < Decimal("1e-9")
     assert quantity.canonical(written) == written

@@ -1,4 +1,4 @@
-"""The generated reference: every kind, field and name is there once, links lead somewhere, generators agree with it."""
+"""The generated reference: every kind, field and name is listed once, links work, generators match it."""
 
 import json
 import re
@@ -25,7 +25,7 @@ DOCS = ROOT / "docs"
 VERSIONS = [(definition, version) for definition in DEFINITIONS for version in definition.versions]
 
 
-def test_published_pages_are_what_the_code_says() -> None:
+def test_published_pages_match_the_code() -> None:
     assert main(["--check"]) == 0
 
 
@@ -34,7 +34,7 @@ def test_published_pages_are_what_the_code_says() -> None:
     VERSIONS,
     ids=[f"{definition.kind}-{version.resource.version}" for definition, version in VERSIONS],
 )
-def test_a_kinds_page_has_every_field_once(definition: object, version: object) -> None:
+def test_a_page_of_a_kind_has_every_field_once(definition: object, version: object) -> None:
     text = kinds.kind_page(definition, version)  # type: ignore[arg-type]
     listed = re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE)
     desired = [
@@ -46,7 +46,7 @@ def test_a_kinds_page_has_every_field_once(definition: object, version: object) 
     assert len(listed) == len(set(listed))
 
 
-def test_tables_hold() -> None:
+def test_tables_are_well_formed() -> None:
     for path, text in reference.outputs(ROOT).items():
         if path.suffix == ".md":
             for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
@@ -54,7 +54,7 @@ def test_tables_hold() -> None:
                 assert len(bars) == 1, path
 
 
-def test_links_of_all_pages_lead_somewhere() -> None:
+def test_links_of_all_pages_work() -> None:
     broken = []
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")):
         prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
@@ -68,12 +68,12 @@ def test_links_of_all_pages_lead_somewhere() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Anchors that GitHub makes of headings."""
+    """The anchors that GitHub creates for headings."""
     titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def test_the_index_leads_to_every_page() -> None:
+def test_the_index_links_every_page() -> None:
     index = (DOCS / "reference" / "README.md").read_text()
     pages = {str(page.relative_to(DOCS / "reference")) for page in (DOCS / "reference").rglob("*.md")} - {"README.md"}
     assert set(re.findall(r"\]\(([^)]+\.md)\)", index)) >= pages
@@ -92,7 +92,7 @@ def test_every_event_and_command_is_listed() -> None:
     assert all(f"`{spec.type}`" in text for spec in COMMANDS)
 
 
-def test_metrics_of_every_service_are_listed_with_their_names_on_the_wire() -> None:
+def test_metrics_of_every_service_are_listed_with_their_exposed_names() -> None:
     text = services.metrics_page()
     assert set(services.service_modules("metrics")) <= set(SERVICES)
     assert set(re.findall(r"^## (.+)$", text, re.MULTILINE)) == {
@@ -108,7 +108,7 @@ def test_metrics_of_every_service_are_listed_with_their_names_on_the_wire() -> N
     assert {name.removesuffix("_total") for name in defined} <= listed
 
 
-def test_the_settings_have_a_schema_that_takes_the_example_of_their_page() -> None:
+def test_the_schema_of_the_settings_accepts_the_example_of_its_page() -> None:
     validator = jsonschema.Draft202012Validator(json.loads(configuration.schema()))
     validator.check_schema(validator.schema)
     (example,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "reference" / "configuration.md").read_text(), re.DOTALL)
@@ -123,7 +123,7 @@ def test_the_settings_have_a_schema_that_takes_the_example_of_their_page() -> No
         assert validator.is_valid(settings) is fine, settings
 
 
-def test_types_and_limits_are_reported_in_words() -> None:
+def test_types_and_limits_are_described_in_words() -> None:
     schema = {
         "type": "object",
         "$defs": {"Mode": {"type": "string", "enum": ["a", "b"]}},
@@ -158,7 +158,7 @@ def test_cells_are_one_line_of_text() -> None:
     assert table(("A",), [("a|b\n c of <name>, `<x>`",)]).splitlines()[2] == "| a\\|b c of &lt;name>, `<x>` |"
 
 
-def test_left_over_files_of_a_generator_are_reported_and_removed(
+def test_leftover_files_of_a_generator_are_reported_and_removed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "pages").mkdir()

@@ -1,4 +1,4 @@
-"""The registries: one meaning a name, names that Kubernetes takes, and a page that lists them."""
+"""The registries: one meaning for each name, names that Kubernetes accepts, and a page that lists them."""
 
 import ast
 import re
@@ -54,7 +54,7 @@ def test_ports_are_valid_container_ports() -> None:
 
 
 @pytest.mark.parametrize("catalog", CATALOGS, ids=lambda catalog: catalog.title)
-def test_every_entry_says_who_and_why(catalog: Catalog) -> None:
+def test_every_entry_says_who_sets_it_and_why(catalog: Catalog) -> None:
     for entry in catalog.entries:
         assert entry.purpose.endswith("."), entry.name
         assert entry.set_by, entry.name
@@ -70,7 +70,7 @@ def test_one_name_has_one_meaning() -> None:
 
 
 @pytest.mark.parametrize("catalog", CATALOGS, ids=lambda catalog: catalog.title)
-def test_a_page_lists_every_entry_in_a_table_that_holds(catalog: Catalog) -> None:
+def test_a_page_lists_every_entry_in_a_well_formed_table(catalog: Catalog) -> None:
     rows = [line for line in registry_page(catalog).splitlines() if line.startswith("| `")]
     assert len(rows) == len(catalog.entries)
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 8 for row in rows)
@@ -88,7 +88,7 @@ REGISTRY = ROOT / "shared" / "src" / "dynamo_shared" / "api" / "registry"
 
 @cache
 def used_names() -> frozenset[str]:
-    """Every name that a module of the platform reads, as an attribute or by itself; the registries do not count."""
+    """Every name that a module of the platform reads as an attribute or alone, except the registries."""
     results: set[str] = set()
     for folder in (ROOT / "shared" / "src", *(ROOT / "services").glob("*/src")):
         for file in folder.rglob("*.py"):
@@ -101,12 +101,12 @@ def used_names() -> frozenset[str]:
                     elif isinstance(node, ast.ImportFrom):
                         results.update(each.name for each in node.names)
                     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                        # Command lines and expressions of Kubernetes name variables within texts.
+                        # Command lines and expressions of Kubernetes contain names of variables.
                         results.update(re.findall(r"\b[A-Z][A-Z_]{6,}\b", node.value))
     return frozenset(results)
 
 
-#: Read by the planner pods of the Dynamo runtime alone, which graphs may still have: promised as stable by release 0.1.0.
+#: Read only by planner pods of the Dynamo runtime, which graphs may still have: promised as stable by release 0.1.0.
 READ_BY_PLANNER_PODS = {
     "PROMETHEUS_TOKEN",
     "PROMETHEUS_TOKEN_FILE",
@@ -120,13 +120,13 @@ READ_BY_PLANNER_PODS = {
     "module", [labels, annotations, env, ports], ids=lambda module: module.__name__.rpartition(".")[2]
 )
 def test_every_name_is_used_by_the_platform(module: ModuleType) -> None:
-    """A name that no module reads is promised and does nothing: it goes, or gets its code."""
+    """A promised name that no module reads has no effect: remove it, or write its code."""
     names = constants(module) if module is not ports else {name for name in vars(ports) if name.isupper()} - {"CATALOG"}
     assert len(names) > 10
     assert sorted(name for name in names if name not in used_names() | READ_BY_PLANNER_PODS) == []
 
 
-# What the formalization proposal lists: public names from the beginning.
+# The list of the formalization proposal: public names from the start.
 PROPOSED = {
     "labels": [
         "nvidia.com/selector",
@@ -157,11 +157,11 @@ PROPOSED = {
 @pytest.mark.parametrize(
     "module", [labels, annotations, env, ports], ids=lambda module: module.__name__.rpartition(".")[2]
 )
-def test_what_was_proposed_as_public_is_registered(module: ModuleType) -> None:
+def test_names_proposed_as_public_are_registered(module: ModuleType) -> None:
     assert set(PROPOSED[module.__name__.rpartition(".")[2]]) <= _names(module.CATALOG)
 
 
-def test_ports_of_the_platform_are_those_of_its_settings() -> None:
+def test_ports_of_the_platform_match_its_settings() -> None:
     server = Settings().server
     assert ports.PLATFORM_METRICS.number == server.metrics.port
     assert ports.PLATFORM_HEALTH.number == server.health_probe.port

@@ -1,4 +1,4 @@
-"""Releases: what counts as a breaking change, and that the policy lets none through without notice."""
+"""Releases: what counts as a breaking change, and that the policy allows none without notice."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ Edit = Callable[[Snapshot], object]
 
 @cache
 def now() -> Snapshot:
-    """The release that this checkout would be; no test changes it."""
+    """The release of this checkout; no test changes it."""
     return today(ROOT, "0.3.0")
 
 
@@ -52,12 +52,12 @@ def without(snapshot: Snapshot, path: str, kind: str = GRAPH, version: str = "v1
         del result[each]
 
 
-def test_nothing_changed_is_not_a_change() -> None:
+def test_an_unchanged_api_has_no_change() -> None:
     assert compare(now(), now()) == []
     assert compare(json.loads(written()), now()) == [], "a release's file holds all that is compared"
 
 
-# A change of today's API, what is reported about it, and whether it is a breaking change.
+# A change of the current API, its report, and whether it is breaking.
 CHANGES: list[tuple[Edit, str, bool]] = [
     (lambda s: without(s, REPLICAS), f"{GRAPH} v1beta1 {REPLICAS}: the field is gone", True),
     (lambda s: without(s, "spec.components"), f"{GRAPH} v1beta1 spec.components: the field is gone", True),
@@ -153,13 +153,13 @@ def every_field() -> list[tuple[str, str, str]]:
 
 @examples(30)
 @given(field=st.deferred(lambda: st.sampled_from(every_field())))
-def test_no_field_of_any_version_goes_unnoticed(field: tuple[str, str, str]) -> None:
+def test_a_removed_field_of_any_version_is_detected(field: tuple[str, str, str]) -> None:
     kind, version, path = field
     (change,) = compare(now(), edited(lambda snapshot: without(snapshot, path, kind, version)))
     assert (change.subject, change.version, change.path, change.breaking) == (kind, version, path, True)
 
 
-def test_a_name_that_evolves_may_go() -> None:
+def test_an_evolving_name_may_be_removed() -> None:
     last = edited(lambda s: s["labels"].update({"nvidia.com/new-idea": "evolving"}))
     assert [change.breaking for change in compare(last, now())] == [False]
 
@@ -169,7 +169,7 @@ def notice(path: str, version: str = "v1beta1", removed_in: str = "v0.3") -> Dep
 
 
 def history(releases: int, reported: int, path: str, version: str = "v1beta1") -> list[Snapshot]:
-    """So many releases, of which the last ones announced the end of a field."""
+    """That many releases, of which the last ones announced the end of a field."""
     results = []
     for number in range(releases):
         snapshot = {**copy.deepcopy(now()), "release": f"0.{number + 1}.0", "deprecations": []}
@@ -185,14 +185,14 @@ def judged(past: list[Snapshot], registry: list[Deprecation], version: str = "0.
     return list(violations(changes, past, version, registry))
 
 
-def test_a_field_that_goes_without_notice_is_named_with_what_to_do() -> None:
+def test_a_field_removed_without_notice_is_reported_with_the_remedy() -> None:
     (problem,) = judged(history(2, 0, REPLICAS), [])
     assert problem.startswith(f"{GRAPH} v1beta1 {REPLICAS}: the field is gone. It was different in release 0.2.0")
     assert "deprecations.py" in problem
     assert "restore it" in problem
 
 
-def test_a_notice_must_have_been_in_two_releases() -> None:
+def test_a_notice_must_be_in_two_releases() -> None:
     (none,) = judged(history(2, 0, REPLICAS), [notice(REPLICAS)])
     assert "in the file of no release" in none
     (one,) = judged(history(2, 1, REPLICAS), [notice(REPLICAS)])
@@ -200,7 +200,7 @@ def test_a_notice_must_have_been_in_two_releases() -> None:
     assert judged(history(2, 2, REPLICAS), [notice(REPLICAS)]) == []
 
 
-def test_a_notice_of_the_whole_version_or_of_a_field_above_is_notice() -> None:
+def test_a_notice_for_the_version_or_a_parent_field_counts() -> None:
     assert judged(history(3, 2, ""), [notice("")]) == []
     assert judged(history(3, 2, "spec.components"), [notice("spec.components")]) == []
     assert judged(history(3, 2, "spec.comp"), [notice("spec.comp")]) != []
@@ -210,14 +210,14 @@ def test_notice_of_another_version_or_kind_does_not_count() -> None:
     assert judged(history(3, 2, "", "v1alpha1"), [notice("", "v1alpha1")]) != []
 
 
-def test_what_is_promised_until_a_release_stays_until_then() -> None:
+def test_a_field_promised_until_a_release_stays_until_then() -> None:
     late = [notice(REPLICAS, removed_in="v1.0")]
     (problem,) = judged(history(2, 2, REPLICAS), late)
     assert "promises it until v1.0, and this is 0.3.0" in problem
     assert judged(history(2, 2, REPLICAS), late, version="1.0.0") == []
 
 
-def test_a_kind_goes_when_every_version_of_it_was_noticed() -> None:
+def test_a_kind_may_be_removed_when_all_its_versions_had_notice() -> None:
     changes = compare(now(), edited(lambda s: s["kinds"].pop(GRAPH)))
     past = history(2, 2, "", "v1alpha1")
     problems = list(violations(changes, past, "1.0.0", [notice("", "v1alpha1"), notice("")]))
@@ -231,7 +231,7 @@ def test_compatible_changes_need_no_notice() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """As much of a checkout as releases need, of version 0.1.0."""
+    """The part of a checkout that releases need, of version 0.1.0."""
     for name in ("shared/pyproject.toml", "proto/asyncapi.yaml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
@@ -248,7 +248,7 @@ def run(root: Path, *arguments: str) -> int:
     return main(["--root", str(root), *arguments])
 
 
-def test_the_first_release_promises_what_there_is(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_release_promises_the_existing_api(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(checkout, "check") == 0
     assert "no release so far" in capsys.readouterr().out
     assert run(checkout, "freeze") == 0
@@ -272,7 +272,7 @@ def test_a_field_removed_since_the_last_release_fails_the_check(
     assert f"breaking: {GRAPH} v1beta1 spec.gone: the field is gone" in capsys.readouterr().out
 
 
-def test_a_release_is_written_over_only_on_demand(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_release_is_overwritten_only_on_request(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = today(checkout, "0.1.0")
     fields(other)["spec.gone"] = {"type": "string"}
     file_of(checkout, "0.1.0").write_text(text(other))
@@ -282,7 +282,7 @@ def test_a_release_is_written_over_only_on_demand(checkout: Path, capsys: pytest
     assert run(checkout, "check") == 0
 
 
-def test_a_release_that_breaks_the_policy_is_not_made(checkout: Path) -> None:
+def test_a_release_that_violates_the_policy_is_not_written(checkout: Path) -> None:
     last = today(checkout, "0.1.0")
     fields(last)["spec.gone"] = {"type": "string"}
     file_of(checkout, "0.1.0").write_text(text(last))
@@ -302,6 +302,6 @@ def test_only_a_checkout_is_checked(tmp_path: Path) -> None:
         run(tmp_path, "check")
 
 
-def test_this_checkout_keeps_what_its_last_release_promised() -> None:
+def test_this_checkout_keeps_the_promises_of_its_last_release() -> None:
     assert releases(ROOT), "there is a release to keep to"
     assert run(ROOT, "check") == 0

@@ -1,4 +1,4 @@
-"""What a request says in v1alpha1 alone, as conversion keeps it, and the spec that its reconcilers read."""
+"""Fields of a request that only v1alpha1 has, as conversion preserves them, and the spec that its reconcilers read."""
 
 import json
 from typing import Any
@@ -20,12 +20,12 @@ def stored(
     return convert({**type_meta, "metadata": {"name": "qwen", "namespace": "ns"}, "spec": spec}, BETA)
 
 
-def test_a_request_that_says_nothing_more_has_no_parts() -> None:
+def test_a_request_without_such_fields_has_no_parts() -> None:
     assert parts_of(stored()) == RequestParts()
     assert spec_of(stored()).search_strategy == "thorough"
 
 
-def test_overrides_of_the_graph_reach_the_override_of_v1beta1() -> None:
+def test_overrides_of_the_graph_are_merged_into_the_override_of_v1beta1() -> None:
     annotations = {"owner": "jane"}
     overrides = {"name": "mine", "labels": {"team": "chat"}, "annotations": annotations, "workersImage": "worker:2"}
     obj = stored(deploymentOverrides=overrides)
@@ -46,7 +46,7 @@ def test_an_override_of_v1beta1_wins() -> None:
     assert spec.overrides.dgd == {"metadata": {"name": "theirs", "labels": {"team": "chat"}}, "spec": {"x": 1}}
 
 
-def test_an_image_of_all_components_is_that_of_workers_where_none_is_named() -> None:
+def test_the_image_of_all_components_is_used_for_workers_without_an_image() -> None:
     assert parts_of(stored({"deployment": {"dgdImage": "all:1"}})).workers_image == "all:1"
 
 
@@ -59,7 +59,7 @@ def test_an_image_of_all_components_is_that_of_workers_where_none_is_named() -> 
         ({"hardware": {"gpuType": "h200_sxm"}}, {"gpuSku": "l4", "totalGpus": 2}, ("l4", None, 2)),
     ],
 )
-def test_hardware_of_the_configuration(
+def test_hardware_in_the_configuration(
     config: dict[str, Any], given: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
     obj = stored(config)
@@ -69,7 +69,7 @@ def test_hardware_of_the_configuration(
     assert (hardware.gpu_sku, hardware.num_gpus_per_node, hardware.total_gpus) == expected
 
 
-def test_the_engine_of_the_configuration_is_profiled_where_the_request_leaves_it_open() -> None:
+def test_the_engine_of_the_configuration_is_profiled_if_the_request_leaves_it_open() -> None:
     assert spec_of(stored({"engine": {"backend": "sglang"}}, backend="auto")).backend == "sglang"
     assert spec_of(stored({"engine": {"backend": "sglang"}})).backend == "vllm"
 
@@ -108,7 +108,7 @@ def test_volumes_of_the_job() -> None:
     assert (parts.base_graph, parts.output_claim) == (("base", "disagg.yaml"), "files")
 
 
-def test_fields_that_the_go_operator_kept_count_where_the_platform_kept_none() -> None:
+def test_fields_preserved_by_the_go_operator_count_if_the_platform_preserved_none() -> None:
     obj = stored(enableGpuDiscovery=False)
     obj["metadata"]["annotations"] |= {
         "nvidia.com/dgdr-config-map-ref": json.dumps({"name": "base", "key": "graph.yaml"}),
@@ -125,7 +125,7 @@ def test_fields_that_the_go_operator_kept_count_where_the_platform_kept_none() -
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '"x"', "null", '{"name": 3}'])
-def test_junk_in_annotations_says_nothing(text: str) -> None:
+def test_junk_in_annotations_is_ignored(text: str) -> None:
     obj = stored()
     names = ("config-map-ref", "output-pvc", "enable-gpu-discovery", "deployment-overrides", "profiling-config")
     obj["metadata"]["annotations"] = {f"nvidia.com/dgdr-{name}": text for name in names}
@@ -149,7 +149,7 @@ def test_junk_in_annotations_says_nothing(text: str) -> None:
         ("spec.autoApply, spec.hardwareStore, and x.spec.sla", "spec.autoApply, spec.hardwareStore, and x.spec.sla"),
     ],
 )
-def test_messages_name_fields_of_the_version_that_a_request_was_written_in(said: str, own: str) -> None:
+def test_messages_name_fields_of_the_version_in_which_the_request_was_written(said: str, own: str) -> None:
     obj = stored()
     assert in_own_words(said, obj) == own
     kept_by_go = {"metadata": {"annotations": {"nvidia.com/dgdr-config-map-ref": "{}"}}}

@@ -1,4 +1,4 @@
-"""Which version counts: the author's word, or else the tag of the image."""
+"""The runtime version: the author's override, or else the tag of the image."""
 
 import re
 
@@ -50,7 +50,7 @@ def test_features_of_a_runtime(version: str, features: RuntimeFeatures) -> None:
     assert features_of(version) == features
 
 
-def test_a_runtime_that_is_not_known_counts_as_an_earlier_one() -> None:
+def test_an_unknown_runtime_counts_as_an_earlier_one() -> None:
     assert features_of(None) == RuntimeFeatures()
 
 
@@ -67,5 +67,5 @@ def test_a_runtime_that_is_not_known_counts_as_an_earlier_one() -> None:
         ("", False),
     ],
 )
-def test_what_an_override_may_be(text: str, *, allowed: bool) -> None:
+def test_valid_overrides(text: str, *, allowed: bool) -> None:
     assert bool(re.search(PATTERN, text)) is allowed

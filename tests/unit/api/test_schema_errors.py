@@ -1,4 +1,4 @@
-"""Every kind in every version against its own schema: what is wrong, where, in the words of that version."""
+"""Every kind in every version against its own schema: the error, its place, and the message in that version's terms."""
 
 import copy
 import json
@@ -53,7 +53,7 @@ def version_of(model: Any) -> str:
 
 
 @pytest.mark.parametrize(("model", "spec"), GOOD, ids=lambda each: getattr(each, "__qualname__", ""))
-def test_a_good_manifest_becomes_the_type_of_its_version(model: type, spec: dict[str, Any]) -> None:
+def test_a_valid_manifest_becomes_the_type_of_its_version(model: type, spec: dict[str, Any]) -> None:
     written = manifest(model.__name__, version_of(model), spec)
     before = copy.deepcopy(written)
     assert schema_errors(written) == []
@@ -61,12 +61,12 @@ def test_a_good_manifest_becomes_the_type_of_its_version(model: type, spec: dict
     assert written == before
 
 
-def test_there_is_a_good_manifest_for_each_version_of_each_kind() -> None:
+def test_there_is_a_valid_manifest_for_each_version_of_each_kind() -> None:
     kinds = {(version.resource.kind, version.resource.version) for each in DEFINITIONS for version in each.versions}
     assert {(model.__name__, version_of(model)) for model, _ in GOOD} == kinds
 
 
-#: What is wrong with a specification of a version and kind.
+#: Errors of a spec, by version and kind.
 BAD: dict[str, list[str]] = {
     (
         "v1alpha1 DynamoGraphDeployment: {backendFramework: vlm, components: [], services: {Decode: {replicas: '2', "
@@ -149,13 +149,13 @@ BAD: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize(("given", "expected"), BAD.items())
-def test_every_error_is_reported_in_the_words_of_its_version(given: str, expected: list[str]) -> None:
+def test_every_error_is_reported_in_the_terms_of_its_version(given: str, expected: list[str]) -> None:
     ((name, spec),) = yaml.safe_load(given).items()
     version, kind = name.split()
     assert errors(kind, version, spec) == expected
 
 
-def test_embedded_types_can_be_left_to_those_who_know_the_cluster() -> None:
+def test_checks_of_embedded_types_can_be_left_to_the_cluster() -> None:
     spec = {
         "services": {
             "a": {
@@ -179,7 +179,7 @@ def test_embedded_types_can_be_left_to_those_who_know_the_cluster() -> None:
     ]
 
 
-def test_where_an_object_belongs_anything_else_is_refused_with_and_without_them() -> None:
+def test_another_value_in_place_of_an_object_is_rejected_with_and_without_embedded_types() -> None:
     for embedded in (True, False):
         assert errors("DynamoComponentDeployment", "v1beta1", {"podTemplate": "x"}, embedded=embedded) == [
             "spec.podTemplate: must be an object, not 'x'"
@@ -193,12 +193,12 @@ def nested(depth: int, value: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("junk", [None, 3, "x", [], [{}], {}, {"kind": []}, {"kind": "DynamoModel", "apiVersion": {}}])
-def test_junk_is_answered_with_errors(junk: Any) -> None:
+def test_junk_gives_errors(junk: Any) -> None:
     assert schema_errors(junk)
 
 
 @pytest.mark.parametrize("end", [{}, {"none": None}])
-def test_what_is_nested_without_end_raises_nothing(end: dict[str, Any]) -> None:
+def test_deeply_nested_values_raise_nothing(end: dict[str, Any]) -> None:
     written = manifest("DynamoComponentDeployment", "v1beta1", {"podTemplate": nested(50_000, end)})
     assert len(schema_errors(written)) <= 1
 
@@ -219,7 +219,7 @@ KINDS = sorted((version.resource.kind, version.resource.version) for each in DEF
 
 
 @given(st.sampled_from(KINDS), SPECS, SPECS)
-def test_nothing_raises(kind: tuple[str, str], spec: Any, status: Any) -> None:
+def test_no_manifest_raises(kind: tuple[str, str], spec: Any, status: Any) -> None:
     schema_errors({**manifest(*kind, spec), "status": status})
 
 
@@ -261,5 +261,5 @@ def test_a_graph_of_25_services_has_no_errors() -> None:
         ("Z\u00fcrich city", 'metadata.labels["Z\u00fcrich city"]'),
     ],
 )
-def test_a_path_quotes_what_is_not_a_word(key: str, path: str) -> None:
+def test_unusual_names_in_a_path_are_quoted(key: str, path: str) -> None:
     assert path_of(("metadata", "labels", key)) == path

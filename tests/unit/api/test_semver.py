@@ -34,7 +34,7 @@ def test_build_metadata_and_a_leading_v_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "1", "1.2", "latest", "1.2.x", "01.0.0", "1.0.0-", "1.0.0\n", "1" * 300])
-def test_what_is_not_a_version_is_never_new_enough(text: str | None) -> None:
+def test_an_invalid_version_is_never_new_enough(text: str | None) -> None:
     assert semver.parse(text or "") is None
     assert not semver.at_least(text, "0.0.0")
 

@@ -1,4 +1,4 @@
-"""What is read of objects of Snapshot's kinds, whose schemas are another's."""
+"""Reading objects of Snapshot's kinds, whose schemas belong to another project."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from dynamo_shared.api import snapshots
 from dynamo_shared.api.objects import KubeObject
 
 
-def test_a_line_of_many_switches_is_read_once() -> None:
-    """To take each of them out of the list took ten seconds for a graph of a megabyte."""
+def test_a_line_with_many_switches_is_read_once() -> None:
+    """Removing each of them from the list took ten seconds for a graph of a megabyte."""
     switches = ["-b"] * 300_000
     assert snapshots.can_be_restored(["python3", *switches, "-m", "dynamo.vllm", "--model", "m"])
     assert not snapshots.can_be_restored(["python3", *switches])
@@ -27,12 +27,12 @@ def test_a_line_of_many_switches_is_read_once() -> None:
         ([], False),
     ],
 )
-def test_which_lines_start_an_engine_that_waits(line: list[Any], can: bool) -> None:
+def test_lines_that_start_a_waiting_engine(line: list[Any], can: bool) -> None:
     assert snapshots.can_be_restored(line) is can
 
 
 @pytest.mark.parametrize("name", ["../x", ".", "X", "x" * 254, 5, None, ["x"]])
-def test_what_cannot_be_a_name_says_nothing(name: Any) -> None:
+def test_an_invalid_name_is_ignored(name: Any) -> None:
     of_job: KubeObject = {"status": {"podSnapshotName": name}}
     of_snapshot = {"status": {"boundSnapshotContentName": name}, "spec": {"source": {"podRef": {"containers": [name]}}}}
     assert snapshots.snapshot_name(of_job) == ""
@@ -41,13 +41,13 @@ def test_what_cannot_be_a_name_says_nothing(name: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [None, 5, {"conditions": 5}, {"conditions": [5, {}, {"type": ["Ready"]}]}])
-def test_a_status_of_odd_shape_says_nothing(status: Any) -> None:
+def test_a_malformed_status_is_ignored(status: Any) -> None:
     obj: KubeObject = {"metadata": {}, "status": status}
     assert not snapshots.is_completed(obj)
     assert not snapshots.is_ready(obj)
     assert snapshots.failure_of(obj) is None
 
 
-def test_words_of_a_failure_are_texts() -> None:
+def test_reason_and_message_of_a_failure_are_texts() -> None:
     odd: KubeObject = {"status": {"conditions": [{"type": "Failed", "status": "True", "reason": 5, "message": ["x"]}]}}
     assert snapshots.failure_of(odd) == ("Failed", "")

@@ -1,4 +1,4 @@
-"""Types: reading what the API server gives, writing what it takes, losing nothing on the way."""
+"""Types: reading what the API server sends, writing what it accepts, and losing nothing."""
 
 import copy
 import re
@@ -40,7 +40,7 @@ def graph(*components: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return object_of(DYNAMO_GRAPH_DEPLOYMENTS, "graph", "default", spec={**spec, "components": list(components)})
 
 
-# Values for a schema: what the API server would store, its defaults filled in.
+# Values for a schema, with its defaults, as the API server would store them.
 json_values = st.recursive(
     st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -118,7 +118,7 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:  # noqa: PLR0912 -
 
 
 def part_of(resource: Resource) -> st.SearchStrategy[dict[str, Any]]:
-    """Spec and status of a stored object: what the API server's own rules between fields say is left aside."""
+    """Spec and status of a stored object, without the API server's rules between fields."""
     properties = schema_of(resource)["properties"]
     status = {"status": values(properties["status"])} if "status" in properties else {}
     return st.fixed_dictionaries({"spec": values(properties["spec"])}, optional=status)
@@ -129,7 +129,7 @@ HEAD: dict[str, Any] = {"metadata": {"name": "a", "namespace": "default"}}
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda each: f"{each.resource.kind}-{each.resource.version}")
-def test_what_is_stored_survives_reading_and_writing(version: VersionDefinition) -> None:
+def test_a_stored_object_survives_reading_and_writing(version: VersionDefinition) -> None:
     resource, model = version.resource, version.model
     head = {**resource.type_meta, **HEAD}
 
@@ -143,21 +143,21 @@ def test_what_is_stored_survives_reading_and_writing(version: VersionDefinition)
     survives()
 
 
-def test_graphs_and_components_have_a_reader_of_their_own() -> None:
+def test_graphs_and_components_have_their_own_reader() -> None:
     stored = graph({"name": "a"})
     assert to_dict(parse_graph(stored)) == stored
     component = {**stored, "kind": "DynamoComponentDeployment", "spec": {"type": "worker"}}
     assert to_dict(parse_component(component)) == component
 
 
-def test_fields_of_newer_versions_are_passed_over() -> None:
+def test_fields_of_newer_versions_are_ignored() -> None:
     stored = graph({"name": "a", "later": 1}, later={"x": 1})
     stored["metadata"]["later"] = 1
     parsed = parse_graph({**stored, "later": 1})
     assert to_dict(parsed) == graph({"name": "a"})
 
 
-def test_defaults_are_those_that_the_api_server_fills_in() -> None:
+def test_defaults_equal_those_of_the_api_server() -> None:
     component = {
         "name": "a",
         "multinode": {},
@@ -193,7 +193,7 @@ def test_an_empty_scaling_adapter_is_a_request_and_stays() -> None:
     assert to_dict(parse_graph(stored)) == stored
 
 
-def test_pod_templates_and_picker_configurations_stay_as_written_but_for_nulls() -> None:
+def test_pod_templates_and_picker_configurations_stay_as_written_except_for_nulls() -> None:
     template = {
         "metadata": {"creationTimestamp": None, "labels": {"a": "b"}},
         "spec": {"containers": [{"name": "main", "resources": None, "newField": [{"deep": None}, None, 1]}]},
@@ -211,7 +211,7 @@ def test_pod_templates_and_picker_configurations_stay_as_written_but_for_nulls()
     assert stored == before, "the caller's object is not touched"
 
 
-def test_what_is_not_a_pod_template_is_refused_before_anyone_renders_it() -> None:
+def test_an_invalid_pod_template_is_rejected_before_rendering() -> None:
     template = {"metadata": {"labels": ["a"]}, "spec": {"containers": [{"image": "x"}, {"name": "y", "env": {}}]}}
     with pytest.raises(InvalidManifest) as refused:
         parse_graph(graph({"name": "a", "podTemplate": template}))
@@ -234,7 +234,7 @@ def test_null_is_the_same_as_absent_where_a_field_is_optional() -> None:
     assert drop_nulls(unchanged) is unchanged
 
 
-def test_objects_are_made_in_python_with_their_own_names() -> None:
+def test_objects_are_created_in_python_with_python_names() -> None:
     made = DynamoComponentDeployment(
         metadata=ObjectMeta(name="graph-worker", namespace="default", labels={"a": "b"}),
         spec=DynamoComponentDeploymentSpec(
@@ -260,7 +260,7 @@ def test_objects_are_made_in_python_with_their_own_names() -> None:
     assert type(to_dict(made)["spec"]["type"]) is str
 
 
-def test_a_status_is_made_in_python() -> None:
+def test_a_status_can_be_created_in_python() -> None:
     replicas = ComponentReplicas(
         component_kind=ComponentKind.DEPLOYMENT, component_names=["a"], replicas=1, updated_replicas=1
     )
@@ -286,7 +286,7 @@ def test_values_are_immutable() -> None:
     assert parsed.spec.components[0].model_copy(update={"replicas": 3}).replicas == 3
 
 
-def test_a_graph_needs_metadata_only() -> None:
+def test_a_graph_needs_only_metadata() -> None:
     parsed = DynamoGraphDeployment.model_validate({"metadata": {"name": "a"}})
     assert parsed.spec.components == []
 
@@ -295,7 +295,7 @@ def test_a_graph_needs_metadata_only() -> None:
     "time",
     ["2026-11-21T05:00:00Z", "2026-11-21t05:00:00.123456z", "2028-02-29T23:59:59+01:00", "2026-01-01T00:00:00-00:00"],
 )
-def test_times_are_those_of_the_api_server(time: str) -> None:
+def test_times_have_the_format_of_the_api_server(time: str) -> None:
     assert GraphStatus(rolling_update=RollingUpdateStatus(start_time=time)).rolling_update
 
 
@@ -311,6 +311,6 @@ def test_times_are_those_of_the_api_server(time: str) -> None:
         "٢٠٢٦-11-21T05:00:00Z",
     ],
 )
-def test_what_is_not_a_time_is_refused(time: str) -> None:
+def test_an_invalid_time_is_rejected(time: str) -> None:
     with pytest.raises(ValidationError, match="is not a valid time; write it as"):
         RollingUpdateStatus(start_time=time)

@@ -1,4 +1,4 @@
-"""Headers of NATS messages are read as the library reads them, which takes four times as long."""
+"""Headers of NATS messages are parsed as the library parses them, which takes four times as long."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import BadHeaderError
 
-# Texts that are easily taken for parts of other ones.
+# Texts that are easily mistaken for parts of headers.
 PIECES = [
     b":",
     b" ",
@@ -36,12 +36,12 @@ def test_names_and_values_of_a_state_message() -> None:
 
 
 @given(st.lists(st.sampled_from(PIECES)).map(b"".join) | st.binary())
-def test_any_bytes_are_read_as_by_the_library(raw: bytes) -> None:
+def test_any_bytes_are_parsed_as_by_the_library(raw: bytes) -> None:
     assert NatsClient._parse_header_lines(raw) == Client._parse_header_lines(raw)
 
 
 class Written(NatsClient):
-    """A client that keeps what it would send."""
+    """A client that records what it would send."""
 
     def __init__(self) -> None:
         super().__init__(tls=False)
@@ -67,7 +67,7 @@ async def test_any_headers_are_written_as_by_the_library(headers: dict[str, str]
     assert not refusals or refusals[0] == refusals[1]
 
 
-async def test_what_a_handler_cannot_take_is_reported_and_the_next_message_comes() -> None:
+async def test_a_message_that_a_handler_rejects_is_reported_and_the_next_one_arrives() -> None:
     client, taken, errors = NatsClient(tls=False), list[bytes](), list[Exception]()
 
     def take(message: Msg) -> None:

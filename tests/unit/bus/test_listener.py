@@ -1,4 +1,4 @@
-"""Subjects that are listened to last, whatever the library fails with while it subscribes."""
+"""Subscriptions persist, whatever error the library raises while it subscribes."""
 
 import asyncio
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from tests.building.waiting import until
 
 
 class Connection:
-    """A client that fails to subscribe, as nats-py's does whose transport has just gone; `fails` times."""
+    """A client whose subscriptions fail `fails` times, like nats-py's when its transport has just closed."""
 
     def __init__(self, fails: int) -> None:
         self.fails = fails
@@ -27,7 +27,7 @@ class Connection:
 
 
 def listening(connection: Connection) -> tuple[NatsListener, list[Any]]:
-    """A listener that has this connection, once there is one, and the sessions that there are."""
+    """A listener with this connection, once it exists, and its sessions."""
     listener, sessions = NatsListener(NatsOptions()), list[Any]()
 
     async def wait_session() -> Any:
@@ -40,7 +40,7 @@ def listening(connection: Connection) -> tuple[NatsListener, list[Any]]:
     return listener, sessions
 
 
-async def test_an_engine_is_heard_again_after_a_connection_that_failed_while_it_was_subscribed_to() -> None:
+async def test_messages_arrive_again_after_a_connection_that_failed_during_a_subscription() -> None:
     connection = Connection(fails=1)
     listener, sessions = listening(connection)
     listener._subscriptions[LastingSubscription(listener, "a", lambda _subject, _payload: None)] = None
@@ -49,7 +49,7 @@ async def test_an_engine_is_heard_again_after_a_connection_that_failed_while_it_
         await until(lambda: connection.subjects == ["a"])
 
 
-async def test_what_could_not_be_listened_to_is_not_kept() -> None:
+async def test_a_failed_subscription_is_not_kept() -> None:
     connection = Connection(fails=1)
     listener, sessions = listening(connection)
     sessions.append(SimpleNamespace(client=connection, ended=asyncio.Event()))

@@ -1,4 +1,4 @@
-"""Figures of a process in which several services publish."""
+"""Metrics of a process in which several services publish."""
 
 import gc
 
@@ -13,13 +13,13 @@ from tests.building.objects import object_of
 
 
 def waiting(name: str) -> float:
-    # Publishers of other tests, which are no more.
+    # Publishers of other tests, which have ended.
     gc.collect()
     return REGISTRY.get_sample_value(name) or 0.0
 
 
 async def test_events_of_all_services_of_a_process_are_counted_together() -> None:
-    """The figure was that of the publisher that had published last."""
+    """The metric was that of the last publisher."""
     before, bus = waiting("dynamo_events_waiting"), MemoryBus()
     publishers = [EventPublisher(bus, "c") for _ in range(2)]
     for count, publisher in enumerate(publishers, 1):

@@ -1,4 +1,4 @@
-"""NATS options: contradictions are refused, secrets stay secret."""
+"""NATS options: contradictions are rejected, secrets are not shown."""
 
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,14 @@ def test_secrets_are_not_in_the_repr() -> None:
         {"token": "hush", "token_file": Path(__file__), "user": "u"},
     ],
 )
-def test_what_cannot_work_is_refused_without_showing_secrets(arguments: dict[str, Any]) -> None:
+def test_options_that_cannot_work_are_rejected_without_showing_secrets(arguments: dict[str, Any]) -> None:
     with pytest.raises(BusOptionsError) as caught:
         NatsOptions(**arguments)
     assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["password", "token"])
-async def test_a_secret_that_is_rotated_is_read_with_the_next_connection(name: str, tmp_path: Path) -> None:
+async def test_a_rotated_secret_is_read_for_the_next_connection(name: str, tmp_path: Path) -> None:
     (file := tmp_path / name).write_text("old\n")
     user: dict[str, Any] = {"user": "u"} if name == "password" else {}
     arguments: dict[str, Any] = {**user, f"{name}_file": file}
@@ -47,8 +47,8 @@ async def test_a_secret_that_is_rotated_is_read_with_the_next_connection(name: s
         await NatsSession.open(options, "nats://127.0.0.1:1")
 
 
-async def test_authorities_that_cannot_be_read_now_are_read_again_later(tmp_path: Path) -> None:
-    """The service's health said no more than that it was not connected yet."""
+async def test_unreadable_ca_files_are_read_again_later(tmp_path: Path) -> None:
+    """The service's health said only that it was not connected yet."""
     (file := tmp_path / "ca.crt").write_text("half of it")
     with pytest.raises(BusUnavailableError, match="NATS TLS files cannot be used"):
         await NatsSession.open(NatsOptions(ca_file=file), "tls://127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""Messages that come at an awkward moment."""
+"""Messages that arrive at an awkward moment."""
 
 import asyncio
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from tests.building.waiting import reached
 
 
 class Session:
-    """A session whose server delivers one message while it is asked for more."""
+    """A session whose server delivers one message while more are requested."""
 
     def __init__(self) -> None:
         self.ended = SimpleNamespace(is_set=lambda: False)
@@ -26,7 +26,7 @@ class Session:
 
 
 class Congested(Session):
-    """A session whose client has much to send: what is published now has to wait."""
+    """A session whose client has much to send: a publish must wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,15 +46,15 @@ class Congested(Session):
         await asyncio.Event().wait()
 
     def on_end(self, listener: object) -> None:
-        """As of a session."""
+        """Like a session."""
         self.interests.add(listener)
 
     def forget(self, listener: object) -> None:
-        """As of a session."""
+        """Like a session."""
         self.interests.discard(listener)
 
 
-async def test_nothing_is_left_of_a_reading_that_was_cancelled_while_it_began() -> None:
+async def test_a_read_that_is_cancelled_during_its_start_leaves_nothing() -> None:
     session: Any = Congested()
     async with in_background(pull.Puller(session, "STREAM", "consumer", 8).start()) as starting:
         await reached(session.publishing, starting)
@@ -62,8 +62,8 @@ async def test_nothing_is_left_of_a_reading_that_was_cancelled_while_it_began() 
     assert session.interests == set()
 
 
-async def test_a_message_that_comes_while_more_is_asked_for_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Without another message the reader would learn of it by the next sign of life, which does not come here.
+async def test_a_message_that_arrives_during_the_next_request_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Otherwise the reader would get it with the next heartbeat, which never comes here.
     monkeypatch.setattr(pull, "MISSED_HEARTBEATS", 0.001)
     session: Any = Session()
     session.puller = puller = pull.Puller(session, "STREAM", "consumer", 8)

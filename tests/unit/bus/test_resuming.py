@@ -1,4 +1,4 @@
-"""Reading goes on after whatever interrupts it."""
+"""Reading continues after any interruption."""
 
 import asyncio
 from typing import Any, cast
@@ -11,14 +11,14 @@ from dynamo_shared.bus.nats.pull import PullEndedError, Puller
 
 
 class ConnectedKeeper:
-    """One that has a session."""
+    """A keeper that has a session."""
 
     async def wait_session(self) -> None:
-        """It is there."""
+        """The session exists."""
 
 
 class Reading(resuming.Resuming[str]):
-    """Reads a stream that is missing until it was declared, which fails with the given errors first."""
+    """Reads a stream that is missing until it is declared, which first fails with the given errors."""
 
     def __init__(self, *errors: BusError) -> None:
         super().__init__(cast("Any", ConnectedKeeper()), self._make, streams.STATE, "a reading")
@@ -31,7 +31,7 @@ class Reading(resuming.Resuming[str]):
         self._exists = True
 
     async def establish(self) -> None:
-        """As of the real ones."""
+        """Like the real readings."""
         if not self._exists:
             raise StreamNotFoundError("there is no stream")
         self._puller = cast("Puller", self)
@@ -41,7 +41,7 @@ class Reading(resuming.Resuming[str]):
 
 
 class Ending(Reading):
-    """One whose pulls end at once until so many have; each that begins has a sign."""
+    """A reading whose first pulls end at once; each pull that starts gives a sign."""
 
     def __init__(self, ends: int) -> None:
         super().__init__()
@@ -73,20 +73,20 @@ def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("error", [BusUnavailableError("away"), BusError("subjects overlap with an existing stream")])
-async def test_a_stream_that_cannot_be_made_yet_is_tried_again(error: BusError) -> None:
-    """A refusal of the server ended the reading, as no other error of the bus does."""
+async def test_a_stream_that_cannot_be_created_yet_is_retried(error: BusError) -> None:
+    """A rejection by the server ended the reading, unlike any other error of the bus."""
     assert await Reading(error, error).__anext__() == "message"
 
 
-async def test_a_reading_ends_where_the_bus_is_closed_while_its_stream_is_missing() -> None:
+async def test_a_reading_ends_if_the_bus_is_closed_while_its_stream_is_missing() -> None:
     with pytest.raises(StopAsyncIteration):
         await Reading(BusClosedError("the bus is closed")).__anext__()
 
 
-async def test_pulls_that_end_at_once_are_begun_after_longer_and_longer_pauses(
+async def test_pulls_that_end_at_once_are_repeated_with_growing_delays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A consumer without a leader has no one who answers, and each new pull cost requests to the server."""
+    """A consumer without a leader has no server that answers, and each new pull sent requests to the server."""
     monkeypatch.setattr(resuming, "FIRST_PAUSE", 1.0)
     pauses: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Subscriptions that the documents show to integrators are among the rights of the NATS user `integrator`."""
+"""Subscriptions that the documents show to integrators are allowed for the NATS user `integrator`."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Subjects: whatever a name holds, it comes back, and it is one token."""
+"""Subjects: every name is encoded as one token, and is decoded again."""
 
 import pytest
 from dynamo_shared.api.resources import ObjectKey
@@ -10,7 +10,7 @@ TEXT = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=
 
 
 @given(TEXT)
-def test_a_token_is_one_token_and_comes_back(text: str) -> None:
+def test_a_name_is_one_token_and_is_decoded_again(text: str) -> None:
     token = subjects.encode(text)
     assert subjects.decode(token) == text
     assert not set(token) & set(". *>\t\r\n")
@@ -18,7 +18,7 @@ def test_a_token_is_one_token_and_comes_back(text: str) -> None:
 
 
 @given(TEXT, TEXT, TEXT)
-def test_state_subjects_come_back(cluster: str, namespace: str, name: str) -> None:
+def test_state_subjects_are_decoded_again(cluster: str, namespace: str, name: str) -> None:
     key = ObjectKey(namespace if namespace != "_" else "n", name)
     subject = subjects.state_subject(cluster, "deployments.apps", key)
     assert subjects.parse_state(subject) == (cluster, "deployments.apps", key)
@@ -50,11 +50,11 @@ def test_the_marker_is_not_an_object_and_no_object_is_a_marker() -> None:
 @pytest.mark.parametrize(
     "subject", ["", "dynamo.evt.v1.c.ns.k.n", "x.dynamo.evt.v1.c.ns.k.n.e", "dynamo.evt.v1.c..k.n.e"]
 )
-def test_foreign_subjects_are_refused(subject: str) -> None:
+def test_foreign_subjects_are_rejected(subject: str) -> None:
     with pytest.raises(ValueError, match="not a dynamo"):
         subjects.parse_event(subject)
 
 
-def test_an_empty_token_cannot_be() -> None:
+def test_an_empty_token_is_invalid() -> None:
     with pytest.raises(ValueError, match="empty"):
         subjects.encode("")

@@ -1,8 +1,8 @@
-"""What an API server published of the types that our kinds embed: a file of `dynamoctl`, also for tests without a server.
+"""The API server's published schemas of the types that our kinds embed: `published.json`, for tests without a server.
 
-    python tests/unit/api/embedded/published.py KUBECONFIG
+python tests/unit/api/embedded/published.py KUBECONFIG
 
-writes it again from a cluster; an integration test says when that is due.
+writes it again from a cluster; an integration test reports when that is due.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def document() -> dict[str, Any]:
 
 
 def text_of(documents: list[dict[str, Any]]) -> str:
-    """The file's text for what an API server publishes."""
+    """The file's text for the schemas that an API server publishes."""
     schemas = {name: schema for each in reversed(documents) for name, schema in each["components"]["schemas"].items()}
     return json.dumps({"components": {"schemas": schemas}}, indent=1, sort_keys=True) + "\n"
 

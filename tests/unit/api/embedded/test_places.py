@@ -1,4 +1,4 @@
-"""Where types of Kubernetes are embedded, and what their documents may look like."""
+"""The places where Kubernetes types are embedded, and which documents are checked."""
 
 from typing import Any
 
@@ -44,13 +44,13 @@ def test_places_in_maps_and_lists() -> None:
 @pytest.mark.parametrize(
     "spec", [None, 1, "x", [], {}, {"services": []}, {"services": {"a": 1}}, {"env": {}}, {"env": None}]
 )
-def test_what_is_wrong_around_the_places_is_reported_by_others(spec: Any) -> None:
+def test_errors_outside_the_embedded_places_are_left_to_other_checks(spec: Any) -> None:
     variables = {"type": "array", "items": embedded(f"{CORE}EnvVar")}
     schema = an_object(services={"type": "object", "additionalProperties": an_object(envs=variables)}, env=variables)
     assert errors_of(schema, spec) == []
 
 
-def test_own_fields_next_to_those_of_the_type() -> None:
+def test_own_fields_next_to_those_of_the_embedded_type() -> None:
     main = embedded(f"{CORE}Container", "name")
     pod = {
         **embedded(f"{CORE}PodSpec", "containers"),
@@ -65,7 +65,7 @@ def test_own_fields_next_to_those_of_the_type() -> None:
     ]
 
 
-def test_what_a_part_of_a_type_may_lack() -> None:
+def test_fields_that_a_partial_type_may_lack() -> None:
     containers = {"template": {"spec": {"containers": [{"image": "x"}]}}}
     job = "io.k8s.api.batch.v1.JobSpec"
     assert errors_of(embedded(job), {}) == ["spec.template: required, and missing"]
@@ -92,7 +92,7 @@ def test_metrics_and_behaviour() -> None:
     ]
 
 
-def test_types_that_are_not_published_are_not_checked() -> None:
+def test_unpublished_types_are_not_checked() -> None:
     assert errors_of(embedded(f"{CORE}Tolration"), {"anything": 1}) == []
     assert errors_of(embedded(f"{CORE}EnvVar"), {"anything": 1}, openapi={}) == []
 
@@ -103,7 +103,7 @@ def test_foreign_objects_are_not_checked() -> None:
         assert checker.errors(junk) == []
 
 
-def test_a_type_that_holds_itself() -> None:
+def test_a_recursive_type() -> None:
     properties = {"child": {"default": {}, "allOf": [{"$ref": "#/components/schemas/Tree"}]}, "n": {"type": "integer"}}
     tree = {"type": "object", "properties": properties}
     schema, openapi = an_object(tree=embedded("Tree")), types(Tree=tree)
@@ -154,7 +154,7 @@ def test_objects_that_keep_unknown_fields() -> None:
     assert errors_of(embedded("Holder"), {"b": 1}, openapi=types(Holder=holder)) == []
 
 
-def test_all_that_our_kinds_embed_is_published() -> None:
+def test_all_types_that_our_kinds_embed_are_published() -> None:
     known = document()["components"]["schemas"]
     desired = types_of_kinds()
     assert f"{CORE}PodTemplateSpec" in desired
@@ -171,7 +171,7 @@ def test_a_manifest_of_this_platform() -> None:
     ]
 
 
-def test_trimming_keeps_what_is_referred_to_and_no_prose() -> None:
+def test_trimming_keeps_referenced_schemas_and_drops_descriptions() -> None:
     content = b"""{"openapi": "3.0.0", "paths": {"/x": {}}, "components": {"schemas": {
         "A": {"type": "object", "description": "prose", "properties": {
             "description": {"type": "string", "description": "prose"},
@@ -193,6 +193,6 @@ def test_trimming_keeps_what_is_referred_to_and_no_prose() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"<html>", b"[]", b'{"components": 1}', b'{"components": {"schemas": {"A": 1}}}']
 )
-def test_what_is_not_a_document(content: bytes) -> None:
+def test_an_invalid_document_is_ignored(content: bytes) -> None:
     with pytest.raises(BadDocument):
         trimmed(content, ["A"])

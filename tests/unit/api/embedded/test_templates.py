@@ -1,6 +1,6 @@
-"""What is wrong with a pod template, in the words that its author reads.
+"""Errors of pod templates, in the messages that their author reads.
 
-What tests/admission/cases/pods shows in the same words is not repeated here.
+Messages that tests/admission/cases/pods already has are not repeated here.
 """
 
 import copy
@@ -48,7 +48,7 @@ def in_main(**fields: Any) -> list[str]:
     return [error.removeprefix("containers[0].") for error in in_pod(containers=[{"name": "main", **fields}])]
 
 
-def test_a_template_that_says_everything_is_fine() -> None:
+def test_a_template_with_all_fields_is_valid() -> None:
     template = full()
     before = copy.deepcopy(template)
     assert errors(template) == []
@@ -56,7 +56,7 @@ def test_a_template_that_says_everything_is_fine() -> None:
 
 
 @pytest.mark.parametrize("template", [{}, {"spec": {}}, {"spec": {"containers": []}}, {"metadata": None, "spec": None}])
-def test_a_part_of_a_template_is_fine(template: Any) -> None:
+def test_a_partial_template_is_valid(template: Any) -> None:
     assert errors(template) == []
 
 
@@ -103,7 +103,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize(("fields", "message"), PUBLISHED.items())
-def test_what_the_cluster_publishes(fields: str, message: str) -> None:
+def test_errors_that_the_published_types_detect(fields: str, message: str) -> None:
     assert in_main(**yaml.load(fields, yaml.CSafeLoader)) == [message]
 
 
@@ -151,7 +151,7 @@ NOT_PUBLISHED = {
 
 
 @pytest.mark.parametrize(("fields", "message"), NOT_PUBLISHED.items())
-def test_what_it_does_not_publish_and_refuses(fields: str, message: str) -> None:
+def test_errors_that_the_published_types_do_not_detect(fields: str, message: str) -> None:
     assert in_main(**yaml.load(fields, yaml.CSafeLoader)) == [message]
 
 
@@ -200,7 +200,7 @@ def test_labels_and_annotations() -> None:
     ]
 
 
-def test_everything_is_reported_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     resources = {"limts": {}, "requests": {"cpu": 2}, "limits": {"cpu": 1}}
     main = {"name": "main", "env": "x", "resources": resources, "tty": 1}
     assert in_pod(containers=[main], volumes={}) == [
@@ -212,8 +212,8 @@ def test_everything_is_reported_at_once() -> None:
     ]
 
 
-def test_what_the_platform_completes_is_fine() -> None:
-    """The image of main, a probe's question, a claim's volume come from its defaults; of a variable the last counts."""
+def test_fields_that_the_platform_completes_may_be_missing() -> None:
+    """Defaults set the image of main, a probe's handler and a claim's volume; the last of equal variables counts."""
     assert (
         in_main(
             livenessProbe={"periodSeconds": 5},
@@ -224,8 +224,8 @@ def test_what_the_platform_completes_is_fine() -> None:
     )
 
 
-def test_amounts_are_compared_as_they_are_stored() -> None:
-    """In thousandths, rounded up; a name of all variables' source may end with '-' there, and no object has it."""
+def test_quantities_are_compared_as_they_are_stored() -> None:
+    """In thousandths, rounded up. A prefix of a variable source may end with '-', which no object name does."""
     assert in_main(resources={"requests": {"cpu": "200u"}, "limits": {"cpu": "100u"}}) == []
     assert in_main(resources={"requests": {"cpu": "1.0002"}, "limits": {"cpu": "1.0001"}}) == []
     assert in_main(resources={"requests": {"cpu": "1.0011"}, "limits": {"cpu": "1.001"}}) != []
@@ -233,7 +233,7 @@ def test_amounts_are_compared_as_they_are_stored() -> None:
     assert in_main(envFrom=[{"secretRef": {"name": "-"}}]) != []
 
 
-def test_an_object_of_errors_is_cut_off() -> None:
+def test_the_errors_of_an_object_are_limited() -> None:
     result = in_pod(**{f"field{number}": 1 for number in range(100_000)})
     assert len(result) == 100
     assert len(in_main(env=[{}] * 1000)) == 100
@@ -248,7 +248,7 @@ json_values = st.recursive(
 
 @examples(30)
 @given(st.data())
-def test_no_value_in_any_place_makes_it_fail(data: st.DataObject) -> None:
+def test_no_value_in_any_place_raises(data: st.DataObject) -> None:
     template = full()
     node, path = template, []
     while isinstance(node, dict | list) and node:
@@ -286,7 +286,7 @@ PODS_THAT_DO_NOT_HOLD_TOGETHER = {
 
 
 @pytest.mark.parametrize(("fields", "problem"), PODS_THAT_DO_NOT_HOLD_TOGETHER.items())
-def test_pods_that_do_not_hold_together(fields: str, problem: str) -> None:
+def test_contradicting_pods(fields: str, problem: str) -> None:
     (observed,) = in_pod(**yaml.load(fields, yaml.CSafeLoader))
     assert observed.startswith(problem)
 
@@ -298,7 +298,7 @@ _NEARBY = "affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecu
 _SPREAD = "topologySpreadConstraints: [{{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: {}}}]"
 _PROJECTED = "volumes: [{{name: v, projected: {{sources: [{}]}}}}]"
 _CLAIM = "volumes: [{{name: v, ephemeral: {{volumeClaimTemplate: {{spec: {}}}}}}}]"
-#: What the API server refuses of the pods that are made of a template, and the words here.
+#: What the API server rejects in pods of a template, and our message.
 REFUSED_LATER = {
     "activeDeadlineSeconds: 0": "activeDeadlineSeconds: 0 is too small; at least 1",
     "activeDeadlineSeconds: 2147483648": "activeDeadlineSeconds: 2147483648 is too large; at most 2147483647",
@@ -412,13 +412,13 @@ REFUSED_LATER = {
 
 
 @pytest.mark.parametrize(("fields", "problem"), REFUSED_LATER.items())
-def test_what_would_be_refused_later(fields: str, problem: str) -> None:
+def test_errors_that_the_api_server_would_report_later(fields: str, problem: str) -> None:
     (observed,) = in_pod(**yaml.load(fields, yaml.CSafeLoader))
     assert observed.startswith(problem)
 
 
 TAKEN = [
-    # Zeros before a number, and any way to write IPv6.
+    # Leading zeros, and every notation of IPv6.
     *(
         f"dnsConfig: {{nameservers: ['{address}']}}"
         for address in (
@@ -450,7 +450,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize("fields", TAKEN)
-def test_what_the_api_server_takes_is_fine(fields: str) -> None:
+def test_values_that_the_api_server_accepts_are_valid(fields: str) -> None:
     assert in_pod(**yaml.load(fields, yaml.CSafeLoader)) == []
 
 
@@ -528,20 +528,20 @@ CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
 
 
 @pytest.mark.parametrize(("fields", "problem"), CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER.items())
-def test_containers_that_do_not_hold_together(fields: str, problem: str) -> None:
+def test_contradicting_containers(fields: str, problem: str) -> None:
     (observed,) = in_main(**yaml.load(fields, yaml.CSafeLoader))
     assert observed.startswith(problem)
 
 
-def test_annotations_have_a_size() -> None:
+def test_the_size_of_annotations_is_limited() -> None:
     (observed,) = errors({"metadata": {"annotations": {"a": "x" * 262144}}})
     assert observed == (
         "template.metadata.annotations: has 262145 bytes of keys and values, where at most 262144 are allowed"
     )
 
 
-def test_rules_between_fields_hold_without_published_types() -> None:
-    """Offline, the words and the places are those of a cluster."""
+def test_rules_between_fields_apply_without_published_types() -> None:
+    """Without a cluster, messages and places are the same."""
     bad = {
         "metadata": {"labels": {"a": "-"}},
         "spec": {

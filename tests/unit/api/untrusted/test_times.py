@@ -1,4 +1,4 @@
-"""Times and spans of stored objects: any text is answered, and what comes back can be calculated with."""
+"""Times and durations of stored objects: any text gives a result that is safe to calculate with."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -62,7 +62,7 @@ STORED: st.SearchStrategy[Any] = (
 
 
 @given(since=STORED, seconds=STORED)
-def test_any_lease_is_answered(since: Any, seconds: Any) -> None:
+def test_any_lease_gives_an_answer(since: Any, seconds: Any) -> None:
     assert times.is_current(since, seconds, NOW) in (True, False)
     if (moment := times.moment(since)) is not None:
         for century in (timedelta(days=36500), timedelta(days=-36500)):

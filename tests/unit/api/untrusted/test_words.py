@@ -1,4 +1,4 @@
-"""What others wrote is repeated short, on one line, without what looks like a secret."""
+"""Texts of others are repeated shortened, on one line, and without possible secrets."""
 
 import json
 
@@ -26,14 +26,14 @@ SECRET = "s3cr3t-Aa1Bb2Cc3Dd4"
         f"password = '{SECRET} with a space'",
         f'{{"api_key": "{SECRET}"}}',
         f"HF_TOKEN={SECRET}",
-        # Letters that an expression without regard to case takes for those of the alphabet.
+        # Letters that a case-insensitive expression takes for those of the alphabet.
         f"ba\u017f\u0131c {SECRET}",
         f"\u017fecret={SECRET}",
         f"python -m engine --token {SECRET}",
         f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET.replace('-', '')}\n-----END RSA PRIVATE KEY-----",
     ],
 )
-def test_what_looks_like_a_secret_is_masked(text: str) -> None:
+def test_possible_secrets_are_masked(text: str) -> None:
     for said in (redacted(text), quoted(text), last_of(text), listed([text])):
         assert SECRET not in said
         assert SECRET.replace("-", "") not in said
@@ -67,7 +67,7 @@ def test_messages_stay_short_and_on_one_line() -> None:
 
 
 @given(st.text(alphabet="a:/@?=\"' -BEGINPRIVATEKEYtokenhf_\n", max_size=400), st.integers(1, 200))
-def test_any_text_is_answered_and_bounded(text: str, times: int) -> None:
+def test_the_result_for_any_text_is_bounded(text: str, times: int) -> None:
     assert len(quoted(text * times)) <= 300
     assert len(last_of(text * times)) <= 300
 
@@ -85,10 +85,10 @@ def test_any_text_is_answered_and_bounded(text: str, times: int) -> None:
         ("half of a pair \ud800", "half of a pair \\ud800"),
     ],
 )
-def test_what_moves_the_cursor_or_hides_text_is_shown_as_an_escape(text: str, said: str) -> None:
+def test_characters_that_move_the_cursor_or_hide_text_are_escaped(text: str, said: str) -> None:
     assert escaped(text) == said
 
 
 @given(st.text())
-def test_an_escaped_text_of_json_stays_the_same_value(text: str) -> None:
+def test_escaped_json_keeps_its_value(text: str) -> None:
     assert json.loads(escaped(json.dumps({text: text}, ensure_ascii=False))) == {text: text}

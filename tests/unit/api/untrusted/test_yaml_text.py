@@ -1,4 +1,4 @@
-"""YAML of tenants: whatever it is, little work is done, and what comes back is a small value of JSON or a short refusal."""
+"""YAML of tenants: in every case little work is done, and the result is a small JSON value or a short rejection."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 def chain(levels: int, line: str) -> str:
-    """Lines of which each refers to the one before, sixteen times."""
+    """Lines that each refer to the one before, sixteen times."""
     rest = (line.format(own=n, all=", ".join([f"*a{n - 1}"] * 16), last=f"*a{n - 1}") for n in range(1, levels))
     return "\n".join(["a0: &a0 {x: 1}", *rest])
 
@@ -51,7 +51,7 @@ BOMBS = {
 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[yaml.Event]:
-    """The parser's events that a reader took."""
+    """The number of parser events that a reader consumed."""
     taken: list[yaml.Event] = []
     parse = yaml_text._events
 
@@ -66,15 +66,15 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[yaml.Event]:
 
 @pytest.mark.parametrize("name", BOMBS)
 @pytest.mark.parametrize("limits", [SETTINGS, ReadLimits(2 * MIB, 5_000, 32)], ids=["settings", "any size"])
-def test_a_bomb_is_refused_before_the_work_is_done(name: str, limits: ReadLimits, events: list[yaml.Event]) -> None:
+def test_a_bomb_is_rejected_before_the_work_is_done(name: str, limits: ReadLimits, events: list[yaml.Event]) -> None:
     with pytest.raises(InvalidManifest) as refused:
         yaml_text.documents(BOMBS[name], limits)
-    # Keys and values, beginnings and ends.
+    # Keys and values, starts and ends.
     assert len(events) <= 5 * limits.values
     assert len(str(refused.value)) < 400
 
 
-def test_long_text_is_read_where_it_holds_few_values() -> None:
+def test_a_long_text_with_few_values_is_read() -> None:
     text = "a: |\n" + "  line\n" * 10_000
     (result,) = yaml_text.documents(text, SETTINGS)
     assert len(result["a"]) == 50_000
@@ -99,12 +99,12 @@ TEXTS = ["1e", "e1", "0x", "1.2.3", "100m", "4Gi", "0o", "0o_"]
         ("- &a 1\n- &a 2\n- *a", [1, 2, 2]),
     ],
 )
-def test_yaml_means_what_it_means_to_kubectl(text: str, value: Any) -> None:
+def test_yaml_has_the_same_meaning_as_in_kubectl(text: str, value: Any) -> None:
     assert yaml_text.documents(text, SMALL) == [value]
 
 
 def test_numbers_of_64_bits_are_read_with_a_sign_or_without() -> None:
-    """Workers write their ids without one."""
+    """Workers write their ids without a sign."""
     assert yaml_text.documents("instance_id: 12345678901234567890\nb: -9223372036854775808") == [
         {"instance_id": 12345678901234567890, "b": -(2**63)}
     ]
@@ -125,14 +125,14 @@ values = st.recursive(
 
 @given(values)
 @example({"N": None})
-def test_what_json_can_say_is_read_by_both_readers_alike(value: Any) -> None:
+def test_json_values_are_read_equally_by_both_readers(value: Any) -> None:
     assert json_text.decode(json.dumps(value)) == value
     result = refused_or(yaml_text.documents, to_yaml(value))
     assert "is given twice" in result if isinstance(result, str) else result == ([] if value is None else [value])
 
 
 @given(st.text(alphabet="ab&*<>:-,{}[]?|!%#'\"~ \n\t1.", max_size=300))
-def test_any_text_is_read_within_the_limits_or_refused(text: str) -> None:
+def test_any_text_is_read_within_the_limits_or_rejected(text: str) -> None:
     result = refused_or(yaml_text.documents, text, SMALL)
     if isinstance(result, str):
         assert len(result) < 400
@@ -159,20 +159,20 @@ def test_any_text_is_read_within_the_limits_or_refused(text: str) -> None:
         "{" * 2 * MIB,
     ],
 )
-def test_json_beyond_the_limits_is_refused_in_few_words(text: str | bytes) -> None:
+def test_json_beyond_the_limits_is_rejected_with_a_short_message(text: str | bytes) -> None:
     with pytest.raises(json_text.InvalidJson) as refused:
         json_text.decode(text, SETTINGS if len(text) < 200_000 else ReadLimits(MIB, 5_000, 32))
     assert len(str(refused.value)) < 250
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200))
-def test_any_bytes_are_json_or_refused(text: str | bytes) -> None:
+def test_any_bytes_are_json_or_rejected(text: str | bytes) -> None:
     result = refused_or(lambda: [json_text.decode(text, SMALL)])
     assert not isinstance(result, str) or len(result) < 250
 
 
 def refused_or(read: Callable[..., list[Any]], *arguments: Any) -> list[Any] | str:
-    """What a reader returns, or the words with which it refuses."""
+    """The result of a reader, or the message of its rejection."""
     try:
         return read(*arguments)
     except (InvalidManifest, json_text.InvalidJson) as error:
@@ -191,6 +191,6 @@ def depth(value: Any) -> int:
 
 
 @pytest.mark.parametrize("text", ["22:22", "2:4", "-1:30", "1:30.5", "190:20:30"])
-def test_a_text_with_a_colon_stays_text(text: str) -> None:
-    """`kubectl apply` sends it as text, too."""
+def test_a_text_with_a_colon_stays_a_text(text: str) -> None:
+    """`kubectl apply` sends it as a text, too."""
     assert yaml_text.documents(f"a: {text}\n{text}: b") == [{"a": text, text: "b"}]
