@@ -34,7 +34,7 @@ test test-fast test-long properties conformance charts deflake seeds: export PYT
 # No target is a file's name.
 .PHONY: $(shell awk -F: '/^[a-z0-9-]+:/ {print $$1}' $(firstword $(MAKEFILE_LIST)))
 
-help: ## Print this.
+help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(STAMP) ## Create .venv with the locked packages and the project's own; again only when its inputs change.
@@ -51,10 +51,10 @@ $(STAMP): $(INPUTS)
 	@$(BIN)/uv pip install --quiet --offline --python $(BIN)/python --no-deps --no-build-isolation $(addprefix --editable ./,$(MEMBERS))
 	@touch $@
 
-demo: $(STAMP) ## A local Kubernetes, the platform on it and the examples, live, until Ctrl-C. EXIT=1 ends after success.
+demo: $(STAMP) ## A local Kubernetes with the platform and the examples, until Ctrl-C. EXIT=1 exits after success.
 	@$(BIN)/dynamoctl demo $(if $(EXIT),--exit)
 
-programs: $(STAMP) ## Have etcd, kube-apiserver and the rest of the local cluster; the first time may take minutes.
+programs: $(STAMP) ## Obtain etcd, kube-apiserver and the other programs of the local cluster; the first time may take minutes.
 	@$(BIN)/python -m dynamo_devcluster fetch
 
 $(CONTAINER_TOOLS)/.complete: requirements/containers.txt $(STAMP)
@@ -72,31 +72,31 @@ $(FUZZ_TOOLS)/.complete: requirements/fuzz.txt $(STAMP)
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(FUZZ_TOOLS) --requirement requirements/fuzz.txt
 	@touch $@
 
-fuzz-dynadmin: programs $(FUZZ_TOOLS)/.complete ## schemathesis over the REST API on a local cluster; ARGS="--examples 50 --seed 3".
+fuzz-dynadmin: programs $(FUZZ_TOOLS)/.complete ## Run schemathesis against the REST API on a local cluster; ARGS="--examples 50 --seed 3".
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-image: $(STAMP) $(CONTAINER_TOOLS)/.complete ## An image of the services, without Docker; PARTS=planner, PLATFORM=linux/arm64, BASE=NAME@DIGEST, ARGS=--twice.
+image: $(STAMP) $(CONTAINER_TOOLS)/.complete ## Build an image of the services, without Docker; PARTS=planner, PLATFORM=linux/arm64, BASE=NAME@DIGEST, ARGS=--twice.
 	@PYTHONPATH=$(CONTAINER_TOOLS) $(BIN)/python -m tools.images $(if $(PARTS),--parts $(PARTS)) $(if $(PLATFORM),--platform $(PLATFORM)) $(if $(BASE),--base $(BASE)) $(ARGS)
 
-test-runtime: $(STAMP) ## Have NVIDIA's Dynamo runtime, which some tests run against, in an environment of its own.
+test-runtime: $(STAMP) ## Install NVIDIA's Dynamo runtime, which some tests need, in a separate environment.
 	@$(BIN)/python -m tests.dynamo_runtime --optional
 
-page: $(STAMP) ## Build the page of dynadmin from services/dynadmin/page, with a Node of its own; its files are committed.
+page: $(STAMP) ## Build the page of dynadmin from services/dynadmin/page, with its own Node; the results are committed.
 	@$(BIN)/python -m tools.page build
 
-page-tools: $(STAMP) ## Have the Node and the packages that the page of dynadmin is built and tested with.
+page-tools: $(STAMP) ## Install the Node and the packages that build and test the page of dynadmin.
 	@$(BIN)/python -m tools.page obtain --optional
 
-test: programs test-runtime page-tools ## The tests, four files at a time (WORKERS): unit, contract, and integration against real etcd, NATS and kube-apiserver.
+test: programs test-runtime page-tools ## Run the tests, four files at a time (WORKERS): unit, contract, and integration with real etcd, NATS and kube-apiserver.
 	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n $(WORKERS) --dist loadfile -m "not long")
 
-test-long: programs test-runtime page-tools ## The tests that `make test` leaves to the days before a release: restarts, profiling with all tables, installing, several NATS.
+test-long: programs test-runtime page-tools ## Run the slow tests that `make test` omits: restarts, profiling with all tables, installation, several NATS.
 	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n $(WORKERS) --dist loadfile) -m long
 
-test-fast: $(STAMP) ## The tests that need no Kubernetes: unit and contract, in less than three minutes.
+test-fast: $(STAMP) ## Run the tests that need no Kubernetes: unit and contract, in less than three minutes.
 	@$(BIN)/pytest $(if $(ARGS),$(ARGS),-n 3 --dist loadfile tests/unit tests/contract)
 
-check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: before every push.
+check: $(STAMP) ## Check format, lint, types, layers, generated files, compose file; before every push.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy shared/src services/watcher/src services/pod-builder/src services/scaler/src services/model-discovery/src services/profiler/src services/planner/src services/admission/src services/dynadmin/src services/image-builder/src services/devcluster/src services/ctl/src tests tools
@@ -104,7 +104,7 @@ check: $(STAMP) ## Format, lint, types, layers, generated files, compose file: b
 	$(MAKE) --no-print-directory verify
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 
-verify: $(STAMP) ## Fail where a generated file is stale, the API changed without notice, a file uses a replaced word, a page has long lines, or two classes have one name.
+verify: $(STAMP) ## Fail if a generated file is stale, the API changed without notice, a file uses a replaced word, a page has long lines, or two classes share a name.
 	$(BIN)/python -m tools.generate --check
 	$(BIN)/python -m tools.releases check
 	$(BIN)/python -m tools.releases graduation
@@ -114,7 +114,7 @@ verify: $(STAMP) ## Fail where a generated file is stale, the API changed withou
 	$(BIN)/python -m tools.page check
 	$(BIN)/pytest --quiet tests/unit/test_documents.py
 
-pictures: $(STAMP) ## Draw the diagrams of docs/pictures again if their text changed; needs Graphviz.
+pictures: $(STAMP) ## Redraw the diagrams of docs/pictures if their text changed; needs Graphviz.
 	@$(BIN)/python -m tools.pictures
 
 generate: $(STAMP) ## Write CRDs, registries, JSON Schemas, AsyncAPI document and settings reference.
@@ -124,7 +124,7 @@ format: $(STAMP) ## Format the code and fix what ruff can fix.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(STAMP) ## Resolve the packages again and write the locks of requirements/ (takes the network).
+lock: $(STAMP) ## Resolve the packages again and write the locks in requirements/ (needs the network).
 	$(BIN)/uv lock --upgrade
 	$(BIN)/uv export --quiet --all-packages --all-groups --no-emit-workspace --no-header --no-annotate \
 		--format requirements-txt --output-file requirements/dev.txt
@@ -145,7 +145,7 @@ lock: $(STAMP) ## Resolve the packages again and write the locks of requirements
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		--constraint requirements/dev.txt requirements/browser.in --output-file requirements/browser.txt
 
-lock-dynamo-runtime: $(STAMP) ## Resolve the real Dynamo runtime of the tests again (takes the network).
+lock-dynamo-runtime: $(STAMP) ## Resolve the real Dynamo runtime of the tests again (needs the network).
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
 		--override requirements/dynamo-runtime-overrides.in requirements/dynamo-runtime.in \
 		--output-file requirements/dynamo-runtime.txt
@@ -153,7 +153,7 @@ lock-dynamo-runtime: $(STAMP) ## Resolve the real Dynamo runtime of the tests ag
 		--constraint requirements/dev.txt --no-emit-package typing-extensions requirements/played-engine.in \
 		--output-file requirements/played-engine.txt
 
-bench: bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-rows bench-estimator bench-plan bench-models bench-rapid bench-dynadmin ## All benchmarks.
+bench: bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-rows bench-estimator bench-plan bench-models bench-rapid bench-dynadmin ## Run all benchmarks.
 
 bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
 	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
@@ -164,13 +164,13 @@ bench-ready: programs ## From creation to successful, twenty times, with KWOK.
 bench-bus: programs ## Event latency and objects a second through the watcher.
 	@$(BIN)/python -m tests.benchmarks.bus
 
-bench-relist: programs ## N=3000 graphs: how soon changes go out while a watcher that was just started lists everything.
+bench-relist: programs ## N=3000 graphs: how soon changes are published while a new watcher still lists everything.
 	@$(BIN)/python -m tests.benchmarks.relist $(if $(filter command line,$(origin N)),-n $(N)) $(ARGS)
 
 bench-dynadmin: programs ## The REST API: a list of 1,000 graphs, 500 streams, dry runs, estimates, memory.
 	@$(BIN)/python -m tests.benchmarks.dynadmin $(ARGS)
 
-bench-build: programs ## Debian, root: archives built by a real BuildKit into a real registry; again, and ten requests at once.
+bench-build: programs ## Debian, root: archives built by a real BuildKit into a real registry; a repeated build, and ten requests at once.
 	@$(BIN)/python -m tests.benchmarks.build
 
 bench-scale: programs ## From an adapter's /scale to the Deployment: one at a time, and 200 adapters at once.
@@ -191,13 +191,13 @@ bench-rows: $(STAMP) ## Memory and time of the watcher's rows of 30,000 objects,
 bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator and of the reference's, on measured profiles.
 	@$(BIN)/python -m tests.benchmarks.estimator $(ARGS)
 
-bench-plan: $(STAMP) ## Policies over the same traffic, next to the best plan in hindsight; ARGS="--seeds 1-10" for all seeds (hours at first, then minutes).
+bench-plan: $(STAMP) ## Policies over the same traffic, compared with the best plan in hindsight; ARGS="--seeds 1-10" for all seeds (hours at first, then minutes).
 	@$(BIN)/python -m tests.benchmarks.plan $(ARGS)
 
 bench-ticks: $(STAMP) ## CPU of one tick of the policy adaptive, and planned graphs a core; half a minute.
 	@$(BIN)/python -m tests.benchmarks.ticks $(ARGS)
 
-bench-mocker: $(STAMP) ## Compare the simulator of replay with Dynamo's own mocker, on one load.
+bench-mocker: $(STAMP) ## Compare the simulator of replay with Dynamo's own mocker, on five loads.
 	@$(BIN)/python -m tests.benchmarks.mocker $(ARGS)
 
 bench-rapid: $(STAMP) ## Rapid profiling: time, memory, /healthz during it, comparison with AI Configurator's tables; ARGS=--long for DeepSeek-V3.
@@ -206,31 +206,31 @@ bench-rapid: $(STAMP) ## Rapid profiling: time, memory, /healthz during it, comp
 bench-models: programs ## N=1000 workers that take 50 ms for a request load an adapter.
 	@$(BIN)/python -m tests.benchmarks.models $(if $(filter command line,$(origin N)),-n $(N)) $(ARGS)
 
-conformance: programs ## CASES=DIR of recorded cases: our objects against the reference operator's, on a real API server.
+conformance: programs ## CASES=DIR of recorded cases: compare this platform's objects with the reference operator's, on a real API server.
 	@$(BIN)/python -m tests.conformance.run $(or $(CASES),../shared/conformance/cases/deployments) $(ARGS)
 
-seeds: programs ## docs/seeds.md: every test that a row names is run; the last line counts the rows that hold.
+seeds: programs ## Run every test that docs/seeds.md names; the last line counts the rows that hold.
 	@$(BIN)/python -m tools.seeds $(ARGS)
 
-charts: programs ## The Helm charts: lint, refused values, committed renderings, objects on a real API server. ARGS=--update writes renderings.
+charts: programs ## Check the Helm charts: lint, rejected values, committed renderings, objects on a real API server. ARGS=--update writes renderings.
 	@$(BIN)/python -m tests.charts $(ARGS)
 
-rights: programs ## What services ask the API server for in all integration tests, held against their rights (takes half an hour).
+rights: programs ## Compare the requests of services in all integration tests with their rights (takes half an hour).
 	@$(BIN)/python -m tests.rights $(ARGS)
 
-properties: programs ## Properties and laws with TIMES=60 times as many examples as in `make test`, random ones.
+properties: programs ## Run property tests with TIMES=60 times as many examples as `make test`, random ones.
 	@DYNAMO_EXAMPLES=$(or $(TIMES),60) $(BIN)/pytest -q -n 2 -m "hypothesis or exhaustive" --timeout 3600 $(or $(ARGS),tests/unit tests/integration/test_embedded.py)
 
-deflake: programs ## The restart tests ten times in a row.
+deflake: programs ## Run the restart tests ten times in a row.
 	@set -e; for round in 1 2 3 4 5 6 7 8 9 10; do echo "round $$round"; $(BIN)/pytest -q -m restart $(ARGS); done
 
-e2e-planning: programs ## A graph under a sine of traffic for ten minutes: Prometheus, planner, scaler, adapters, pods.
+e2e-planning: programs ## A graph under sine-shaped traffic for ten minutes: Prometheus, planner, scaler, adapters, pods.
 	@$(BIN)/pytest -q tests/integration/wave_of_planning.py
 
 e2e-requests: programs ## Every sample of a deployment request in ../shared, through the profiler, with the real AI Configurator.
 	@$(BIN)/pytest -q tests/integration/sample_requests.py
 
-e2e-runtime: $(STAMP) ## Debian, root: the real Dynamo runtime in pods of a real kubelet and containerd, in namespaces of their own.
+e2e-runtime: $(STAMP) ## Debian, root: the real Dynamo runtime in pods of a real kubelet and containerd, in separate namespaces.
 	@$(BIN)/python -m tests.e2e $(ARGS)
 
 hostile: programs ## A tenant with `edit` in one namespace tries to stop or mislead the platform; ARGS="--only lease", ARGS=--list.
@@ -242,15 +242,15 @@ chaos: programs ## ROUNDS=10 rounds in which replicas, NATS, etcd and the API se
 e2e-platform: $(STAMP) ## Debian, root: both charts on a real node, from helm install to helm uninstall.
 	@$(BIN)/python -m tests.e2e_platform $(ARGS)
 
-e2e-legacy: $(STAMP) ## Debian, root: the kinds before graphs on a real node, from an archive to pods that run the image that is built of it.
+e2e-legacy: $(STAMP) ## Debian, root: the kinds before graphs on a real node, from an archive to pods that run the image built from it.
 	@$(BIN)/python -m tests.e2e_legacy
 
-e2e-compose: $(STAMP) $(CONTAINER_TOOLS)/.complete ## Debian, root: compose.yaml as it stands, under podman-compose, in namespaces of its own.
+e2e-compose: $(STAMP) $(CONTAINER_TOOLS)/.complete ## Debian, root: the unchanged compose.yaml under podman-compose, in separate namespaces.
 	@$(BIN)/python -m tests.e2e_compose $(ARGS)
 
 e2e-dynadmin: programs page-tools $(BROWSER_TOOLS)/.complete ## The page of dynadmin in a real Chromium against the local cluster; ARGS="--only keyboard".
 	@PYTHONPATH=$(BROWSER_TOOLS) $(BIN)/python -m tests.e2e_dynadmin $(ARGS)
 
-clean: ## Remove what make and the tools made here; the cache of built programs stays.
+clean: ## Remove what make and the tools created here; the cache of built programs stays.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .dynamo dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""What a run took, folder by folder: printed after the tests."""
+"""Times of a run by folder, printed after the tests."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 import pytest
 
 SLOWEST = 20
-"""Files that are named by themselves."""
+"""Number of files that are listed individually."""
 
 
 @dataclass(slots=True, eq=False)
 class Times:
-    """Seconds and numbers of tests. With several processes the seconds add up to more than the clock shows."""
+    """Seconds and numbers of tests. With several processes the seconds add up to more than the elapsed time."""
 
     folders: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     files: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -19,7 +19,7 @@ class Times:
     ran: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Adds one part of one test: its set-up, its call or its end."""
+        """Adds one part of a test: set-up, call or teardown."""
         file = report.nodeid.split("::")[0]
         folder = "/".join(file.split("/")[:2])
         self.folders[folder] += report.duration

@@ -1,4 +1,7 @@
-"""PodSnapshots on a real API server, with webhooks, Deployments and their pods. The test plays the Snapshot operator."""
+"""PodSnapshots on a real API server, with webhooks, Deployments and their pods.
+
+The test acts as the Snapshot operator.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -34,7 +37,7 @@ from .grove import definition_of
 from .platform import eventually, frontend, gone, graph, until_event, until_object, until_state, worker
 
 KEY = ObjectKey("captured", "disagg")
-#: The garbage collector of Kubernetes looks for new kinds every half minute, and then reads all there is of them. Seconds.
+#: Kubernetes' garbage collector discovers new kinds every half minute, and then lists all their objects. Seconds.
 COLLECTED_WITHIN = 120.0
 
 pytestmark = pytest.mark.timeout(400)
@@ -44,10 +47,11 @@ pytestmark = pytest.mark.timeout(400)
 async def kube(programs: Programs, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeClient]:
     """A cluster whose platform takes checkpoints, and that has no Snapshot operator yet.
 
-    Kinds that are not served are asked for soon again: usually that takes up to 45 s, as long as the test waits in all.
+    Kinds that are not served are checked again soon: by default after up to 45 s, as long as the whole test waits.
     """
     monkeypatch.setattr(reflector, "ABSENT_WAIT_SECONDS", (0.2, 0.2))
-    # Less than the API server waits for the webhook: where it answers a look-up late, a pod would start without its checkpoint.
+    # Shorter than the API server's time-out of the webhook: with a late look-up, a pod would start without its
+    # checkpoint.
     monkeypatch.setattr(admission, "LOOK_UP_WITHIN", 8.0)
     async with (
         ControlPlane(await prepared(programs), programs) as plane,
@@ -64,7 +68,7 @@ async def kube(programs: Programs, tmp_path: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def _snapshot_jobs() -> KubeObject:
-    """The definition of SnapshotJobs, which says of a pod's metadata only that it is an object: nothing in it is kept."""
+    """The definition of SnapshotJobs, whose pod metadata is only an object, so that its fields are pruned."""
     open_ = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     template = {**open_, "properties": {"metadata": {"type": "object"}}}
     definition = definition_of(SNAPSHOT_JOBS)
@@ -87,7 +91,7 @@ async def only(kube: KubeClient, resource: Resource) -> KubeObject:
 
 
 async def taken(kube: KubeClient, job: KubeObject, name: str) -> KubeObject:
-    """A PodSnapshot that the Snapshot operator has taken for a SnapshotJob."""
+    """A PodSnapshot, as the Snapshot operator takes it for a SnapshotJob."""
     template = job["spec"]["podSnapshotTemplate"]
     metadata = {"name": name, "namespace": KEY.namespace, **template["metadata"]}
     spec = {"source": {"podRef": {"name": "gone", "containers": template["targetContainers"]}}}
@@ -95,7 +99,7 @@ async def taken(kube: KubeClient, job: KubeObject, name: str) -> KubeObject:
 
 
 async def operator_captures(kube: KubeClient, job: KubeObject) -> KubeObject:
-    """What the Snapshot operator makes of a SnapshotJob, once its agent has captured the pod."""
+    """Act as the Snapshot operator after its agent has captured the pod of a SnapshotJob."""
     snapshot = await taken(kube, job, "captured")
     at = "2026-01-01T00:00:00Z"
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": at}
@@ -129,7 +133,7 @@ async def test_a_worker_is_captured_and_its_next_pod_starts_from_the_pod_snapsho
         pods = await pods_of_workers(kube)
         return pods[0] if len(pods) == 1 and annotations.RESTORE_CANDIDATE in objects.annotations(pods[0]) else None
 
-    # An engine takes minutes to be captured: by then the Deployment has replaced its pods. Later ones would be restored.
+    # A capture takes minutes: by then the Deployment has replaced its pods. Later ones would be restored.
     cold = await eventually(serving, "the roll-out that labels the pods")
     assert annotations.RESTORE_FROM not in objects.annotations(cold)
     snapshot = await operator_captures(kube, job)

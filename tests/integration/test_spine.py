@@ -58,7 +58,7 @@ async def test_a_graph_becomes_running_pods(kube, namespace):
     )
 
 
-async def test_metrics_report_work_and_what_there_is(running_platform, kube, namespace):
+async def test_metrics_report_reconciles_and_objects(running_platform, kube, namespace):
     await made(kube, graph(namespace, components=[frontend()]))
     async with (
         aiohttp.ClientSession() as session,
@@ -110,7 +110,7 @@ async def test_drift_is_repaired(kube, namespace, patch, repaired):
     await eventually(lambda: kube.get(DEPLOYMENTS, key), "drift repaired", where=repaired)
 
 
-async def test_a_namespace_is_served_whatever_its_name(kube):
+async def test_a_namespace_may_have_any_name(kube):
     name = "test-ephemeral-preview"
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     try:
@@ -119,7 +119,7 @@ async def test_a_namespace_is_served_whatever_its_name(kube):
         await kube.delete(NAMESPACES, ObjectKey("", name))
 
 
-async def test_changing_a_worker_rolls_it_and_leaves_the_frontend_alone(kube, namespace):
+async def test_changing_a_worker_rolls_out_only_the_worker(kube, namespace):
     await made(kube, graph(namespace, components=[frontend(), worker("Worker", replicas=3)]))
     front = await deployment_of(kube, namespace, "Frontend")
     old = await deployment_of(kube, namespace, "Worker")
@@ -137,7 +137,7 @@ async def test_changing_a_worker_rolls_it_and_leaves_the_frontend_alone(kube, na
     assert (await deployment_of(kube, namespace, "Frontend"))["metadata"]["uid"] == front["metadata"]["uid"]
 
 
-async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
+async def test_a_component_without_a_graph_runs_and_scales(kube, namespace):
     metadata = {"name": "alone", "namespace": namespace}
     spec = {"backendFramework": "vllm", **worker("Alone")}
     alone = {**DYNAMO_COMPONENT_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
@@ -156,7 +156,7 @@ async def test_a_component_that_stands_alone_runs_and_scales(kube, namespace):
     await eventually(lambda: children_of(kube, namespace), "no child left", where=lambda answer: not answer)
 
 
-async def test_a_refused_pod_template_fails_its_graph_alone_and_says_why(kube, namespace):
+async def test_a_rejected_pod_template_fails_only_its_graph_and_the_condition_says_why(kube, namespace):
     broken = worker("Worker")
     broken["podTemplate"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1.5"}}
     failed = await made(kube, graph(namespace, "broken", components=[frontend(), broken]), "failed")

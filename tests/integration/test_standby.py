@@ -1,4 +1,4 @@
-"""Without etcd one replica works and the others stand by, by a Lease of a real API server; a late write is not sent."""
+"""Without etcd, one replica works and the others stand by, by a Lease of a real API server; late writes are not sent."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -23,7 +23,7 @@ TTL = 3.0
 
 
 class Clock:
-    """The real one, and the time for which this replica was stopped."""
+    """The real clock, plus the time for which this replica was stopped."""
 
     def __init__(self) -> None:
         self.stopped = 0.0
@@ -44,10 +44,11 @@ async def claiming(
         await claim.close()
 
 
-async def test_one_holds_it_and_the_next_has_it_as_soon_as_it_is_given_back(kube: KubeClient, namespace: str) -> None:
+async def test_the_next_replica_gets_the_lease_as_soon_as_it_is_released(kube: KubeClient, namespace: str) -> None:
     key = ObjectKey(namespace, "dynamo-test")
     heard: list[str] = []
-    # None runs out while the test lasts: it changes hands because it is given back, and not while the machine stands still.
+    # The Lease does not expire during the test: the holder changes because it is released, not because the machine
+    # pauses.
     async with claiming(kube, key, "a", ttl=600) as first:
         first.on_gain(lambda _: heard.append("gained"))
         await asyncio.wait_for(first.wait_elected(), 60)
@@ -63,8 +64,8 @@ async def test_one_holds_it_and_the_next_has_it_as_soon_as_it_is_given_back(kube
     assert (await kube.get(LEASES, key))["spec"]["holderIdentity"] == ""
 
 
-async def test_who_was_stopped_sends_no_late_write(kube: KubeClient, namespace: str) -> None:
-    # The machine may stand still for less; it checks as often as a third of this whether time is over.
+async def test_a_replica_that_was_stopped_sends_no_late_write(kube: KubeClient, namespace: str) -> None:
+    # Longer than a pause of the machine; the replica checks its deadline every third of this.
     key, clock, ttl = ObjectKey(namespace, "dynamo-test"), Clock(), 15.0
     lost = asyncio.Event()
     async with claiming(kube, key, "a", clock, ttl) as claim:
@@ -80,12 +81,12 @@ async def test_who_was_stopped_sends_no_late_write(kube: KubeClient, namespace: 
         with pytest.raises(NotFound):
             await writer.get(CONFIG_MAPS, ObjectKey(namespace, "late"))
         await asyncio.wait_for(lost.wait(), 60)
-        # No one took it meanwhile, so it is this replica's again.
+        # No other replica took it meanwhile, so this one holds it again.
         await asyncio.wait_for(claim.wait_elected(), 60)
         await writer.create(CONFIG_MAPS, config_map(namespace, "later"))
 
 
-async def test_of_two_platforms_without_etcd_one_works_and_the_other_takes_over(
+async def test_one_of_two_platforms_without_etcd_works_and_the_other_takes_over(
     control_plane: Any, kube: KubeClient, namespace: str, nats_server: Any
 ) -> None:
     def configured(replica: str) -> Any:
@@ -94,7 +95,7 @@ async def test_of_two_platforms_without_etcd_one_works_and_the_other_takes_over(
             nats_server.url,
             PLATFORM__STANDBY__MODE="always",
             PLATFORM__STANDBY__NAMESPACE=namespace,
-            # None runs out while the test lasts: each is given back.
+            # No Lease expires during the test: each is released.
             PLATFORM__STANDBY__DURATION="60s",
             PLATFORM__REPLICA_ID=replica,
         )

@@ -1,4 +1,4 @@
-"""Thorough profiling: the Job on a real API server, and its relay as a real process with the rights of the Job's account."""
+"""Thorough profiling: the Job on a real API server, and its relay as a real process with the Job's ServiceAccount."""
 
 import asyncio
 import base64
@@ -21,7 +21,7 @@ from tests.building.processes import ending
 from .platform import eventually
 from .test_requests import Played, candidate, conditions, create, planning, request, status_of, until_phase
 
-#: No node has it: the Job's pod waits, and the test plays the profiler.
+#: No node has this label: the Job's pod waits, and the test acts as the profiler.
 NOWHERE = {"profilingJob": {"template": {"spec": {"nodeSelector": {"no-such": "node"}}}}}
 RESULT = "kind: DynamoGraphDeployment\n"
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
@@ -37,7 +37,7 @@ def read(asked: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
 async def relaying(
     kubeconfig: Path, kubectl: Path, kube: KubeClient, namespace: str, folder: Path
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The relay of a request's Job, run here as the kubelet would: with its command, variables and account."""
+    """Run the relay of a request's Job as the kubelet would: with its command, variables and account."""
     job = await kube.get(JOBS, ObjectKey(namespace, "profile-qwen"))
     (relay,) = job["spec"]["template"]["spec"]["initContainers"]
     account = folder / "account"
@@ -67,7 +67,7 @@ async def _token(kubeconfig: Path, kubectl: Path, namespace: str) -> str:
 
 
 def mount_account(kubeconfig: Path, folder: Path, token: str) -> str:
-    """The files of an account, as the kubelet mounts them; the address of the API server."""
+    """Write the files of an account as the kubelet mounts them; returns the address of the API server."""
     cluster = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
     authority = cluster.get("certificate-authority-data")
     content = base64.b64decode(authority) if authority else Path(cluster["certificate-authority"]).read_bytes()
@@ -86,7 +86,7 @@ def profiler_says(folder: Path, **fields: str) -> None:
 async def measuring(  # noqa: PLR0917 - fixtures
     control_plane, programs, nats_server, kube, namespace, tmp_path
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A request whose Job is there, and its relay."""
+    """A request whose Job exists, and its relay."""
     async with planning(control_plane, nats_server, namespace, Played(), read):
         await create(kube, request(namespace, searchStrategy="thorough", overrides=NOWHERE, autoApply=False))
         status = await until_phase(kube, namespace, "Profiling")
@@ -97,12 +97,12 @@ async def measuring(  # noqa: PLR0917 - fixtures
 
 
 async def ends(process: asyncio.subprocess.Process) -> None:
-    """The profiler has ended: Kubernetes ends the sidecar."""
+    """The profiler has ended, so Kubernetes ends the sidecar."""
     process.send_signal(signal.SIGTERM)
     assert await process.wait() == 0
 
 
-async def test_steps_and_the_result_come_through_the_relay(measuring, kube, namespace, tmp_path):
+async def test_the_relay_reports_steps_and_the_result(measuring, kube, namespace, tmp_path):
     profiler_says(tmp_path, phase="SweepingDecode", status="running", message="4 of 9 decode engines")
     await eventually(
         lambda: status_of(kube, namespace),
@@ -120,14 +120,14 @@ async def test_steps_and_the_result_come_through_the_relay(measuring, kube, name
     assert output["data"]["profiler_status"] == "success"
 
 
-async def test_a_namespace_for_restricted_pods_takes_the_job(control_plane, nats_server, kube, namespace):
+async def test_a_namespace_with_restricted_pod_security_admits_the_job(control_plane, nats_server, kube, namespace):
     level = {"pod-security.kubernetes.io/enforce": "restricted"}
     await kube.merge_patch(NAMESPACES, ObjectKey("", namespace), {"metadata": {"labels": level}})
     async with planning(control_plane, nats_server, namespace, Played(), read):
         await waits(kube, namespace, "the profiling pod is not scheduled: ")
 
 
-async def test_why_a_namespace_refuses_the_jobs_pod_is_said(control_plane, nats_server, kube, namespace):
+async def test_the_status_says_why_a_namespace_refuses_the_pod_of_the_job(control_plane, nats_server, kube, namespace):
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": namespace}}
     await kube.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
     async with planning(control_plane, nats_server, namespace, Played(), read):
@@ -135,7 +135,7 @@ async def test_why_a_namespace_refuses_the_jobs_pod_is_said(control_plane, nats_
 
 
 async def waits(kube: KubeClient, namespace: str, words: str) -> None:
-    """A new request's status says what the pod of its Job waits for."""
+    """Wait until a new request's status says why the pod of its Job waits."""
 
     async def message() -> str:
         listed = (await status_of(kube, namespace)).get("conditions", ())

@@ -16,7 +16,7 @@ async def test_a_new_graph_is_one_trace(
 ) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    # Not the global provider: it can be set only once, and the other tests shall not be traced.
+    # Not the global provider: it can be set only once, and other tests must not be traced.
     for module, name in ((follower, "watcher"), (controller, "platform")):
         monkeypatch.setattr(module, "tracer", provider.get_tracer(name))
         monkeypatch.setattr(module, "is_traced", lambda: True)
@@ -33,6 +33,6 @@ async def test_a_new_graph_is_one_trace(
     begun = {span.context.trace_id for span in watched}
     assert len(begun) == len(watched), "each change has its own"
     assert begun & {span.context.trace_id for span in spans if span.name == "reconcile dynamographdeployments"}
-    # Objects of the graph are reconciled in its trace, or in that of their own watch event, if that arrives first.
+    # Objects of the graph are reconciled in its trace, or in that of their own watch event if that arrives first.
     begun |= {span.context.trace_id for span in spans if span.name == "watch DynamoComponentDeployment"}
     assert begun & {span.context.trace_id for span in spans if span.name == "reconcile dynamocomponentdeployments"}

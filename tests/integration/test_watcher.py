@@ -1,4 +1,4 @@
-"""The watcher between a real API server and a real nats-server, either of which may go away."""
+"""The watcher between a real API server and a real nats-server, each of which may be unavailable."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ def service(namespace: str, name: str, labels: dict[str, str]) -> dict[str, Any]
 
 
 class Bench:
-    """A watcher and a reader, each on a connection of its own."""
+    """A watcher and a reader, each with its own connection."""
 
     def __init__(self, kube: KubeClient, namespace: str, cache: ObjectCache, reader: StateReader) -> None:
         self.kube = kube
@@ -68,7 +68,7 @@ class Bench:
         await self.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(self.namespace, name))
 
 
-#: What the documents promise for STATE after NATS lost its data is a minute; a busy machine takes some of its own. Seconds.
+#: The documents promise a minute until STATE is complete after NATS lost its data; a busy machine adds some. Seconds.
 CAUGHT_UP_WITHIN = 80.0
 
 
@@ -100,7 +100,9 @@ async def reading(
         await bus.close()
 
 
-async def test_objects_their_changes_and_their_end(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
+async def test_objects_are_published_when_created_changed_and_deleted(
+    kube: KubeClient, namespace: str, nats_server: NatsServer
+) -> None:
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "before"))
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
         await asyncio.wait_for(bench.reader.synced(), 60)
@@ -119,14 +121,14 @@ async def test_objects_their_changes_and_their_end(kube: KubeClient, namespace: 
         await until(current)
         observed = bench.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "after"))
         assert observed is not None
-        # As Kubernetes stores it, but for managedFields.
+        # As Kubernetes stores it, but without managedFields.
         patched["metadata"].pop("managedFields", None)
         assert observed == patched
         await bench.delete("before")
         await until(lambda: bench.names() == ["after"])
 
 
-async def test_only_what_the_platform_made_is_watched(
+async def test_only_objects_of_the_platform_are_watched(
     kube: KubeClient, namespace: str, nats_server: NatsServer
 ) -> None:
     await kube.create(SERVICES, service(namespace, "foreign", {"app": "other"}))
@@ -134,9 +136,9 @@ async def test_only_what_the_platform_made_is_watched(
     async with watching(kube, nats_server.url, namespace), reading(kube, namespace, nats_server.url) as bench:
         await asyncio.wait_for(bench.reader.synced(), 60)
         assert bench.names(SERVICES) == ["labelled"]
-        # The namespace's default account is Kubernetes' own.
+        # The namespace's default account belongs to Kubernetes.
         assert bench.names(SERVICE_ACCOUNTS) == []
-        # What loses its label leaves, as if it were deleted.
+        # An object that loses its label is removed as if it were deleted.
         labels = {"metadata": {"labels": {"nvidia.com/dynamo-component": None}}}
         await kube.merge_patch(SERVICES, ObjectKey(namespace, "labelled"), labels)
         await until(lambda: bench.names(SERVICES) == [])
@@ -152,14 +154,14 @@ async def test_nats_restarts_without_its_data(kube: KubeClient, namespace: str, 
         await bench.delete("a")
         await nats_server.start()
         await until(lambda: bench.names() == ["b", "c"])
-        # Someone who comes only now finds everything, too.
+        # A new reader gets everything, too.
         async with reading(kube, namespace, nats_server.url) as late:
             await asyncio.wait_for(late.reader.synced(), CAUGHT_UP_WITHIN)
             assert late.names() == ["b", "c"]
 
 
 @pytest.mark.restart
-async def test_the_watcher_is_replaced(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
+async def test_a_new_watcher_replaces_the_old_one(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
     async with reading(kube, namespace, nats_server.url) as bench:
         async with watching(kube, nats_server.url, namespace):
             await bench.create("a", "b")
@@ -171,7 +173,7 @@ async def test_the_watcher_is_replaced(kube: KubeClient, namespace: str, nats_se
             await until(lambda: bench.names() == ["b", "c"])
 
 
-async def test_the_owner_of_an_object_that_no_message_holds_reads_so(
+async def test_an_event_says_that_an_object_is_too_large_for_a_message(
     control_plane: ControlPlane, kube: KubeClient, namespace: str, programs: Programs, tmp_path: Path
 ) -> None:
     options = NatsServerOptions(max_payload=64 << 10)
@@ -179,7 +181,7 @@ async def test_the_owner_of_an_object_that_no_message_holds_reads_so(
         NatsServer(await programs.obtain("nats-server"), tmp_path / "small", options) as nats,
         platform(settings(control_plane.kubeconfig, nats.url), [WatcherService()]),
     ):
-        # Random, so that it stays as large when it is compressed.
+        # Random text, so that compression does not reduce it.
         large = {"metadata": {**graph(namespace, "large")["metadata"], "annotations": {"noise": token_hex(100_000)}}}
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "large") | large)
         async with asyncio.timeout(60):

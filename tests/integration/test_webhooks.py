@@ -1,4 +1,4 @@
-"""The registration of the webhooks on a real API server, and what becomes of requests while replicas come and go."""
+"""The registration of the webhooks on a real API server, and requests while replicas start and stop."""
 
 import asyncio
 import base64
@@ -71,13 +71,13 @@ async def figure(admission: Admission, name: str) -> float:
 
 
 async def requests_that_write(admission: Admission) -> int:
-    """How many requests the service has sent that would change an object."""
+    """The number of requests of the service that would change an object."""
     _, body = await LocalHttp(admission.metrics_port).request("GET", "/metrics")
     lines = [line for line in body.decode().splitlines() if line.startswith("dynamo_platform_kube_requests_total{")]
     return sum(int(float(line.rpartition(" ")[2])) for line in lines if 'method="GET"' not in line)
 
 
-async def test_configurations_belong_to_the_cluster_role_of_that_name_even_when_it_is_another_one(plane, kube):
+async def test_configurations_are_owned_by_their_cluster_role_even_after_it_is_recreated(plane, kube):
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "owner"}}
 
     async def owned(resource, uid: str) -> bool:
@@ -94,7 +94,7 @@ async def test_configurations_belong_to_the_cluster_role_of_that_name_even_when_
             await eventually(partial(owned, resource, second["metadata"]["uid"]), "the new owner")
 
 
-async def test_the_check_of_an_installation_passes_with_the_webhooks_and_says_what_is_wrong_without(plane, kube):
+async def test_the_check_of_an_installation_passes_with_the_webhooks_and_explains_failures_without_them(plane, kube):
     async with admission_platform(plane, **QUICK):
         await check("default", 30, plane.kubeconfig, None)
     await says_of_an_installation(plane, "the webhooks do not answer: ")
@@ -104,7 +104,7 @@ async def test_the_check_of_an_installation_passes_with_the_webhooks_and_says_wh
 
 
 async def says_of_an_installation(plane: ControlPlane, words: str) -> None:
-    """Its check ends with these words: with more time where a busy machine has none of them within a second."""
+    """The check of an installation ends with these words; it gets more time if a second was too short."""
     for within in (1, 5, 25):
         with pytest.raises(CtlError) as refused:
             await check("default", within, plane.kubeconfig, None)
@@ -113,7 +113,7 @@ async def says_of_an_installation(plane: ControlPlane, words: str) -> None:
     pytest.fail(str(refused.value))
 
 
-async def test_what_someone_removes_or_changes_is_set_right(plane, kube):
+async def test_removed_or_changed_registrations_are_repaired(plane, kube):
     async with admission_platform(plane, **QUICK) as admission:
         right = await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
         await kube.delete(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
@@ -144,7 +144,7 @@ async def test_what_someone_removes_or_changes_is_set_right(plane, kube):
         assert await figure(admission, "dynamo_admission_registration_repairs_total") == 3
 
 
-async def test_installing_the_definitions_again_leaves_the_converter_alone(plane, kube):
+async def test_installing_the_definitions_again_keeps_the_conversion(plane, kube):
     async with admission_platform(plane):
         before = (await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD))["spec"]["conversion"]
         await install_definitions(plane.kubeconfig)
@@ -156,7 +156,7 @@ async def test_installing_the_definitions_again_leaves_the_converter_alone(plane
         assert {entry["manager"] for entry in owners} == {FIELD_MANAGER}
 
 
-async def test_a_platform_of_one_namespace_is_asked_about_that_one_and_leaves_conversion_to_the_other(plane, kube):
+async def test_a_platform_of_one_namespace_reviews_only_that_one_and_does_not_convert(plane, kube):
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     async with (
         admission_platform(plane, **QUICK) as whole,
@@ -172,7 +172,7 @@ async def test_a_platform_of_one_namespace_is_asked_about_that_one_and_leaves_co
             await kube.create(BETA, beta("team", "first"), dry_run=True)
             return await figure(one, "dynamo_operator_webhook_requests_total") == before + 2
 
-        # It hears of the second registration by a watch of its own.
+        # It learns of the second registration by its own watch.
         await eventually(asked, "the API server asks both")
         before = await figure(one, "dynamo_operator_webhook_requests_total")
         await kube.create(BETA, beta("default", "elsewhere"), dry_run=True)
@@ -183,7 +183,7 @@ async def test_a_platform_of_one_namespace_is_asked_about_that_one_and_leaves_co
         await kube.delete(resource, ObjectKey("", "dynamo-admission-team"))
 
 
-async def test_a_restart_under_another_address_takes_the_webhooks_along(plane, kube):
+async def test_a_restart_under_another_address_updates_the_registration(plane, kube):
     async with admission_platform(plane) as first:
         assert first.url in str(await kube.get(CUSTOM_RESOURCE_DEFINITIONS, CRD))
     with pytest.raises(KubeError):
@@ -194,7 +194,7 @@ async def test_a_restart_under_another_address_takes_the_webhooks_along(plane, k
         assert (await kube.get(BETA, ObjectKey("default", "after-the-restart")))["spec"]["components"]
 
 
-async def test_a_restart_where_nothing_changed_writes_nothing(plane, kube):
+async def test_a_restart_without_changes_writes_nothing(plane, kube):
     port = free_port()
 
     async def versions() -> list[str]:
@@ -213,7 +213,7 @@ async def test_a_restart_where_nothing_changed_writes_nothing(plane, kube):
         assert await versions() == before
 
 
-async def test_what_an_earlier_version_applied_is_removed_by_a_restart(plane, kube):
+async def test_a_restart_removes_fields_that_an_earlier_version_applied(plane, kube):
     port = free_port()
     async with admission_platform(plane, port=port):
         right = await kube.get(MUTATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
@@ -237,15 +237,15 @@ async def test_what_an_earlier_version_applied_is_removed_by_a_restart(plane, ku
     assert INJECT_FROM not in observed["metadata"].get("annotations", {})
 
 
-async def test_component_deployments_that_the_platform_creates_are_not_reviewed_and_those_of_others_are(plane, kube):
-    """The user decides, not what an object or a request says of itself."""
+async def test_component_deployments_are_reviewed_unless_the_platform_writes_them(plane, kube):
+    """The requesting user decides, not what an object or a request claims."""
     builder = "system:serviceaccount:dynamo:builder"
     kubeconfig = plane.user_kubeconfig(builder, ("system:masters",))
 
     picker = {"plugins": [{"type": "queue-scorer"}], "schedulingProfiles": [{"name": "default", "plugins": []}]}
 
     def invalid(name: str) -> KubeObject:
-        """Fits the schema, and breaks a rule."""
+        """An object that fits the schema and breaks a rule."""
         metadata = {"name": name, "namespace": "default", "labels": {"app.kubernetes.io/managed-by": "dynamo"}}
         spec = {"name": "one", "type": "epp", "replicas": 3, "eppConfig": {"config": picker}}
         return {**DYNAMO_COMPONENT_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
@@ -261,7 +261,7 @@ async def test_component_deployments_that_the_platform_creates_are_not_reviewed_
         reviews = await figure(admission, "dynamo_operator_webhook_requests_total")
         created = await platform.create(DYNAMO_COMPONENT_DEPLOYMENTS, invalid("platforms"))
         assert await figure(admission, "dynamo_operator_webhook_requests_total") == reviews
-        # Its updates are reviewed, and so are its objects of other kinds.
+        # Updates of it are reviewed, and so are other kinds that the platform creates.
         more = {**invalid("platforms"), "spec": {**created["spec"], "type": "epp"}}
         await platform.apply(
             DYNAMO_COMPONENT_DEPLOYMENTS, {**more, "metadata": {**more["metadata"], "labels": {"a": "b"}}}
@@ -272,8 +272,8 @@ async def test_component_deployments_that_the_platform_creates_are_not_reviewed_
         await platform.delete(DYNAMO_COMPONENT_DEPLOYMENTS, ObjectKey("default", "platforms"))
 
 
-async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versions(programs):
-    """A cluster that had an earlier release: its objects stay as they are in etcd until they are written."""
+async def test_objects_that_are_stored_in_v1alpha1_can_be_read_in_both_versions(programs):
+    """A cluster with an earlier release: its objects stay unchanged in etcd until they are written."""
     async with bare_control_plane(programs, prepare=_install_the_past, data=None) as plane:
         kubeconfig = plane.kubeconfig
         async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
@@ -289,17 +289,17 @@ async def test_objects_of_a_time_when_v1alpha1_was_stored_are_read_in_both_versi
                 names = {component["name"]: component for component in in_beta["spec"]["components"]}
                 assert names["Decode"]["type"] == "decode"
                 assert [item["metadata"]["name"] for item in await kube.list(BETA)] == ["chat"]
-                # Writing it back stores it again.
+                # Writing it back stores it in the current version.
                 await kube.replace(BETA, in_beta)
                 assert (await kube.get(ALPHA, key))["spec"] == written["spec"]
 
 
-async def test_a_replica_that_goes_away_loses_no_request(plane, kube):
+async def test_a_replica_that_shuts_down_loses_no_request(plane, kube):
     ports = free_port(), free_port()
     async with contextlib.AsyncExitStack() as stack:
         balancer = await stack.enter_async_context(balanced())
-        # Both are registered under the balancer's address; each listens at its own. The balancer asks each twice a second
-        # whether it is ready, and a busy machine answers late.
+        # Both replicas are registered under the balancer's address, and each listens at its own. The balancer probes
+        # each twice a second for readiness; a busy machine answers late.
         shared: dict[str, Any] = {"url": balancer.url, "PLATFORM__ADMISSION__DRAIN": "5s"}
         going = contextlib.AsyncExitStack()
         await stack.enter_async_context(going)
@@ -333,7 +333,7 @@ async def _enough(answered: list[int], expected: int) -> bool:
 
 
 async def _install_the_past(kubeconfig: Any) -> None:
-    """The CRD of graphs as it was when v1alpha1 was the only version."""
+    """Install the CRD of graphs from the time when v1alpha1 was the only version."""
     manifest = next(each for each in crd_manifests() if each["spec"]["names"]["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind)
     versions = [version for version in manifest["spec"]["versions"] if version["name"] == "v1alpha1"]
     past = {**manifest, "spec": {**manifest["spec"], "versions": [{**versions[0], "storage": True}]}}

@@ -1,4 +1,4 @@
-"""Worker discovery against NVIDIA's real runtime: a frontend and two mockers are discovered, killed, and reported missing."""
+"""Worker discovery with NVIDIA's real runtime: a frontend and two mockers are discovered, and reported when killed."""
 
 import dataclasses
 from collections.abc import AsyncIterator, Callable
@@ -18,9 +18,9 @@ from tests.dynamo_runtime.processes import LEASE_TTL, Planes, Runtime, etcd_plan
 from .discovered import deployment, listening, viewing
 from .platform import eventually, platform, settings
 
-#: Making the runtime's environment takes half a minute, and more where the network is slow.
+#: Installing the runtime takes half a minute, longer if the network is slow.
 pytestmark = pytest.mark.timeout(600)
-#: For a busy machine: news of a worker takes less than a second otherwise.
+#: Time for a busy machine; otherwise changes of a worker are reported within a second.
 SLACK = 60.0
 
 
@@ -31,20 +31,20 @@ async def model(dynamo_runtime: RuntimeEnvironment, tmp_path_factory: pytest.Tem
 
 @pytest.fixture
 def runtime(dynamo_runtime: RuntimeEnvironment, model: Path, tmp_path: Path) -> Callable[[Planes], Runtime]:
-    """Makes processes that find each other in some way."""
+    """Creates processes that discover each other in a given way."""
     return lambda planes: Runtime(dynamo_runtime, model, planes, tmp_path / "logs")
 
 
 @pytest.fixture
 async def etcd_plane(etcd_server: EtcdServer, programs: Programs, tmp_path: Path) -> AsyncIterator[Planes]:
-    """Discovery in etcd. NATS is Dynamo's own; the platform's is another one, as it should be."""
+    """Discovery in etcd. Dynamo has its own NATS, apart from the platform's, as recommended."""
     async with NatsServer(await programs.obtain("nats-server"), tmp_path / "dynamos-nats") as server:
         yield etcd_planes(etcd_server.url, server.url)
 
 
 @pytest.fixture
 def lasting_plane(etcd_plane: Planes) -> Planes:
-    """The same, where workers outlive an etcd that is away for as long as a busy machine takes to start it again."""
+    """The same, with workers that outlast an etcd outage of the time that a busy machine needs to restart it."""
     return dataclasses.replace(etcd_plane, environ={**etcd_plane.environ, "ETCD_LEASE_TTL": "300"})
 
 
@@ -63,9 +63,9 @@ async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime
             assert (waiting.available, waiting.missing) == (False, ["decode"])
             decode = await processes.mocker("decode")
             await eventually(lambda: heard.of("model.available"), "the model is available")
-            # The frontend's answer is the truth that the platform reports.
+            # The frontend's answer is the truth that the platform must report.
             await eventually(frontend.models, "the frontend serves the model")
-            # It lists a model by its card, and learns of the workers themselves by other keys.
+            # The frontend lists a model by its card, and learns of the workers by other keys.
             _, answer = await eventually(
                 lambda: frontend.chat("tiny"), "the frontend answers", where=lambda answered: answered[0] == 200
             )
@@ -86,14 +86,14 @@ async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime
             )
             assert served.workers == {"decode": 1, "prefill": 1}
 
-        # A restart of the platform reports no worker again, but reports what changed meanwhile.
+        # After a restart the platform reports no known worker again, but changes that happened meanwhile.
         reported = len(heard.joins)
         second = await processes.mocker("prefill")
         async with platform(configured, parts()), viewing(nats_server) as views:
             await eventually(lambda: len(heard.of("worker.joined")) == 3, "the second prefill worker joined")
             assert heard.joins[reported:] == ["worker.joined.v1"]
 
-            # kill -9: gone when its lease runs out.
+            # kill -9: it leaves when its lease expires.
             await decode.kill()
             await eventually(lambda: heard.of("worker.left"), "the decode worker left", LEASE_TTL + SLACK)
             (left,) = heard.of("worker.left")
@@ -101,7 +101,7 @@ async def joins_and_leaves(configured, nats_server: NatsServer, runtime: Runtime
             (gone,) = await eventually(lambda: heard.of("model.gone"), "the model is gone")
             assert (gone["model"], gone["missing"]) == ("tiny", ["decode"])
 
-            # An orderly end is reported at once.
+            # An orderly shutdown is reported at once.
             await second.stop()
             await eventually(lambda: len(heard.of("worker.left")) == 2, "the second prefill worker left", SLACK)
             assert {data["role"] for data in heard.of("worker.left")} == {"decode", "prefill"}
@@ -141,7 +141,7 @@ async def test_etcd_that_is_away_makes_no_worker_leave(
             await eventually(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")
             await etcd_server.start()
             await eventually(lambda: reported(up)["state"] == "ok", "etcd is back")
-        # A platform that starts while etcd is away knows the workers from STATE.
+        # A platform that starts while etcd is away gets the workers from STATE.
         await etcd_server.kill()
         async with platform(configured, parts()) as up, viewing(nats_server) as views:
             await eventually(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")

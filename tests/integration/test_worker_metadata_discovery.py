@@ -1,6 +1,6 @@
-"""Worker discovery where Kubernetes is Dynamo's discovery: the real runtime registers itself in a real API server.
+"""Worker discovery through Kubernetes: the real runtime registers itself in a real API server.
 
-The pods are KWOK's; each has a process of the real runtime that takes itself for it. Readiness is the pod's.
+The pods are KWOK's; for each, a process of the real runtime acts as the pod. Readiness is the pod's.
 """
 
 from collections.abc import AsyncIterator
@@ -24,13 +24,13 @@ from .models import set_ready
 from .platform import eventually, graph, platform, settings, until_state
 
 pytestmark = pytest.mark.timeout(600)
-#: Readiness goes through the controller that makes EndpointSlices, the watcher and NATS.
+#: Readiness passes through the EndpointSlice controller, the watcher and NATS.
 SOON = 60.0
 
 
 @pytest.fixture
 async def runtime(dynamo_runtime: RuntimeEnvironment, control_plane, namespace: str, tmp_path: Path) -> Runtime:
-    """Makes processes that register themselves in that API server."""
+    """Creates processes that register in that API server."""
     model, planes = await tiny_model(dynamo_runtime, tmp_path / "model"), kubernetes_planes(control_plane.kubeconfig)
     return Runtime(dynamo_runtime, model, planes, tmp_path / "logs", namespace=f"{namespace}-disagg")
 
@@ -79,7 +79,7 @@ async def test_pods_that_register_themselves(
             assert worker.source == "kubernetes"
             assert worker.models[0].max_kv_tokens == 512 * 16
 
-        # Not ready: not there, whatever its object says; ready again: there again.
+        # While it is not ready it does not count, whatever its object says; when it is ready again, it is back.
         await set_ready(kube, key_of(decode), False)
         await eventually(lambda: heard.of("worker.left"), "the decode worker left", SOON)
         assert heard.of("worker.left")[0]["pod"] == decode["metadata"]["name"]
@@ -89,7 +89,7 @@ async def test_pods_that_register_themselves(
         await set_ready(kube, key_of(decode), True)
         await eventually(lambda: len(heard.of("model.available")) == 2, "the model is available again", SOON)
 
-        # An object without data says nothing about a worker whose pod is ready; the other worker's leaving comes after it.
+        # An object without data is ignored for a worker whose pod is ready; the other worker leaves after it.
         key = ObjectKey(namespace, decode["metadata"]["name"])
         whole = await kube.get(DYNAMO_WORKER_METADATAS, key)
         await kube.merge_patch(DYNAMO_WORKER_METADATAS, key, {"spec": None})
@@ -101,6 +101,6 @@ async def test_pods_that_register_themselves(
         await set_ready(kube, key_of(prefill), True)
         await eventually(lambda: set(heard.workers) == {"decode", "prefill"}, "the prefill worker is back", SOON)
 
-        # The pod is deleted, and its object with it.
+        # The pod is deleted, and with it its object.
         await kube.delete(PODS, key_of(decode))
         await eventually(lambda: len(heard.of("worker.left")) == 3, "the decode worker left with its pod", SOON)

@@ -1,4 +1,4 @@
-"""A graph under waves of traffic: a frontend's metrics without a frontend, a real Prometheus, and the whole platform."""
+"""A graph under waves of traffic: metrics of a simulated frontend, a real Prometheus, and the whole platform."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ ISL, OSL = 1000, 100
 GRAPH = "wave"
 MODEL = "tiny"
 
-#: One prefill engine takes 10 requests of ISL tokens a second, one decode engine about 6 of OSL tokens.
+#: One prefill engine handles 10 requests of ISL tokens a second, one decode engine about 6 of OSL tokens.
 PREFILL = {"prefill_isl": [100, 500, 1000, 2000, 4000], "prefill_ttft": [10.0, 50.0, 100.0, 200.0, 400.0]}
 _GRID = [(batch, context) for batch in (1, 5, 10, 15, 19) for context in (500, 1050, 2000) if batch * context <= 20_000]
 DECODE = {
@@ -50,12 +50,12 @@ DECODE = {
 
 
 def sine(least: float, most: float, period: float) -> Callable[[float], float]:
-    """Requests a second, by seconds: at its least at the beginning and after each period."""
+    """Requests a second as a function of seconds: minimal at the start and after each period."""
     return lambda at: least + (most - least) * (1 - math.cos(2 * math.pi * at / period)) / 2
 
 
 class Frontend:
-    """Metrics of a frontend whose requests come at a rate; what came since the last scrape is counted at the next."""
+    """Metrics of a frontend whose requests arrive at a rate; each scrape counts those since the last one."""
 
     def __init__(self, rate: Callable[[float], float]) -> None:
         self.rate = rate
@@ -96,7 +96,7 @@ class Frontend:
 
 
 class Wave:
-    """A graph that is planned, and what becomes of it."""
+    """A planned graph and its replicas."""
 
     def __init__(self, kube: KubeClient, namespace: str, prometheus: PrometheusServer) -> None:
         self._kube = kube
@@ -104,27 +104,27 @@ class Wave:
         self.prometheus = prometheus
 
     async def replicas(self) -> dict[str, int]:
-        """Pods that Deployments ask for, by component."""
+        """Pods that Deployments request, by component."""
         deployments = await self._kube.list(DEPLOYMENTS, self.namespace)
         return {
             each["metadata"]["labels"]["nvidia.com/dynamo-component"]: each["spec"]["replicas"] for each in deployments
         }
 
     async def settled(self) -> bool:
-        """Whether no request is held, as one to scale down is within a minute of the last, and pods are as adapters say."""
+        """Whether no scaling request is delayed, as a second step down is for a minute, and pods match the adapters."""
         stored = await self._kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(self.namespace, GRAPH))
         adapters = await self._kube.list(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, self.namespace)
         desired = {each["spec"]["dgdRef"]["componentName"]: each["spec"]["replicas"] for each in adapters}
         return SCALING_INTENTS not in annotations(stored) and desired.items() <= (await self.replicas()).items()
 
     async def planning(self) -> KubeObject:
-        """The graph's condition about planning."""
+        """The graph's condition for planning."""
         stored = await self._kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(self.namespace, GRAPH))
         results = [entry for entry in stored["status"]["conditions"] if entry["type"] == "Planning"]
         return results[0] if results else {}
 
     async def watched(self, seconds: float) -> list[dict[str, int]]:
-        """Replicas of prefill and decode, every half second."""
+        """Record the replicas of prefill and decode every half second."""
         observed = []
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
@@ -138,7 +138,7 @@ class Wave:
 async def riding(  # noqa: PLR0917 - a platform's parts
     plane: Any, nats: Any, kube: KubeClient, namespace: str, program: Path, folder: Path, **config: Any
 ) -> AsyncIterator[tuple[Wave, Frontend]]:
-    """The platform, a graph that asks for planning, and a Prometheus that scrapes its frontend; no traffic yet."""
+    """The platform, a graph with planning, and a Prometheus that scrapes its frontend; no traffic yet."""
     frontend = Frontend(lambda _: 2.0)
     async with serving(frontend.app(), LOOPBACK, 0) as port:
         job = ScrapeJob("frontend", [f"{LOOPBACK}:{port}"], {"dynamo_namespace": f"{namespace}-{GRAPH}"})

@@ -1,6 +1,6 @@
-"""`make e2e-planning`: a graph under a sine of traffic for two periods, planned as by default, with an outage of Prometheus.
+"""`make e2e-planning`: a graph with default planning under two periods of sine traffic, and an outage of Prometheus.
 
-Takes ten minutes. `make test` does not run it, and has a quicker one (test_planning.py). Prints a line every ten seconds.
+Takes ten minutes. `make test` runs a shorter test instead (test_planning.py). Prints a line every ten seconds.
 """
 
 import time
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.timeout(1200)
 PERIOD = 240.0
 LEAST, MOST = 1.0, 24.0
 INTERVAL = 60
-#: After the traffic stopped, the minimum is reached within two intervals and the scaler's rest between two steps down.
+#: After the traffic stops, the minimum is reached within two intervals plus the scaler's pause between two steps down.
 IDLE = 2 * INTERVAL + 60.0
-#: Within the second period, while the traffic rises.
+#: In the second period, while the traffic rises.
 OUTAGE = (PERIOD + 60.0, PERIOD + 100.0)
 
 

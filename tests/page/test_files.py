@@ -1,4 +1,4 @@
-"""The files of the page: of the sources, small, and of no other origin."""
+"""The committed files of the page match the sources, are small, and name no other origin."""
 
 import re
 import shutil
@@ -11,18 +11,18 @@ from dynamo_dynadmin.http import page
 
 from tools.page import source
 
-#: Larger pages wait for slow lines. Bytes, before compression.
+#: Larger pages load slowly on slow connections. Bytes, before compression.
 LARGEST = 400 << 10
 LONGEST_MODULE = 300
-#: Names of formats, which no browser asks for.
+#: Identifiers of formats, which browsers do not request.
 NAMESPACES = ("http://www.w3.org/",)
 
 
-def test_the_committed_files_are_of_the_sources() -> None:
+def test_the_committed_files_match_the_sources() -> None:
     assert source.problems() == []
 
 
-def test_a_change_of_a_source_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_source_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = tmp_path / "services/dynadmin/page"
     shutil.copytree(source.SOURCES, copied)
     (tmp_path / "requirements").mkdir()
@@ -42,7 +42,7 @@ def test_no_file_names_another_origin() -> None:
         assert "@import" not in text
 
 
-def test_the_document_has_nothing_that_the_policy_refuses() -> None:
+def test_the_document_has_nothing_that_the_policy_blocks() -> None:
     text = (source.BUILT / "index.html").read_text()
     assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=", text)
 
@@ -60,7 +60,7 @@ def test_no_module_is_long() -> None:
     assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}
 
 
-async def test_files_are_served_with_a_strict_policy_and_once() -> None:
+async def test_files_are_served_with_a_strict_policy_and_cached() -> None:
     app = web.Application()
     for path, handle in page.routes().items():
         app.router.add_get(path, handle)

@@ -1,6 +1,6 @@
-"""The page's logic in Node's own test runner, and the committed files as the sources become them here.
+"""The page's logic in Node's test runner, and a rebuild that must equal the committed files.
 
-That they were built of the present sources is a test without Node, in test_files.py.
+test_files.py checks without Node that they were built from the current sources.
 """
 
 import pytest
@@ -12,7 +12,7 @@ from tools.page.node import FOLDER, Node
 
 @pytest.fixture(scope="module")
 def node() -> Node:
-    """Node and the locked packages, where `make test` could have them."""
+    """Node and the locked packages, if they are installed."""
     if not (FOLDER / ".complete").is_file():
         pytest.skip("Node and the page's packages are not installed: `make page-tools` does so, or says why it cannot")
     installed = Node()
@@ -25,5 +25,5 @@ def test_logic(node: Node) -> None:
 
 
 @pytest.mark.long
-def test_the_committed_files_are_what_the_sources_become(node: Node) -> None:
+def test_a_rebuild_equals_the_committed_files(node: Node) -> None:
     assert same(node) == []

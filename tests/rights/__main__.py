@@ -1,6 +1,6 @@
-"""`python -m tests.rights`: the integration suite's audit logs are held against the rights of the services.
+"""`python -m tests.rights`: compares the integration suite's audit logs with the rights of the services.
 
-`--logs FOLDER` compares logs that are there, for example of an installed platform, and runs nothing.
+`--logs FOLDER` compares existing logs, for example of an installed platform, and runs no tests.
 """
 
 import argparse
@@ -21,21 +21,21 @@ def main() -> int:
     """Command line; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.rights", description=__doc__)
     parser.add_argument("--logs", type=Path, help="folder of audit logs (*.jsonl)")
-    parser.add_argument("--partial", action="store_true", help="do not fail where a right is not used")
-    parser.add_argument("arguments", nargs="*", help="of pytest (default: all integration tests)")
+    parser.add_argument("--partial", action="store_true", help="do not fail if a right is not used")
+    parser.add_argument("arguments", nargs="*", help="arguments of pytest (default: all integration tests)")
     options = parser.parse_args()
     if options.logs is not None:
         return report(options.logs, partial=options.partial)
     with tempfile.TemporaryDirectory(prefix="dynamo-audit-") as folder:
         tests = options.arguments or ["-n", "3", "--dist", "loadfile", "tests/integration"]
         command = [sys.executable, "-m", "pytest", "-q", *tests]
-        # Whether tests pass is said by themselves; requests of those that failed count all the same.
+        # pytest reports failed tests itself; their requests count all the same.
         subprocess.run(command, env={**os.environ, "DYNAMO_AUDIT_LOGS": folder}, check=False)
         return report(Path(folder), partial=options.partial or bool(options.arguments))
 
 
 def report(logs: Path, *, partial: bool) -> int:
-    """Print what does not fit, and the counts; 1 where something does not."""
+    """Print the mismatches and the counts; returns 1 if there are mismatches."""
     rights = {service: of_service(service) for service in SERVICES}
     verdict = compare(counted(logs), rights)
     for title, lines in (

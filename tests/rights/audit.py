@@ -1,4 +1,4 @@
-"""What services asked the API server for, from its audit log, by the user agent that each service has."""
+"""Requests of services to the API server, from its audit log, by the user agent of each service."""
 
 import re
 from collections import Counter
@@ -9,15 +9,15 @@ from typing import NamedTuple
 import msgspec
 from dynamo_shared.api.rights import OWN_CLUSTER_ROLE, SSH_SECRET, WEBHOOK_SECRET
 
-#: `dynamo-platform/0.1.0 (dynamo-pod-builder)`: the field manager in brackets; that of dynadmin is its name.
+#: `dynamo-platform/0.1.0 (dynamo-pod-builder)`: the field manager is in brackets; dynadmin has its own name there.
 _AGENT = re.compile(r"^dynamo-platform/\S+ \((?:dynamo-)?([a-z-]+?)\)$")
-#: Services that act under another name than their own: what was one service once.
+#: Services with another name in requests, because they were part of another service before.
 _ACTS_AS = {"planner": "profiler", "planner-plans": "planner"}
 _CREATED, _FORBIDDEN = 201, 403
 
 
 class Request(NamedTuple):
-    """One kind of request: who, which verb, on which resource (with subresource), of which object."""
+    """One kind of request: service, verb, resource (with subresource), object name."""
 
     service: str
     verb: str
@@ -26,7 +26,7 @@ class Request(NamedTuple):
     name: str
     namespace: str
     forbidden: bool = False
-    #: Who made it, as the API server knows the caller.
+    #: The user name of the caller in the API server.
     user: str = ""
 
 
@@ -59,7 +59,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def requests(lines: Iterable[bytes]) -> Iterator[Request]:
-    """Requests of services for resources. A patch that created its object took the right to create, too."""
+    """Requests of services for resources. A patch that created its object needed the right to create, too."""
     for line in lines:
         try:
             event = _decode(line)
@@ -72,7 +72,7 @@ def requests(lines: Iterable[bytes]) -> Iterator[Request]:
         service = _ACTS_AS.get(agent[1], agent[1])
         plural = f"{about.resource}/{about.subresource}" if about.subresource else about.resource
         if event.impersonatedUser is not None:
-            # With the rights of the impersonated user; what the service itself needed is to act as that user.
+            # It used the rights of the impersonated user; the service itself only needed the right to impersonate.
             yield _impersonation(service, event)
             continue
         result = Request(
@@ -93,7 +93,7 @@ def _impersonation(service: str, event: _Event) -> Request:
 
 
 def _normal(service: str, plural: str, name: str) -> str:
-    """As rights name it: webhooks of a platform of one namespace are named after that, the chart names the others."""
+    """The name as in the rights: webhooks of a one-namespace platform have its name, others the chart's."""
     if plural == "clusterroles":
         return OWN_CLUSTER_ROLE
     if plural == "secrets":
@@ -102,7 +102,7 @@ def _normal(service: str, plural: str, name: str) -> str:
 
 
 def counted(folder: Path) -> Counter[Request]:
-    """All requests of all logs of a folder, by how often they were made; names count only where a right names objects."""
+    """All requests in all logs of a folder with their counts; names are kept only if a right names objects."""
     results: Counter[Request] = Counter()
     for log in sorted(folder.glob("*.jsonl")):
         with log.open("rb") as lines:

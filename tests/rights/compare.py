@@ -1,4 +1,4 @@
-"""Requests next to rights: what is not covered, and what is never used."""
+"""Compares requests with rights: requests that are not covered, and rights that are never used."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,10 +11,10 @@ from tests.rights.audit import Request
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the requests of the services and their rights fit together.
+    """The result of the comparison.
 
-    `lacking`: a line for each kind of request that no right covers. `idle`: one for each verb of a right that no request
-    needed and that says of no reason. `spoken_for`: one for each that does. `covered`: requests; `used`: verbs.
+    `lacking`: a line for each kind of request that no right covers. `idle`: one for each unused verb of a right without
+    a reason. `spoken_for`: one for each unused verb with a reason. `covered`: requests; `used`: verbs.
     """
 
     lacking: tuple[str, ...]
@@ -25,7 +25,7 @@ class Verdict:
 
 
 def allows(right: Right, verb: str, group: str, plural: str, name: str) -> bool:
-    """Whether a request is covered: its verb, API group, resource (with subresource) and object."""
+    """Whether a right covers a verb, API group, resource (with subresource) and object name."""
     return (
         verb in right.verbs
         and (group, plural) == (right.resource.group, right.plural)
@@ -34,7 +34,7 @@ def allows(right: Right, verb: str, group: str, plural: str, name: str) -> bool:
 
 
 def compare(observed: Counter[Request], rights: Mapping[str, Iterable[Right]]) -> Verdict:
-    """Hold requests against rights, by service."""
+    """Compare requests with rights, by service."""
     used: set[tuple[str, Right, str]] = set()
     lacking: Counter[str] = Counter()
     covered = 0

@@ -1,1 +1,1 @@
-"""The platform as it runs in earnest: each service a process of its own, on real servers, watched from outside."""
+"""The platform as in production: each service is a separate process, on real servers, observed from outside."""

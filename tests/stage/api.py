@@ -1,6 +1,6 @@
-"""A bare client of the API server for one user: any request, any bytes, and the answer as it came.
+"""A minimal client of the API server for one user: any request, any bytes, and the unmodified answer.
 
-Unlike the platform's own client it retries nothing and refuses nothing, and so can send what a hostile user would.
+Unlike the platform's own client it never retries or rejects anything, so it can send what a hostile user would.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status and body of an answer; status 0 where none came."""
+    """Status and body of an answer; status 0 if there was none."""
 
     status: int
     body: bytes = b""
 
     @property
     def ok(self) -> bool:
-        """Whether the API server did what it was asked for."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
     def json(self) -> Any:
@@ -87,7 +87,7 @@ class Api:
                 return Answer(0, repr(error).encode())
 
     async def create(self, obj: KubeObject) -> Answer:
-        """Create an object of a kind that the platform knows, or of one with `resource` given in `create_at`."""
+        """Create an object of a kind that the platform knows; for others there is `create_at`."""
         return await self.create_at(of(obj), obj)
 
     async def create_at(self, resource: Resource, obj: KubeObject) -> Answer:
@@ -95,7 +95,7 @@ class Api:
         return await self.request("POST", resource.path(obj["metadata"].get("namespace", "")), obj)
 
     async def create_all(self, objects: Iterable[KubeObject]) -> list[Answer]:
-        """Create many, several at the same time."""
+        """Create many, several concurrently."""
         return await asyncio.gather(*(self.create(obj) for obj in objects))
 
     async def get(self, resource: Resource, namespace: str, name: str) -> KubeObject | None:
@@ -104,7 +104,7 @@ class Api:
         return answer.json() if answer.ok else None
 
     async def list(self, resource: Resource, namespace: str = "", query: str = "") -> list[KubeObject]:
-        """All objects of a namespace, or of all; none where the resource is not served."""
+        """All objects of a namespace, or of all; empty if the resource is not served."""
         answer = await self.request("GET", resource.path(namespace) + (f"?{query}" if query else ""))
         return (answer.json().get("items") or []) if answer.ok else []
 

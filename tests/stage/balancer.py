@@ -1,4 +1,4 @@
-"""What a Service is in a cluster: one address of the webhooks, new connections to the replicas that are ready."""
+"""Replaces a Service: one address for the webhooks; new connections go to ready replicas."""
 
 import asyncio
 import itertools
@@ -15,14 +15,14 @@ PROBE_EVERY, PROBE_WITHIN = 0.5, 1.0
 
 
 class Backend(Protocol):
-    """A replica of admission: where it serves, and where it says whether it is ready."""
+    """A replica of admission: its address, and its readiness probe."""
 
     health_port: int
     webhook_port: int
 
 
 class Balancer:
-    """Connections in turn to those of `backends` that answered their last probe, which are `ready`."""
+    """Round-robin over the `ready` ones of `backends`, which answered their last probe."""
 
     def __init__(self) -> None:
         self.backends: Sequence[Backend] = ()
@@ -32,15 +32,15 @@ class Balancer:
 
     @property
     def url(self) -> str:
-        """Where the API server calls the webhooks."""
+        """The address at which the API server calls the webhooks."""
         return f"https://127.0.0.1:{self.port}"
 
     def take(self, services: Sequence[Service]) -> None:
-        """Serve the replicas of admission among these services."""
+        """Use the replicas of admission among these services as backends."""
         self.backends = [each for each in services if each.name == "admission"]
 
     async def probe(self) -> None:
-        """Follow which servers are ready, until cancelled."""
+        """Probe the backends until cancelled."""
         while True:
             answers = await asyncio.gather(*(self._is_ready(each) for each in self.backends))
             self.ready = [each for each, ready in zip(self.backends, answers, strict=True) if ready]
@@ -85,7 +85,7 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @asynccontextmanager
 async def balanced() -> AsyncIterator[Balancer]:
-    """A balancer that listens; give it its backends once they are there."""
+    """A balancer that listens; add backends once they exist."""
     balancer = Balancer()
     server = await asyncio.start_server(balancer.serve, "127.0.0.1", 0)
     balancer.port = server.sockets[0].getsockname()[1]

@@ -1,4 +1,4 @@
-"""The stage: a control plane, NATS, etcd, and the services of the platform as processes, each a user of its own."""
+"""The stage: a control plane, NATS, etcd, and the platform's services as processes, each as its own user."""
 
 import asyncio
 import tempfile
@@ -23,16 +23,16 @@ from .service import Service, service
 
 SERVICES = ("admission", "watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "image-builder")
 CLUSTER = "stage"
-#: Where the Secret of the webhooks' certificate is.
+#: The namespace of the Secret with the webhooks' certificate.
 SYSTEM = "dynamo-system"
 READY_WITHIN = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class StageOptions:
-    """What stands on the stage. `platform` is added to that section of each service's settings, `sections` are others.
+    """What the stage has. `platform` is added to that section of each service's settings, `sections` are others.
 
-    `definitions`: CustomResourceDefinitions of others.
+    `definitions`: CustomResourceDefinitions of other projects.
     """
 
     replicas: int = 1
@@ -46,7 +46,7 @@ class StageOptions:
     """called with the services before they start"""
     lease_ttl: str = "10s"
     etcd_password: bool = True
-    """an etcd that is wiped forgets its users"""
+    """a wiped etcd loses its users"""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Stage:
     admin: Api
     services: list[Service]
     credentials: dict[str, dict[str, str]] = field(default_factory=dict)
-    """of NATS: user and password, by the name of the user"""
+    """NATS credentials: user and password, by the name of the user"""
 
     def named(self, name: str) -> list[Service]:
         """All replicas of a service."""
@@ -69,7 +69,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage(options: StageOptions) -> AsyncIterator[Stage]:
-    """All of it, ready; logs stay in a temporary folder while the block runs."""
+    """The stage, ready; logs stay in a temporary folder during the block."""
     programs = Programs()
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dynamo-stage-")))
@@ -110,14 +110,14 @@ def _nats_options(passwords: dict[str, str], more: dict[str, Any]) -> NatsServer
 
 
 def _identity(folder: Path, name: str) -> dict[str, str]:
-    """A service's user of NATS; admission has none, and needs none."""
+    """A service's NATS user; admission has none, and needs none."""
     if name not in permissions.USERS:
         return {}
     return {"user": name, "passwordFile": str(folder / "credentials" / name)}
 
 
 async def until_ready(services: Sequence[Service], within: float = READY_WITHIN) -> None:
-    """Return when every process says that it is ready; AssertionError with what it says instead."""
+    """Return when every process is ready; AssertionError with its answer otherwise."""
     waiting = {each.id: each for each in services}
     said: dict[str, str] = {}
     deadline = asyncio.get_running_loop().time() + within
@@ -141,7 +141,7 @@ def namespace(name: str) -> KubeObject:
 
 
 def user_of(name: str, replica: str) -> str:
-    """The user as which a replica acts: the audit log names it."""
+    """The user name of a replica, which the audit log records."""
     return f"dynamo:{name}:{replica}"
 
 
@@ -150,7 +150,7 @@ def _service(
 ) -> Service:
     plane, nats, etcd = servers
     users = [user_of(each, str(number)) for each in SERVICES for number in range(1, options.replicas + 1)]
-    # Rights are not what is tested here; who writes is.
+    # The tests check the writer of each object, not its rights.
     kubeconfig = plane.user_kubeconfig(user_of(name, replica), ("system:masters",))
     platform: dict[str, Any] = {
         "clusterName": CLUSTER,

@@ -1,8 +1,8 @@
-"""`python -m tests.stage.prober NAME=PORT...`: asks /healthz of processes five times a second and keeps the worst.
+"""`python -m tests.stage.prober NAME=PORT...`: probes /healthz of processes five times a second and keeps the worst.
 
-A process of its own, so that what the tests do does not delay it. One of the ports is that of a server in a further
-process that does nothing but answer: how slow the machine is. A line on standard input begins a new account and is
-answered with the one that ends, JSON: by name the longest wait in seconds, an unanswered one included.
+It is a separate process, so that the tests do not delay it. One of the ports belongs to an idle server in a further
+process, which shows how slow the machine is. Each line on standard input starts a new account and is answered with the
+previous one, JSON: by name the longest wait in seconds, including unanswered probes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Account:
         self.since: dict[str, float] = {}
 
     def end(self) -> dict[str, float]:
-        """The account so far, with what is still waited for; a new one begins."""
+        """End the current account, including pending probes, and start a new one."""
         now = time.monotonic()
         results = dict(self.worst)
         for name, began in self.since.items():
@@ -53,7 +53,7 @@ class Account:
 
 
 async def probe(account: Account, name: str, port: int) -> None:
-    """Ask one process, until cancelled. A refused connection is a wait until one is accepted again."""
+    """Probe one process until cancelled. A refused connection counts as a wait until one is accepted."""
     account.since[name] = time.monotonic()
     while True:
         try:
@@ -94,7 +94,7 @@ async def main(ports: dict[str, int]) -> None:
 
 
 class Prober:
-    """The process, from the tests' side."""
+    """The prober process, as tests use it."""
 
     def __init__(self, ports: dict[str, int]) -> None:
         self._ports = ports
@@ -116,7 +116,7 @@ class Prober:
                 await asyncio.wait_for(self._process.wait(), 10)
 
     async def account(self) -> dict[str, float]:
-        """The longest waits since the last call, by name; that of the machine itself is called CONTROL."""
+        """The longest waits since the last call, by name; CONTROL is the idle server."""
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -1,4 +1,4 @@
-"""A service of the platform as a process of its own: its configuration, its end points, what it uses."""
+"""A service of the platform as a separate process: its configuration, its endpoints, its resource use."""
 
 import re
 import urllib.request
@@ -42,19 +42,19 @@ class Service:
         return self._memory("VmRSS")
 
     def peak_mib(self) -> float:
-        """Most memory that was resident since the start, or since `forget_peak`."""
+        """Highest resident memory since the start, or since `forget_peak`."""
         return self._memory("VmHWM")
 
     def forget_peak(self) -> None:
-        """Count the peak from now on."""
+        """Measure the peak from now on."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def restarts(self) -> float:
-        """How often the service within the process was started again."""
+        """Restarts of the service within its process."""
         return sum(float(value) for value in _RESTARTS.findall(self.metrics()))
 
     def metrics(self) -> str:
-        """What /metrics says; empty where it does not answer."""
+        """The text of /metrics; empty if it does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
                 text: str = answer.read().decode()
@@ -80,9 +80,9 @@ def service(
     *,
     sections: Mapping[str, Any] | None = None,
 ) -> Service:
-    """A service that is ready to be started; `platform` is that section of the configuration without Kubernetes.
+    """A service that is not started yet; `platform` is that section of the configuration, without Kubernetes.
 
-    `sections` are others.
+    `sections` are other sections.
     """
     health, metrics, webhook = free_port(), free_port(), free_port()
     if name == "admission" and not platform["admission"].get("url"):
