@@ -243,4 +243,4 @@ async def _all_answer(served: Served) -> set[str]:
         there = {pod["metadata"]["name"] for pod in await served.pods(DECODE)}
         return there if there == await served.answering(DECODE, 24) else None
 
-    return set(await eventually(check, "all decode workers answer, and no other", 60))
+    return set(await eventually(check, "exactly the decode workers answer", 60))

@@ -234,7 +234,7 @@ async def world(stage: Stage, farm: Farm, prometheus: Farm) -> AsyncIterator[Wor
         async def may() -> bool:
             return (await tenant.request("GET", DYNAMO_GRAPH_DEPLOYMENTS.path(TENANT))).ok
 
-        await eventually(may, "the ClusterRole edit has our kinds")
+        await eventually(may, "the ClusterRole edit has the platform's kinds")
         up.graphs = int(os.environ.get("DYNAMO_HOSTILE_GRAPHS", "0")) or await _storable(tenant)
         yield up
 

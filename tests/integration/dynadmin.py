@@ -218,7 +218,9 @@ async def _known(kube: KubeClient, user: str, rule: dict[str, Any], namespace: s
         "name": rule.get("resourceNames", [""])[0],
     }
     review = {"user": user, "resourceAttributes": attributes}
-    await eventually(lambda: review_access(kube, review), f"the rights of {user} are known", where=itemgetter(0))
+    await eventually(
+        lambda: review_access(kube, review), f"the API server grants {user} its rights", where=itemgetter(0)
+    )
 
 
 def _object(resource: Resource, namespace: str, name: str) -> dict[str, Any]:

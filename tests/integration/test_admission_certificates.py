@@ -119,7 +119,7 @@ async def test_the_authority_rotates_while_graphs_are_written(plane: ControlPlan
         async with writing(client, admission):
             patch = {"metadata": {"annotations": {"nvidia.com/rotate-authority": "now"}}}
             await client.merge_patch(SECRETS, KEY, patch)
-            await eventually(rotated, "another authority, alone, everywhere", 120)
+            await eventually(rotated, "only the new authority is registered everywhere", 120)
 
 
 @pytest.mark.timeout(BUILT_WITHIN + 240)
@@ -158,5 +158,5 @@ async def test_cert_manager_renews_while_graphs_are_written(
                     made = base64.b64decode(observed["data"]["tls.crt"]).decode()
                     return before not in made and (await served(admission)) in made
 
-                await eventually(renewed, "cert-manager renews, and what it made is served", 120)
+                await eventually(renewed, "cert-manager renews, and the new certificate is served", 120)
             assert await registered(client) == {authority}

@@ -156,7 +156,7 @@ async def test_a_migration_replaces_no_pod(kube, namespace, control_plane, nats_
             result = (await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)).values()
             return all(LAST_APPLIED_GENERATION not in each["metadata"]["annotations"] for each in result)
 
-        await eventually(own, "the platform manages what was the reference's")
+        await eventually(own, "the platform manages the reference's objects")
 
         # Scaling keeps the generation and its pods.
         spec = stored["spec"]["components"]
@@ -180,10 +180,12 @@ async def test_a_migration_replaces_no_pod(kube, namespace, control_plane, nats_
             result = await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
             return not any(name.endswith(HASH) for name in result)
 
-        await eventually(old_is_gone, "the adopted generation gone, though the reference held it by a finalizer")
+        await eventually(old_is_gone, "the adopted generation is deleted despite the reference's finalizer")
 
         await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone, finalizer or not")
+        await eventually(
+            lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph is deleted despite its finalizer"
+        )
 
 
 async def test_fields_of_the_reference_that_are_no_longer_desired_are_removed(
@@ -205,7 +207,7 @@ async def test_fields_of_the_reference_that_are_no_longer_desired_are_removed(
             return False
         return True
 
-    await eventually(written_as_a_whole, "written as the reference writes")
+    await eventually(written_as_a_whole, "the object is written like the reference's")
     async with platform(configured(control_plane, nats_server)):
         await until_state(kube, key, "successful")
 
@@ -213,9 +215,9 @@ async def test_fields_of_the_reference_that_are_no_longer_desired_are_removed(
             template = (await kube.get(DEPLOYMENTS, front))["spec"]["template"]
             return "once" not in template["metadata"]["labels"] and not template["spec"].get("nodeSelector")
 
-        await eventually(check, "label and node selector gone")
+        await eventually(check, "label and node selector are removed")
         await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone")
+        await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph is deleted")
 
 
 @pytest.mark.parametrize(
@@ -245,4 +247,4 @@ async def test_a_set_of_grove_is_adopted_unchanged(kube, namespace, control_plan
             }
             assert not await listed(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
-            await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph gone")
+            await eventually(lambda: gone(kube, DYNAMO_GRAPH_DEPLOYMENTS, key), "the graph is deleted")

@@ -96,7 +96,7 @@ async def test_the_image_of_an_artifact_is_requested_built_and_run(kube, namespa
         own = [each for each in listed if objects.controls(owner, each)]
         return bool(own and own[0].get("status", {}).get("imageRef") == IMAGE)
 
-    await eventually(asked_again, "the second one asks itself")
+    await eventually(asked_again, "the second one creates its own request")
     await until_successful(kube, namespace, "second")
     assert len(await jobs(kube, namespace)) == 1
 

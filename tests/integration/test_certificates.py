@@ -154,7 +154,7 @@ async def test_a_rotation_fails_no_call(kube: KubeClient, namespace: str, how: s
                 await annotate(kube, namespace)
             else:
                 await kube.delete(SECRETS, ObjectKey(namespace, SECRET))
-            await eventually(rotated, "a new authority, alone")
+            await eventually(rotated, "only the new authority is trusted")
             # A busy machine manages only a few calls within a rotation.
             await eventually(lambda: hook.calls > 20, "many calls")
         for each in keeping:
@@ -187,7 +187,7 @@ async def test_changed_files_are_reloaded(kube: KubeClient, namespace: str, tmp_
             await eventually(lambda: _is(certificates, ends), "the renewed certificate")
             replaced = pair(second)
             mount(tmp_path, replaced)
-            await eventually(lambda: _has(certificates, pki.pem_of(second[0])), "the new authority, alone")
+            await eventually(lambda: _has(certificates, pki.pem_of(second[0])), "only the new authority is trusted")
         keeping.cancel()
     both = pki.pem_of(first[0]) + pki.pem_of(second[0])
     # A failed registration is retried.

@@ -171,7 +171,7 @@ async def test_deleting_a_checkpoint_deletes_its_objects_and_keeps_the_storage(k
     async def nothing() -> bool:
         return await gone(kube, JOBS, ObjectKey(namespace, JOB)) and await gone(kube, SERVICE_ACCOUNTS, account)
 
-    await eventually(nothing, "no Job and no account left")
+    await eventually(nothing, "no Job and no account are left")
     assert not await gone(kube, PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, "checkpoints"))
 
 
@@ -211,5 +211,5 @@ async def test_a_graph_creates_its_checkpoint_and_then_starts_from_it(kube, name
     # One write while cold and one while warm: defaults of the API server are not drift.
     assert deployment["metadata"]["generation"] == 2
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
-    await eventually(lambda: kube.list(DEPLOYMENTS, namespace), "the graph gone", where=lambda left: not left)
+    await eventually(lambda: kube.list(DEPLOYMENTS, namespace), "the graph is deleted", where=lambda left: not left)
     assert (await kube.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name)))["status"]["phase"] == "Ready"

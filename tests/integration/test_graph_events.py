@@ -39,7 +39,7 @@ async def test_events_of_a_graph_from_created_to_deleted(heard, kube, namespace)
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace))
     stored = await until_state(kube, key, "successful")
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
-    await eventually(lambda: "deleted" in names(heard), "deleted heard")
+    await eventually(lambda: "deleted" in names(heard), "the deletion is reported")
     # On a busy machine pods may be pending for several reasons, each of which is reported once.
     assert [name for name, _ in itertools.groupby(names(heard))] == ["created", "progressing", "ready", "deleted"]
     progress = [event["data"]["reason"] for _, event in heard if ".progressing." in event["type"]]

@@ -63,7 +63,7 @@ async def platform(control_plane: ControlPlane, kube: KubeClient) -> AsyncIterat
 async def known(kube: KubeClient, user: str, act: dict[str, str]) -> None:
     """Return when the API server's RBAC knows a new right: this takes a moment."""
     review = {"user": user, "nonResourceAttributes": act}
-    await eventually(lambda: review_access(kube, review), "the right is known", where=itemgetter(0))
+    await eventually(lambda: review_access(kube, review), "the API server grants the right", where=itemgetter(0))
 
 
 async def scrape(up: Running, token: str | None, scheme: str = "Bearer") -> tuple[int, str]:

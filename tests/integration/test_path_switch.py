@@ -76,7 +76,7 @@ async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namesp
             names = status.get("components", {}).get("Frontend", {}).get("componentNames")
             return status["state"] == "pending" and names == ["disagg-0-frontend", "disagg-frontend"]
 
-        await until_status(kube, DYNAMO_GRAPH_DEPLOYMENTS, key, "both ways are there, and both count", both_ways)
+        await until_status(kube, DYNAMO_GRAPH_DEPLOYMENTS, key, "both kinds of workloads exist and count", both_ways)
         assert await uids(kube, DEPLOYMENTS, namespace) == deployments
 
         await realize(kube, namespace)
@@ -87,13 +87,13 @@ async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namesp
                 await uids(kube, DEPLOYMENTS, namespace) or await uids(kube, DYNAMO_COMPONENT_DEPLOYMENTS, namespace)
             )
 
-        await eventually(old_way_is_gone, "component deployments and Deployments gone")
+        await eventually(old_way_is_gone, "component deployments and Deployments are deleted")
 
         async def only_services_of_grove() -> bool:
             result = await uids(kube, SERVICES, namespace)
             return {*result} == {"disagg-frontend", "disagg-decode", "disagg-other", *models}
 
-        await eventually(only_services_of_grove, "Services of the old generation gone")
+        await eventually(only_services_of_grove, "Services of the old generation are deleted")
         now = await kube.get(SERVICES, service)
         assert now["metadata"]["uid"] == taken["metadata"]["uid"] == first["metadata"]["uid"]
         assert now["spec"]["clusterIP"] == first["spec"]["clusterIP"]
@@ -102,10 +102,12 @@ async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namesp
 
         await want_grove(kube, key, False)
         await until_owned(kube, service, "DynamoComponentDeployment")
-        await eventually(lambda: gone(kube, POD_CLIQUE_SETS, key), "the set gone, once Deployments serve")
+        await eventually(lambda: gone(kube, POD_CLIQUE_SETS, key), "the set is deleted once Deployments serve")
         await until_kinds(kube, key, {"Deployment"})
         now = await kube.get(SERVICES, service)
         assert now["metadata"]["uid"] == first["metadata"]["uid"]
         assert now["metadata"]["labels"] == first["metadata"]["labels"]
         assert (await uids(kube, SERVICES, namespace)).items() >= models.items()
-        await eventually(lambda: gone(kube, SERVICES, ObjectKey(namespace, "disagg-decode")), "Grove's Service gone")
+        await eventually(
+            lambda: gone(kube, SERVICES, ObjectKey(namespace, "disagg-decode")), "Grove's Service is deleted"
+        )

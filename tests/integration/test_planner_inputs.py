@@ -193,9 +193,9 @@ async def test_traffic_is_correct_or_missing_while_prometheus_starts_stops_and_l
             assert is_missing(Missing.UNREACHABLE)(await read())
             await exporter.die()
             await server.start()
-            await until(read, is_missing(Missing.NO_SERIES), "Prometheus forgot everything")
+            await until(read, is_missing(Missing.NO_SERIES), "Prometheus lost its data")
             await exporter.serve()
-            result = await until(read, is_traffic, "traffic after that")
+            result = await until(read, is_traffic, "traffic is read again")
             assert [reported for reported in result if not is_true(reported)] == []
 
 
@@ -233,18 +233,18 @@ async def test_no_requests_are_zero_traffic_and_a_missing_frontend_is_missing_tr
         await until(read, is_traffic, "traffic is read")
         exporter.turn(busy=False)
         silent = await until(
-            read, lambda reported: is_traffic(reported) and reported.requests == 0, "no one asks for anything"
+            read, lambda reported: is_traffic(reported) and reported.requests == 0, "no request arrives"
         )
         assert (silent[-1].isl, silent[-1].osl) == (pytest.approx(1000), pytest.approx(150))
         assert silent[-1].ttft is None
         exporter.turn(busy=True)
-        await until(read, lambda reported: is_traffic(reported) and is_true(reported), "requests come again")
+        await until(read, lambda reported: is_traffic(reported) and is_true(reported), "requests arrive again")
         await exporter.die()
         gone = await until(read, is_missing(Missing.STALE), "the frontend is not scraped any more")
         # The traffic between the last successful scrape and the failed one is unknown; the reported number is at least
         # half.
         assert all(not is_traffic(reported) or reported.requests > RATE * WINDOW / 2 for reported in gone), gone
-        await until(read, is_missing(Missing.NO_SERIES, Missing.STALE), "and it is forgotten")
+        await until(read, is_missing(Missing.NO_SERIES, Missing.STALE), "the series disappears")
 
 
 @asynccontextmanager
@@ -275,14 +275,14 @@ async def test_engine_metrics_continue_after_an_outage_of_nats_and_stay_empty_du
 
     async with listening(nats_server) as feed:
         assert is_missing(Missing.UNREACHABLE, Missing.NO_FORWARD_PASSES)(feed.read())
-        await eventually(lambda: heard("a", "b"), "two engines are heard")
+        await eventually(lambda: heard("a", "b"), "two engines report")
         await nats_server.kill()
         await eventually(lambda: feed._listener.health is not BusHealth.CONNECTED, "the loss is noticed")
         # Only now, because messages in transit still arrive.
         feed.passes._newest.clear()
         assert is_missing(Missing.UNREACHABLE)(feed.read())
         await nats_server.start()
-        await eventually(lambda: heard("a", "c"), "engines are heard over the next connection")
+        await eventually(lambda: heard("a", "c"), "engines report over the next connection")
         _, body = await LocalHttp(nats_server.monitoring_port).request("GET", "/connz")
         own = [each for each in json.loads(body)["connections"] if each.get("name") == "dynamo-planner"]
         assert len(own) == 1
@@ -302,7 +302,7 @@ async def test_unsubscribed_subjects_deliver_no_messages(nats_server: NatsServer
             await report(nats_server, "a")
             return {"left", "kept"} <= set(heard)
 
-        await eventually(both, "both are heard")
+        await eventually(both, "both report")
         await left.close()
         heard.clear()
 
@@ -310,7 +310,7 @@ async def test_unsubscribed_subjects_deliver_no_messages(nats_server: NatsServer
             await report(nats_server, "a")
             return "kept" in heard
 
-        await eventually(one, "the other one is still heard")
+        await eventually(one, "the other one still reports")
         assert "left" not in heard
         await kept.close()
 
@@ -331,7 +331,7 @@ async def test_a_message_that_cannot_be_handled_does_not_end_the_subscription(na
             await report(nats_server, "a")
             return len(heard) >= 2
 
-        await eventually(twice, "the next message is heard, too")
+        await eventually(twice, "the next message arrives, too")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ async def test_replicas_follow_a_wave_and_stay_while_traffic_is_unknown(  # noqa
     async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **QUICK) as ride:
         wave, frontend = ride
         await eventually(
-            wave.planning, "planning has all that it needs", 120, where=lambda answer: answer.get("status") == "True"
+            wave.planning, "planning has all its inputs", 120, where=lambda answer: answer.get("status") == "True"
         )
         frontend.rate = lambda _: 22.0
 
@@ -35,7 +35,7 @@ async def test_replicas_follow_a_wave_and_stay_while_traffic_is_unknown(  # noqa
 
         await eventually(reported, "the condition says what is missing")
         # On a busy machine traffic may arrive in waves: then the scaler delays a step down.
-        await eventually(wave.settled, "what was asked for before is done", 120)
+        await eventually(wave.settled, "earlier scaling requests are done", 120)
         before = await wave.replicas()
         observed = await wave.watched(12)
         assert all(each["Prefill"] == before["Prefill"] and each["Decode"] == before["Decode"] for each in observed)
@@ -53,4 +53,4 @@ async def test_replicas_follow_a_wave_and_stay_while_traffic_is_unknown(  # noqa
             ObjectKey(namespace, GRAPH),
             {"metadata": {"annotations": {"nvidia.com/planner-config": None}}},
         )
-        await eventually(wave.planning, "what is planned no more says nothing of it", where=lambda answer: answer == {})
+        await eventually(wave.planning, "the planning condition is removed", where=lambda answer: answer == {})

@@ -103,7 +103,7 @@ async def test_an_outage_keeps_the_content_and_is_followed_by_a_new_reading(
     async with following(etcd_server) as reader:
         await reader.until_has({"v1/a": b"1", "v1/b": b"1"})
         await etcd_server.kill()
-        await eventually(lambda: reader.follower.trouble, "the trouble is reported")
+        await eventually(lambda: reader.follower.trouble, "the error is reported")
         assert reader.follower.complete
         assert reader.reported == {"v1/a": b"1", "v1/b": b"1"}
         await etcd_server.start()
@@ -149,7 +149,7 @@ async def test_compaction_between_reading_and_watching(
     async with following(etcd_server) as reader:
         await reader.until_has({"v1/b": b"1"})
         assert len(readings) >= 2, "a slow machine may need more"
-        await eventually(lambda: not reader.follower.trouble, "no trouble is left")
+        await eventually(lambda: not reader.follower.trouble, "no error is left")
 
 
 async def test_everything_is_read_again_periodically(etcd_server: EtcdServer, writer: EtcdClient) -> None:
@@ -180,6 +180,6 @@ async def test_too_much_content_is_an_error_and_is_not_truncated(
         await writer.put("v1/0", b"12")
         await writer.put("v1/0", b"1")
         await writer.put("v1/more", b"123456")
-        await eventually(lambda: words in reader.follower.trouble, "the trouble is reported")
+        await eventually(lambda: words in reader.follower.trouble, "the error is reported")
         await delete(writer, "v1/more")
         await reader.until_has({f"v1/{number}": b"1" for number in range(5)})

@@ -44,7 +44,7 @@ async def test_a_v1alpha1_request_is_profiled_and_reports_v1alpha1_states(
             observed = await admission_kube.get(ALPHA, ObjectKey(namespace, "qwen"))
             return observed if observed.get("status", {}).get("state") == "Ready" else None
 
-        stored = await eventually(ready, "the request is ready, in the words of v1alpha1")
+        stored = await eventually(ready, "the request is ready, in v1alpha1's states")
     (asked,) = profiler.asked
     assert asked.spec.workload is not None
     assert asked.spec.sla is not None

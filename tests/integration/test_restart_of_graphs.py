@@ -67,7 +67,7 @@ async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace):
     async def old_pods_are_gone() -> bool:
         return not (await pod_uids(kube, namespace)) & old_pods
 
-    await eventually(old_pods_are_gone, "every pod replaced")
+    await eventually(old_pods_are_gone, "every pod is replaced")
     await until_event(kube, namespace, "RestartStarted")
 
     # Removing the restart field rolls nothing.

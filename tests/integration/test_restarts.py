@@ -146,7 +146,7 @@ async def test_restart_in_the_middle_of_a_roll_out(world: World, part: str) -> N
         available = all(item["status"].get("availableReplicas") == item["spec"]["replicas"] for item in deployments)
         return len(deployments) == 3 and images == {f"{IMAGE}-next"} and available
 
-    await eventually(one_generation, "the old generation gone, all pods available")
+    await eventually(one_generation, "the old generation is deleted, all pods are available")
     assert stored["status"]["rollingUpdate"]["phase"] == "Completed"
 
     for name in ("disagg", "second"):
@@ -155,4 +155,4 @@ async def test_restart_in_the_middle_of_a_roll_out(world: World, part: str) -> N
     async def nothing() -> bool:
         return not await children_of(kube, namespace)
 
-    await eventually(nothing, "no child left")
+    await eventually(nothing, "no child is left")

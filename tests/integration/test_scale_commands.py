@@ -144,7 +144,7 @@ async def test_a_command_becomes_pods(
         done, result = await ask.scale("llama", "one", decode=3, Prefill=2)
         assert (done, result.reason, result.message) == (True, "Applied", "Decode 1 -> 3; Prefill 1 -> 2")
         await until_pods(kube, namespace, "llama", Decode=3, Prefill=2, Frontend=1)
-        (event,) = await eventually(lambda: ask.reported("scale-applied", "llama"), "the event of it")
+        (event,) = await eventually(lambda: ask.reported("scale-applied", "llama"), "the event about it")
         assert event["requester"] == "tests"
         assert [(each["component"], each["current"], each["allowed"]) for each in event["components"]] == [
             ("Decode", 1, 3),

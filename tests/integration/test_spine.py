@@ -81,7 +81,7 @@ async def test_kubernetes_events_report_what_happened(kube, namespace):
 async def test_deleting_a_graph_leaves_nothing(kube, namespace):
     await made(kube, graph(namespace))
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
-    await eventually(lambda: children_of(kube, namespace), "no child left", where=lambda answer: not answer)
+    await eventually(lambda: children_of(kube, namespace), "no child is left", where=lambda answer: not answer)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ async def test_drift_is_repaired(kube, namespace, patch, repaired):
     await made(kube, graph(namespace, components=[frontend()]))
     key = ObjectKey(namespace, "disagg-frontend")
     await kube.merge_patch(DEPLOYMENTS, key, patch)
-    await eventually(lambda: kube.get(DEPLOYMENTS, key), "drift repaired", where=repaired)
+    await eventually(lambda: kube.get(DEPLOYMENTS, key), "the drift is repaired", where=repaired)
 
 
 async def test_a_namespace_may_have_any_name(kube):
@@ -128,7 +128,7 @@ async def test_changing_a_worker_rolls_out_only_the_worker(kube, namespace):
     assert stored["status"]["rollingUpdate"]["phase"] == "Completed"
     assert stored["status"]["rollingUpdate"]["updatedComponents"] == ["Worker"]
     await eventually(
-        lambda: gone(kube, DEPLOYMENTS, ObjectKey(namespace, old["metadata"]["name"])), "old generation gone"
+        lambda: gone(kube, DEPLOYMENTS, ObjectKey(namespace, old["metadata"]["name"])), "the old generation is deleted"
     )
     new = await deployment_of(kube, namespace, "Worker")
     assert main_of(new)["image"] == f"{IMAGE}-next"
@@ -153,7 +153,7 @@ async def test_a_component_without_a_graph_runs_and_scales(kube, namespace):
     await kube.merge_patch(DYNAMO_COMPONENT_DEPLOYMENTS, key, {"spec": {"replicas": 2}}, subresource="scale")
     await eventually(lambda: serves(2), "two replicas serve")
     await kube.delete(DYNAMO_COMPONENT_DEPLOYMENTS, key)
-    await eventually(lambda: children_of(kube, namespace), "no child left", where=lambda answer: not answer)
+    await eventually(lambda: children_of(kube, namespace), "no child is left", where=lambda answer: not answer)
 
 
 async def test_a_rejected_pod_template_fails_only_its_graph_and_the_condition_says_why(kube, namespace):

@@ -173,7 +173,7 @@ async def test_a_platform_of_one_namespace_reviews_only_that_one_and_does_not_co
             return await figure(one, "dynamo_operator_webhook_requests_total") == before + 2
 
         # It learns of the second registration by its own watch.
-        await eventually(asked, "the API server asks both")
+        await eventually(asked, "the API server calls both")
         before = await figure(one, "dynamo_operator_webhook_requests_total")
         await kube.create(BETA, beta("default", "elsewhere"), dry_run=True)
         assert await figure(one, "dynamo_operator_webhook_requests_total") == before
@@ -322,7 +322,7 @@ async def test_a_replica_that_shuts_down_loses_no_request(plane, kube):
         before = answered[0]
         await going.aclose()
         assert [each.webhook_port for each in balancer.ready] == [ports[1]]
-        await eventually(lambda: _enough(answered, before + 100), "requests go on")
+        await eventually(lambda: _enough(answered, before + 100), "requests continue")
         stop.set()
         await asyncio.gather(*loads)
         assert await figure(second, "dynamo_operator_webhook_requests_total") > 0

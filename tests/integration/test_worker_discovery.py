@@ -138,13 +138,13 @@ async def test_etcd_that_is_away_makes_no_worker_leave(
         async with platform(configured, parts()) as up:
             await eventually(lambda: heard.of("model.available"), "the model is available")
             await etcd_server.kill()
-            await eventually(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")
+            await eventually(lambda: "etcd" in reported(up)["message"], "health reports that etcd is away")
             await etcd_server.start()
             await eventually(lambda: reported(up)["state"] == "ok", "etcd is back")
         # A platform that starts while etcd is away gets the workers from STATE.
         await etcd_server.kill()
         async with platform(configured, parts()) as up, viewing(nats_server) as views:
-            await eventually(lambda: "etcd" in reported(up)["message"], "it reports that etcd is away")
+            await eventually(lambda: "etcd" in reported(up)["message"], "health reports that etcd is away")
             assert set(views.workers) == {"aggregated"}
             await etcd_server.start()
             await eventually(lambda: reported(up)["state"] == "ok", "etcd is back")

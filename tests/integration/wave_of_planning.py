@@ -30,7 +30,7 @@ async def test_replicas_follow_a_sine_and_hold_in_an_outage(  # noqa: PLR0917 - 
     async with riding(control_plane, nats_server, kube, namespace, prometheus_program, tmp_path, **desired) as ride:
         wave, frontend = ride
         await eventually(
-            wave.planning, "planning has all that it needs", 60, where=lambda answer: answer.get("status") == "True"
+            wave.planning, "planning has all its inputs", 60, where=lambda answer: answer.get("status") == "True"
         )
         rises = sine(LEAST, MOST, PERIOD)
 

@@ -37,7 +37,7 @@ async def _workers(world: World, replicas: int = 3) -> None:
     async def asked() -> bool:
         return bool(world.farm.heard)
 
-    await eventually(asked, "workers are asked", 30)
+    await eventually(asked, "workers are called", 30)
 
 
 async def _said_nothing_secret(world: World) -> None:
