@@ -111,7 +111,7 @@ async def checks(project: Project, held: Held) -> None:
     with held.check("a graph becomes successful"):
         await project.kubectl("apply", "--filename", str(EXAMPLE))
         await eventually(_successful(project), "the graph is successful", 90)
-    with held.check("a graph with a mistake is refused by the webhook"):
+    with held.check("the webhook refuses a graph with a mistake"):
         try:
             await project.kubectl("patch", "dgd", EXAMPLE.stem, "--type=merge", "--patch", '{"spec":{"components":[]}}')
         except CommandError as error:

@@ -14,7 +14,7 @@ from . import checks
 from .stage import Stage, staged
 
 FOLDER = Path(".dynamo/e2e-dynadmin")
-#: Of one check; profiling simulates on a busy machine. Seconds.
+#: Limit for one check; profiling simulates on a busy machine. Seconds.
 WITHIN = 420.0
 
 

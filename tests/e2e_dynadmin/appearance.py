@@ -1,4 +1,4 @@
-"""How accessible the page is: axe, keyboard alone, widths of screens."""
+"""Accessibility of the page: axe, keyboard only, screen widths."""
 
 from dynamo_shared.api.resources import DYNAMO_MODELS
 from playwright.async_api import expect
@@ -9,9 +9,9 @@ from .browser import Person
 from .deploying import PATIENT
 from .stage import TEAM, Stage
 
-#: From a large text on a phone to a desk; sidebar and tables change in between.
+#: From a large text on a phone to a desktop; sidebar and tables change in between.
 WIDTHS = (320, 390, 768, 901, 1024, 1140, 1240, 1440)
-#: As long as a name of Kubernetes can be.
+#: As long as a Kubernetes name can be.
 LONGEST = ".".join(("n" * 63, "o" * 63, "p" * 63, "q" * 61))
 VIEWS = {
     "list": f"#/{TEAM}/deployments",
@@ -36,13 +36,13 @@ async def _settled(person: Person) -> None:
 
 
 async def _raw_values(person: Person) -> list[str]:
-    """What a program would read, and no person: values that were never made words."""
+    """Raw values of the program that the page should have turned into words."""
     text = await person.page.locator("main").inner_text()
     return [each for each in ("[object", "undefined", "NaN", "You may not list") if each in text]
 
 
 async def every_view_is_accessible(stage: Stage) -> None:
-    """axe finds nothing in any view, light and dark; each shows words, not values of a program, and no table is cut."""
+    """axe reports nothing in any view, light and dark; no view shows raw values or cuts a table."""
     wrong: dict[str, list[str]] = {}
     for scheme in ("light", "dark"):
         person = await stage.person("", color_scheme=scheme, bypass_csp=False)
@@ -68,7 +68,7 @@ async def every_view_is_accessible(stage: Stage) -> None:
 
 
 async def _tab_to(person: Person, accessible: str) -> None:
-    """Press Tab until something of this name has the focus."""
+    """Press Tab until an element of this name has the focus."""
     for _ in range(120):
         await person.page.keyboard.press("Tab")
         result = await person.page.evaluate(
@@ -81,7 +81,7 @@ async def _tab_to(person: Person, accessible: str) -> None:
 
 
 async def the_keyboard_is_enough(stage: Stage) -> None:
-    """A person with a keyboard alone signs in, deploys a graph, and deletes it."""
+    """A user signs in, deploys a graph, and deletes it with the keyboard only."""
     person = await stage.person("")
     page, keyboard = person.page, person.page.keyboard
     await page.goto(person.url)
@@ -114,7 +114,7 @@ async def the_keyboard_is_enough(stage: Stage) -> None:
     await page.wait_for_selector("dyn-list", timeout=PATIENT)
 
 
-#: What is drawn over the middle of what has the focus, if that is something else.
+#: The element that covers the middle of the focused one, if there is one.
 COVER = """() => {
   const it = document.activeElement, { left, top, width, height } = it.getBoundingClientRect();
   const over = document.elementFromPoint(left + Math.min(width / 2, 20), top + Math.min(height / 2, 14));
@@ -123,8 +123,8 @@ COVER = """() => {
 }"""
 
 
-async def what_has_the_focus_is_in_sight(stage: Stage) -> None:
-    """The summary of the form and the bar of a phone do not cover what the keyboard is at, forwards and backwards."""
+async def the_focused_element_is_visible(stage: Stage) -> None:
+    """The summary of the form and the bar on a phone do not cover the focused element, forwards and backwards."""
     person = await stage.person(stage.engineer)
     page = person.page
     covered = []
@@ -141,7 +141,7 @@ async def what_has_the_focus_is_in_sight(stage: Stage) -> None:
 
 
 async def the_page_fits_every_screen(stage: Stage) -> None:
-    """From a phone to a desk nothing is wider than the screen, and no table is cut; also with the longest names."""
+    """From phone to desktop nothing is wider than the screen, and no table is cut, even with the longest names."""
     spec = {"modelName": "lora", "baseModelName": "Qwen/Qwen3-0.6B"}
     await stage.kube.create(DYNAMO_MODELS, object_of(DYNAMO_MODELS, LONGEST, TEAM, spec=spec))
     person = await stage.person(stage.engineer)

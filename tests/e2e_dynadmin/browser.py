@@ -1,4 +1,4 @@
-"""The browser: Debian's Chromium, installed where it is missing, and what a person does with the page."""
+"""The browser, Debian's Chromium, installed if it is missing, and a user's actions on the page."""
 
 import asyncio
 import os
@@ -13,12 +13,12 @@ from playwright.async_api import Browser, Page, async_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 AXE = Path(".dynamo/page-tools/node_modules/axe-core/axe.min.js")
-#: What the browser says of answers that the page asks for, and expects to be refused now and then.
+#: The browser's message about answers that the page expects to be refused now and then.
 EXPECTED = "Failed to load resource: the server responded with a status of"
 
 
 def chromium() -> str:
-    """The path of a Chromium. On Debian, as root, a missing one is installed. SystemExit if it cannot be installed."""
+    """The path of a Chromium. On Debian, as root, it is installed if missing. SystemExit if that fails."""
     for name in NAMES:
         if program := shutil.which(name):
             return program
@@ -35,8 +35,8 @@ def chromium() -> str:
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Browser]:
-    """A browser without a window."""
-    # As root Chromium has no sandbox of its own; it opens only pages of this project here.
+    """A headless browser."""
+    # As root Chromium has no sandbox of its own; here it only opens pages of this project.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
@@ -89,7 +89,7 @@ class Person:
             await field.fill(value)
 
     async def cut_tables(self) -> list[str]:
-        """Tables with columns beyond the edge of their card."""
+        """Tables that exceed their card."""
         result: list[str] = await self.page.evaluate(
             "() => [...document.querySelectorAll('.card.flush, .scroll')].filter(each => each.scrollWidth > each.clientWidth)"
             ".map(each => `cut: ${each.querySelector('caption')?.textContent}`)"
@@ -97,10 +97,10 @@ class Person:
         return result
 
     async def axe(self) -> list[str]:
-        """What axe-core finds wrong with the view."""
+        """axe-core's findings in the view."""
         if not await self.page.evaluate("() => 'axe' in window"):
             await self.page.evaluate(await asyncio.to_thread(AXE.read_text))
-        # Colours on their way from one to another are neither.
+        # Wait until transitions of colours are over.
         await self.page.evaluate("() => Promise.allSettled(document.getAnimations().map(each => each.finished))")
         result: Any = await self.page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
         return [

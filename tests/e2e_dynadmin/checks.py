@@ -1,22 +1,22 @@
-"""What must hold of the page, in the order in which a team would meet it."""
+"""The checks of the page, in the order in which a team would use it."""
 
 from collections.abc import Awaitable, Callable
 
 from .appearance import (
     every_view_is_accessible,
+    the_focused_element_is_visible,
     the_keyboard_is_enough,
     the_page_fits_every_screen,
-    what_has_the_focus_is_in_sight,
 )
 from .deploying import (
     a_graph_by_hand_becomes_successful,
     a_point_of_a_request_is_deployed,
-    a_preset_fills_in_what_was_chosen_before,
+    a_preset_replaces_earlier_choices,
     an_edited_manifest_fills_in_the_form,
     an_objective_becomes_successful,
+    errors_are_shown_at_their_fields,
     every_field_of_a_graph_is_in_the_object,
     every_field_of_an_objective_is_in_the_object,
-    refusals_are_at_their_fields,
 )
 from .lists import a_list_that_is_refused_for_a_while_says_why, a_long_list_is_filtered_sorted_and_drawn_in_parts
 from .rights import users_see_and_do_what_their_rights_allow
@@ -32,23 +32,23 @@ from .stage import Stage
 from .watching import (
     a_change_by_someone_else_is_a_conflict,
     a_chat_that_fails_says_why,
-    a_killed_service_loses_and_doubles_nothing,
-    a_view_is_of_the_object_of_its_address,
+    a_killed_service_loses_and_duplicates_nothing,
+    a_refusal_keeps_the_focus,
+    a_view_shows_the_object_of_its_address,
     decisions_are_replayed_with_another_price,
-    events_come_as_they_happen,
+    events_arrive_as_they_happen,
     logs_say_why_they_are_missing,
     replicas_are_scaled_and_refused_with_the_reason,
     the_log_stays_where_it_is_read,
-    what_is_refused_keeps_the_focus,
-    what_is_typed_stays_while_another_tab_is_open,
-    what_is_typed_stays_while_the_manifest_is_read_again,
+    typed_text_stays_while_another_tab_is_open,
+    typed_text_stays_while_the_manifest_is_reloaded,
 )
 
 Check = Callable[[Stage], Awaitable[None]]
 
 
 async def nothing_leaves_the_origin(stage: Stage) -> None:
-    """No request went to another origin, and the policy of the page refused nothing."""
+    """No request went to another origin, and the page's content security policy blocked nothing."""
     foreign = [url for each in stage.people for url in each.foreign]
     assert not foreign, foreign[:5]
     errors = [text for each in stage.people for text in each.errors]
@@ -62,21 +62,21 @@ ALL: tuple[Check, ...] = (
     a_point_of_a_request_is_deployed,
     every_field_of_a_graph_is_in_the_object,
     every_field_of_an_objective_is_in_the_object,
-    a_preset_fills_in_what_was_chosen_before,
+    a_preset_replaces_earlier_choices,
     an_edited_manifest_fills_in_the_form,
-    refusals_are_at_their_fields,
+    errors_are_shown_at_their_fields,
     a_change_by_someone_else_is_a_conflict,
-    what_is_typed_stays_while_the_manifest_is_read_again,
-    what_is_typed_stays_while_another_tab_is_open,
-    events_come_as_they_happen,
-    a_view_is_of_the_object_of_its_address,
+    typed_text_stays_while_the_manifest_is_reloaded,
+    typed_text_stays_while_another_tab_is_open,
+    events_arrive_as_they_happen,
+    a_view_shows_the_object_of_its_address,
     replicas_are_scaled_and_refused_with_the_reason,
-    what_is_refused_keeps_the_focus,
+    a_refusal_keeps_the_focus,
     logs_say_why_they_are_missing,
     the_log_stays_where_it_is_read,
     a_chat_that_fails_says_why,
     decisions_are_replayed_with_another_price,
-    a_killed_service_loses_and_doubles_nothing,
+    a_killed_service_loses_and_duplicates_nothing,
     a_long_list_is_filtered_sorted_and_drawn_in_parts,
     a_list_that_is_refused_for_a_while_says_why,
     users_see_and_do_what_their_rights_allow,
@@ -88,7 +88,7 @@ ALL: tuple[Check, ...] = (
     a_namespace_that_is_created_appears,
     every_view_is_accessible,
     the_keyboard_is_enough,
-    what_has_the_focus_is_in_sight,
+    the_focused_element_is_visible,
     the_page_fits_every_screen,
     nothing_leaves_the_origin,
 )

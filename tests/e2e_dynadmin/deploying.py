@@ -1,4 +1,4 @@
-"""Deploying: from an empty form to a graph that serves, and every field on its way."""
+"""Deploying: from an empty form to a graph that serves, and every field in between."""
 
 import json
 import re
@@ -11,12 +11,12 @@ from .browser import Person
 from .stage import TEAM, WITHIN, Stage
 
 SMALL = "Qwen/Qwen3-0.6B"
-#: How long the page may take to show something, milliseconds.
+#: Limit for the page to show something. Milliseconds.
 PATIENT = WITHIN * 1000
 #: A request is simulated first, on a busy machine. Milliseconds.
 PROFILED = 300_000
 
-#: What is typed into each field, and what the object must have then.
+#: The text for each field, and the resulting part of the object.
 OF_A_GRAPH: dict[str, tuple[str | bool, str]] = {
     "/serving/mode": ("disaggregated", '"type": "prefill"'),
     "/hardware/gpusPerReplica": ("4", '"nvidia.com/gpu": "4"'),
@@ -83,7 +83,7 @@ OF_AN_OBJECTIVE: dict[str, tuple[str | bool, str]] = {
 
 
 async def empty_form(person: Person, mode: str, name: str, model: str = SMALL) -> None:
-    """The form of a mode, with a name and a model."""
+    """An empty form of a mode, with a name and a model."""
     await person.go(f"#/{TEAM}/deploy")
     await person.page.get_by_role("button", name=mode).click()
     await person.give("/model/name", model)
@@ -91,7 +91,7 @@ async def empty_form(person: Person, mode: str, name: str, model: str = SMALL) -
 
 
 async def deployed(person: Person) -> None:
-    """Press Deploy once it can be pressed, and be led to the object."""
+    """Press Deploy once it is enabled, and wait for the object's view."""
     button = person.page.get_by_role("button", name="Deploy", exact=True)
     await expect(button).to_be_enabled(timeout=PATIENT)
     await button.click()
@@ -99,7 +99,7 @@ async def deployed(person: Person) -> None:
 
 
 async def a_graph_by_hand_becomes_successful(stage: Stage) -> None:
-    """A graph by hand, from an empty form to successful."""
+    """A graph by hand goes from an empty form to successful."""
     person = await stage.person(stage.engineer)
     await empty_form(person, "A graph by hand", "by-hand")
     await person.give("/backend", "vllm")
@@ -115,7 +115,7 @@ async def a_graph_by_hand_becomes_successful(stage: Stage) -> None:
 
 
 async def an_objective_becomes_successful(stage: Stage) -> None:
-    """An objective, from an empty form to a graph that is successful."""
+    """An objective goes from an empty form to a successful graph."""
     person = await stage.person(stage.engineer)
     await empty_form(person, "An objective", "by-objective")
     await person.give("/backend", "vllm")
@@ -187,8 +187,8 @@ async def _every_field(stage: Stage, mode: str, name: str, fields: dict[str, tup
 SGLANG = "2"
 
 
-async def a_preset_fills_in_what_was_chosen_before(stage: Stage) -> None:
-    """A preset sets fields that were chosen and mistyped before; a mistyped field keeps Deploy off."""
+async def a_preset_replaces_earlier_choices(stage: Stage) -> None:
+    """A preset replaces earlier choices and invalid text; an invalid field disables Deploy."""
     person = await stage.person(stage.engineer)
     await empty_form(person, "A graph by hand", "preset")
     for each in ("sglang", "vllm"):
@@ -206,7 +206,7 @@ async def a_preset_fills_in_what_was_chosen_before(stage: Stage) -> None:
 
 
 async def an_edited_manifest_fills_in_the_form(stage: Stage) -> None:
-    """The manifest is edited: fields follow, and what has no field is kept, said, and deployed."""
+    """Editing the manifest updates the fields; parts without a field are kept, listed, and deployed."""
     person = await stage.person(stage.engineer)
     await empty_form(person, "A graph by hand", "edited")
     await person.give("/backend", "vllm")
@@ -235,8 +235,8 @@ def _holding(text: str) -> re.Pattern[str]:
     return re.compile(re.escape(text))
 
 
-async def refusals_are_at_their_fields(stage: Stage) -> None:
-    """What the API refuses is shown at its field, all of it at once, and Deploy waits."""
+async def errors_are_shown_at_their_fields(stage: Stage) -> None:
+    """Errors of the API are all shown at once at their fields, and Deploy is disabled."""
     person = await stage.person(stage.engineer)
     await empty_form(person, "A graph by hand", "Not_A_Name")
     await person.give("/backend", "vllm")

@@ -1,4 +1,4 @@
-"""Lists of many objects, and lists that are refused for a while. The browser answers for the service."""
+"""Lists of many objects, and lists that are temporarily refused. The browser answers instead of the service."""
 
 import json
 
@@ -32,7 +32,7 @@ async def a_long_list_is_filtered_sorted_and_drawn_in_parts(stage: Stage) -> Non
     content = "".join(_frame("ADDED", _model(number)) for number in range(MANY)) + _frame("synced", {"position": "1"})
 
     async def answer(route: Route) -> None:
-        # A stream that goes on has nothing new.
+        # A resumed stream has nothing new.
         if "last-event-id" not in route.request.headers:
             await route.fulfill(
                 content_type="text/event-stream", body=content.replace("event: synced", "id: 1\nevent: synced")
@@ -65,7 +65,7 @@ async def a_long_list_is_filtered_sorted_and_drawn_in_parts(stage: Stage) -> Non
 
 
 async def a_list_that_is_refused_for_a_while_says_why(stage: Stage) -> None:
-    """Too many streams are open: the view says so, and is live as soon as there is room."""
+    """If too many streams are open, the view says so, and becomes live as soon as there is room."""
     person = await stage.person(stage.engineer)
     problem = {"type": "urn:dynamo:problem:too-many-requests", "detail": "100 streams are open; close one"}
     refused = f"**/{TEAM}/models?watch=true"

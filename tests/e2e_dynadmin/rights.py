@@ -9,7 +9,7 @@ from .watching import graph
 
 
 async def users_see_and_do_what_their_rights_allow(stage: Stage) -> None:
-    """A reader of another namespace sees that one alone, in lists and in streams, and may change nothing."""
+    """A reader of another namespace sees only that one, in lists and streams, and may change nothing."""
     theirs = graph("theirs")
     theirs["metadata"]["namespace"] = OTHER
     await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, theirs)
@@ -35,7 +35,7 @@ async def users_see_and_do_what_their_rights_allow(stage: Stage) -> None:
     await expect(reader.page.get_by_text("You may not create graphs")).to_be_visible(timeout=PATIENT)
     await expect(reader.page.get_by_role("button", name="Deploy", exact=True)).to_be_disabled()
     await stage.screenshot(reader, "reader")
-    # What the page holds of the user is in memory and in a cookie that scripts cannot read.
+    # The page keeps the user's data in memory and in a cookie that scripts cannot read.
     kept = await reader.page.evaluate("() => JSON.stringify(localStorage) + document.cookie")
     assert stage.reader not in kept
     assert "__Host" not in kept

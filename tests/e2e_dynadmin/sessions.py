@@ -1,4 +1,4 @@
-"""Sessions that end, and that another tab replaces; and the keyboard in the list of namespaces."""
+"""Sessions that end or are replaced in another tab; and the keyboard in the list of namespaces."""
 
 from dynamo_shared.api.resources import NAMESPACES
 from playwright.async_api import Route, expect
@@ -11,7 +11,7 @@ from .stage import OTHER, TEAM, Stage
 
 
 async def a_session_that_ends_says_why(stage: Stage) -> None:
-    """The person who is sent to the sign-in reads the reason; who signs out reads none."""
+    """A user who is sent to the sign-in reads the reason; after signing out there is none."""
     person = await stage.person(stage.engineer)
     await person.go(f"#/{TEAM}/deployments")
     await person.page.context.clear_cookies()
@@ -20,7 +20,7 @@ async def a_session_that_ends_says_why(stage: Stage) -> None:
     await expect(person.page.get_by_role("heading", name="Sign in")).to_be_focused()
     await person.page.get_by_label("Token").fill(stage.engineer)
     await person.page.get_by_role("button", name="Sign in").click()
-    # The button that had the focus is gone: a reader goes on at the view.
+    # The button that had the focus is gone: a screen reader continues at the view.
     await expect(person.page.get_by_role("heading", name="Requests")).to_be_focused(timeout=PATIENT)
     await person.page.get_by_role("button", name="Sign out").click()
     await expect(person.page.get_by_role("heading", name="Sign in")).to_be_focused(timeout=PATIENT)
@@ -28,7 +28,7 @@ async def a_session_that_ends_says_why(stage: Stage) -> None:
 
 
 async def a_session_that_the_browser_drops_is_explained(stage: Stage) -> None:
-    """Over http a browser drops the cookie without a word: the sign-in says what it needs."""
+    """Over http a browser silently drops the cookie: the sign-in says what it needs."""
     person = await stage.person("")
     await person.page.goto(person.url)
     token = person.page.get_by_label("Token")
@@ -41,13 +41,13 @@ async def a_session_that_the_browser_drops_is_explained(stage: Stage) -> None:
 async def _without_cookie(route: Route) -> None:
     answer = await route.fetch()
     headers = {name: value for name, value in answer.headers.items() if name != "set-cookie"}
-    # The browser's side of the request took the cookie already.
+    # By now the browser has already removed the cookie from the request.
     await route.request.frame.page.context.clear_cookies()
     await route.fulfill(response=answer, headers=headers)
 
 
 async def a_form_outlives_the_session(stage: Stage) -> None:
-    """A session ends while a form is filled in: it is as it was after the sign-in, and empty for someone else."""
+    """If a session ends while a form is filled in, the form is restored after the sign-in, and empty for others."""
     person = await stage.person(stage.engineer)
     await person.go(f"#/{TEAM}/deploy")
     name = person.page.locator('[name="/name"]')
@@ -67,7 +67,7 @@ async def another_tabs_session_is_taken_over(stage: Stage) -> None:
     await person.go(f"#/{TEAM}/deploy")
     await expect(person.page.locator(".who span")).not_to_have_text("reader")
     other = Person(await person.page.context.new_page(), stage.url)
-    # The browser's one session ends first: the page shows the sign-in.
+    # The browser's only session ends first: the page shows the sign-in.
     await person.page.context.clear_cookies()
     await other.sign_in(stage.reader)
     await person.give("/model/name", "Qwen/Qwen3-0.6B")
@@ -77,7 +77,7 @@ async def another_tabs_session_is_taken_over(stage: Stage) -> None:
 
 
 async def the_list_of_namespaces_keeps_the_keyboard(stage: Stage) -> None:
-    """Each step in it opens a namespace; the next step must not need a Tab."""
+    """Each step opens a namespace, and the focus stays in the list for the next step."""
     person = await stage.person(stage.engineer)
     await person.go(f"#/{OTHER}/deployments")
     choice = person.page.locator(".space select")
@@ -91,7 +91,7 @@ async def the_list_of_namespaces_keeps_the_keyboard(stage: Stage) -> None:
 
 
 async def a_namespace_that_is_created_appears(stage: Stage) -> None:
-    """A namespace that is created while the page is open is in its list, without a reload, once the person may read it."""
+    """A namespace that is created while the page is open appears without a reload, once the user may read it."""
     person = await stage.person(stage.engineer)
     await person.go(f"#/{TEAM}/deployments")
     new = "created-meanwhile"

@@ -1,4 +1,4 @@
-"""What the checks run on: the local platform, two users, and a dynadmin of its own that can be killed."""
+"""The environment of the checks: the local platform, two users, and a separate dynadmin that can be killed."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ from tests.integration.dynadmin import account
 from .browser import Person, opened
 
 TEAM, OTHER = "team-a", "team-b"
-#: A person waits as long for a graph of KWOK's pods, on a busy machine. Seconds.
+#: Limit for a graph of KWOK's pods to become ready, on a busy machine. Seconds.
 WITHIN = 120.0
 
 
@@ -52,7 +52,7 @@ class Stage:
     people: list[Person] = field(default_factory=list)
 
     async def person(self, token: str, **options: Any) -> Person:
-        """A user who has signed in, in a browser profile of their own."""
+        """A signed-in user with a separate browser profile."""
         page = await (await self.browser.new_context(viewport={"width": 1280, "height": 900}, **options)).new_page()
         person = Person(page, self.url)
         self.people.append(person)
@@ -61,7 +61,7 @@ class Stage:
         return person
 
     async def screenshot(self, person: Person, name: str) -> None:
-        """Write a screenshot of a whole view. The window grows for it, so that sticky elements are in place."""
+        """Write a screenshot of a whole view. The window is enlarged for it, so that sticky elements are in place."""
         page = person.page
         size = page.viewport_size or {"width": 1280, "height": 900}
         height = await page.evaluate("() => { scrollTo(0, 0); return document.documentElement.scrollHeight }")
@@ -70,7 +70,7 @@ class Stage:
         await page.set_viewport_size(size)
 
     async def decided(self, obj: Any, inputs: dict[str, float]) -> None:
-        """The planner decides: no Prometheus has traffic here, so the event is published as the planner publishes it."""
+        """Publish a decision as the planner would: no Prometheus has traffic here."""
         platform, metadata = self.settings.platform, obj["metadata"]
         bus = await NatsBus.connect(nats_options(platform.nats, "e2e"))
         try:
@@ -92,7 +92,7 @@ class Stage:
             await bus.close()
 
     async def graph(self, name: str, namespace: str = TEAM, resource: Resource = DYNAMO_GRAPH_DEPLOYMENTS) -> Any:
-        """An object, once it is there."""
+        """An object, once it exists."""
         async with asyncio.timeout(WITHIN):
             while True:
                 try:
@@ -103,7 +103,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged(folder: Path) -> AsyncIterator[Stage]:
-    """The stage, in a folder that is emptied by the caller."""
+    """The stage, in a folder that the caller empties."""
     state, screenshots = folder / "cluster", folder / "screenshots"
     screenshots.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
@@ -126,7 +126,7 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
 
 
 def _dynadmin(state: Path, port: int) -> ManagedProcess:
-    """A replica of the service in a process of its own, with a key that outlives it: sessions go on after its end."""
+    """A replica of the service as a separate process, with a persistent key: sessions survive its end."""
     config = yaml.safe_load((state / "config.yaml").read_text())
     health, key = free_port(), state / "session-key"
     key.write_text(base64.b64encode(os.urandom(32)).decode())

@@ -1,4 +1,4 @@
-"""Watching: conflicts, scaling, logs, replays, and a service that is killed in the middle of it."""
+"""Watching: conflicts, scaling, logs, replays, and a service that is killed meanwhile."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.integration.platform import IMAGE
 from .deploying import PATIENT, PROFILED
 from .stage import TEAM, Stage
 
-#: What a graph is planned by: ConfigMaps by the beginning of their names.
+#: Inputs for planning a graph: ConfigMaps by the prefix of their names.
 PLANNED: dict[str, dict[str, Any]] = {
     "planner-config": {
         "planner_config.json": {"mode": "agg", "optimization_target": "sla", "ttft_ms": 300, "itl_ms": 20}
@@ -42,7 +42,7 @@ def graph(name: str, **component: Any) -> dict[str, Any]:
 
 
 async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
-    """Another user changes a graph while it is edited: both texts are shown, and the person decides."""
+    """If another user changes a graph while it is edited, both texts are shown, and the user decides."""
     key = ObjectKey(TEAM, "shared")
     await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("shared"))
     person = await stage.person(stage.engineer)
@@ -50,7 +50,7 @@ async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
     area = person.page.get_by_label("Manifest", exact=True)
     await area.wait_for()
     await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"labels": {"before": "yes"}}})
-    # What no one edits yet follows the object.
+    # An unedited view follows the object.
     await expect(area).to_have_value(re.compile("before: "), timeout=PATIENT)
     await area.fill((await area.input_value()).replace("replicas: 1", "replicas: 2"))
     await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"labels": {"theirs": "yes"}}})
@@ -59,7 +59,7 @@ async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
     await expect(person.page.get_by_label("Stored now")).to_be_visible()
     await stage.screenshot(person, "conflict")
     assert (await stage.graph("shared"))["spec"]["components"][0]["replicas"] == 1
-    # The graph's status may change it again meanwhile: the person says it twice then.
+    # The graph's status may change it again meanwhile: then the user confirms twice.
     for _ in range(5):
         await person.page.get_by_role("button", name="Overwrite with mine").click()
         await asyncio.sleep(1)
@@ -68,8 +68,8 @@ async def a_change_by_someone_else_is_a_conflict(stage: Stage) -> None:
     raise AssertionError("the change was not saved")
 
 
-async def what_is_typed_stays_while_the_manifest_is_read_again(stage: Stage) -> None:
-    """Another user changes a graph: its manifest is read again, and what the person types meanwhile is not overwritten."""
+async def typed_text_stays_while_the_manifest_is_reloaded(stage: Stage) -> None:
+    """If another user changes a graph, its manifest is reloaded, but typed text is not overwritten."""
     await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("read-again"))
     person = await stage.person(stage.engineer)
     await person.go(f"#/{TEAM}/deployments/read-again/yaml")
@@ -94,8 +94,8 @@ async def what_is_typed_stays_while_the_manifest_is_read_again(stage: Stage) -> 
     await expect(area).to_have_value(mine)
 
 
-async def what_is_typed_stays_while_another_tab_is_open(stage: Stage) -> None:
-    """A manifest that is not saved is there again after another tab of the view; the browser asks before it is lost."""
+async def typed_text_stays_while_another_tab_is_open(stage: Stage) -> None:
+    """An unsaved manifest is restored after a visit of another tab of the view; the browser asks before it is lost."""
     await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("typed-in"))
     person = await stage.person(stage.engineer)
     place = f"#/{TEAM}/deployments/typed-in"
@@ -124,8 +124,8 @@ async def what_is_typed_stays_while_another_tab_is_open(stage: Stage) -> None:
     assert await person.page.evaluate(may_be_closed)
 
 
-async def events_come_as_they_happen(stage: Stage) -> None:
-    """Events come through one stream: a new one is on top, and nothing is asked for again."""
+async def events_arrive_as_they_happen(stage: Stage) -> None:
+    """Events arrive in one stream: a new one is on top, and nothing is requested again."""
     await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("eventful"))
     person = await stage.person(stage.engineer)
     asked: list[str] = []
@@ -140,8 +140,8 @@ async def events_come_as_they_happen(stage: Stage) -> None:
     await expect(person.page.get_by_text("No warnings.")).to_be_visible()
 
 
-async def a_view_is_of_the_object_of_its_address(stage: Stage) -> None:
-    """From one graph's manifest to another's by the address: what is saved is the other's, and keeps its owner."""
+async def a_view_shows_the_object_of_its_address(stage: Stage) -> None:
+    """After a change of the address to another graph, the manifest is saved to that graph, which keeps its owner."""
     owner = (await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("owner")))["metadata"]
     reference = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta}
     owned = graph("owned")
@@ -153,7 +153,7 @@ async def a_view_is_of_the_object_of_its_address(stage: Stage) -> None:
     await expect(area).to_have_value(re.compile("name: owner\n"), timeout=PATIENT)
     await person.go(f"#/{TEAM}/deployments/owned/yaml")
     await expect(area).to_have_value(re.compile("name: owned\n"), timeout=PATIENT)
-    # Admission and the pod-builder may change the object meanwhile: the person reads it again then.
+    # Admission and the pod-builder may change the object meanwhile: then the user loads it again.
     for _ in range(5):
         await area.fill((await area.input_value()).replace("replicas: 1", "replicas: 2"))
         await person.page.get_by_role("button", name="Save", exact=True).click()
@@ -167,7 +167,7 @@ async def a_view_is_of_the_object_of_its_address(stage: Stage) -> None:
 
 
 async def replicas_are_scaled_and_refused_with_the_reason(stage: Stage) -> None:
-    """Replicas are scaled by the adapter; where a planner owns them, the page says who and what to do."""
+    """Replicas are scaled by the adapter; if a planner owns them, the page names it and says what to do."""
     await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("scaled", scalingAdapter={}))
     planned = graph("planned")
     planned["metadata"]["annotations"] = {PLANNER_CONFIG: "a-planner"}
@@ -186,8 +186,8 @@ async def replicas_are_scaled_and_refused_with_the_reason(stage: Stage) -> None:
     assert (await stage.graph("planned"))["spec"]["components"][0]["replicas"] == 1
 
 
-async def what_is_refused_keeps_the_focus(stage: Stage) -> None:
-    """A keyboard goes on where it was after a refusal; who leaves a dialog that works on reads what became of it."""
+async def a_refusal_keeps_the_focus(stage: Stage) -> None:
+    """The keyboard focus stays after a refusal; a user who closes a dialog in progress sees its outcome."""
     await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph("refused"))
     person = await stage.person(stage.engineer)
     page, keyboard = person.page, person.page.keyboard
@@ -230,7 +230,7 @@ async def what_is_refused_keeps_the_focus(stage: Stage) -> None:
 
 
 async def logs_say_why_they_are_missing(stage: Stage) -> None:
-    """Simulated pods have no kubelet: the view of logs stays up and says of each container why it has none."""
+    """Simulated pods have no kubelet: the view of logs stays up and says for each container why it has none."""
     person = await stage.person(stage.engineer)
     await person.go(f"#/{TEAM}/deployments/by-hand/logs")
     await expect(person.page.locator(".log .notice-line").first).to_be_visible(timeout=PATIENT)
@@ -239,7 +239,7 @@ async def logs_say_why_they_are_missing(stage: Stage) -> None:
 
 
 async def the_log_stays_where_it_is_read(stage: Stage) -> None:
-    """Who scrolls up in a log that is followed reads on while lines come; at the end it is followed again."""
+    """Scrolling up in a followed log keeps the position while lines arrive; at the end it is followed again."""
     person = await stage.person(stage.engineer)
     log = person.page.get_by_role("log")
     follow = person.page.get_by_label("Follow")
@@ -272,7 +272,7 @@ async def the_log_stays_where_it_is_read(stage: Stage) -> None:
 
 
 async def a_chat_that_fails_says_why(stage: Stage) -> None:
-    """Simulated pods answer no chat: the reason stands in a bubble that is as high as its text."""
+    """Simulated pods cannot answer a chat: a bubble shows the reason in full."""
     person = await stage.person(stage.engineer)
     await person.go(f"#/{TEAM}/deployments/by-hand/chat")
     await person.page.get_by_label("Your message").fill("Hello")
@@ -284,8 +284,8 @@ async def a_chat_that_fails_says_why(stage: Stage) -> None:
     await stage.screenshot(person, "chat-error")
 
 
-async def a_killed_service_loses_and_doubles_nothing(stage: Stage) -> None:
-    """The service is killed while a list is open: afterwards each graph is there once, and what was deleted is not."""
+async def a_killed_service_loses_and_duplicates_nothing(stage: Stage) -> None:
+    """The service is killed while a list is open: afterwards each graph is listed once, and deleted ones are not."""
     person = await stage.person(stage.engineer)
     for name in ("before", "goes"):
         await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(name))

@@ -102,9 +102,9 @@ async def run(held: Held, world: World) -> None:
 
 
 async def _without_its_archive(held: Held, world: World) -> None:
-    with held.check("the printed DynamoDeployment is stored as it stands, with a warning that names its successor"):
+    with held.check("the printed DynamoDeployment is stored unchanged, with a warning that names its successor"):
         assert "write a DynamoGraphDeployment" in await world.apply("dynamo-deployment")
-    with held.check("without its archive it says so: in its status, an Event and a NATS event") as details:
+    with held.check("a missing archive is reported in its status, an Event and a NATS event") as details:
 
         async def says() -> str:
             entry = await world.ready(DYNAMO_DEPLOYMENTS, DEPLOYMENT)
@@ -145,7 +145,7 @@ async def _built(held: Held, world: World) -> None:
 
 
 async def _runs(held: Held, world: World) -> None:
-    with held.check("all services run that image on the node, as many as the example says") as details:
+    with held.check("all services run that image on the node, with the replicas of the example") as details:
 
         async def successful() -> bool:
             return bool((await world.get(DYNAMO_DEPLOYMENTS, DEPLOYMENT))["status"]["state"] == "successful")
@@ -173,15 +173,13 @@ async def _runs(held: Held, world: World) -> None:
         started = (await eventually(answers, "the frontend answers", READY_WITHIN)).strip()
         assert started == f"/bento/src: uv run dynamo serve --service-name Frontend {ENTRY}"
         details.append(started)
-    with held.check("variables of the deployment and of its services are there"):
+    with held.check("the pods have the variables of the deployment and of its services"):
         variables = (await world.page(DEPLOYMENT, "env")).splitlines()
         assert {"GLOBAL_ENV_VAR=some_global_value", "SPECIFIC_ENV_VAR=some_specific_value"} <= set(variables)
 
 
 async def _others(held: Held, world: World) -> None:
-    with held.check(
-        "the printed DynamoNimRequest is the one that is there, and another one is answered without a build"
-    ):
+    with held.check("the printed DynamoNimRequest already exists, and another one is answered without a build"):
         await world.apply("dynamo-nim-request")
         assert (await world.get(DYNAMO_NIM_REQUESTS, REQUEST))["status"]["phase"] == "Ready"
         (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-request.yaml").read_text())
@@ -192,7 +190,7 @@ async def _others(held: Held, world: World) -> None:
 
         await eventually(cached, "the second request is answered", READY_WITHIN)
         assert len(await world.items(JOBS, world.builds)) == 1
-    with held.check("the printed DynamoNimDeployment has the image, and says what its placeholder shall be") as details:
+    with held.check("the printed DynamoNimDeployment has the image, and says what its placeholder must be") as details:
         assert "write a DynamoGraphDeployment" in await world.apply("dynamo-nim-deployment")
 
         async def says() -> str:
@@ -203,7 +201,7 @@ async def _others(held: Held, world: World) -> None:
         graph = await world.get(DYNAMO_GRAPH_DEPLOYMENTS, SERVICE)
         image = (await world.get(DYNAMO_NIM_REQUESTS, REQUEST))["status"]["imageRef"]
         assert graph["spec"]["components"][0]["podTemplate"]["spec"]["containers"][0]["image"] == image
-    with held.check("without the placeholder its pod waits for the GPU that it asks for, which this node lacks"):
+    with held.check("without the placeholder its pod waits for its GPU, which this node lacks"):
         await world.kube.create(DYNAMO_NIM_DEPLOYMENTS, service("gpu", "envs"))
 
         async def unscheduled() -> bool:
@@ -211,7 +209,7 @@ async def _others(held: Held, world: World) -> None:
             return bool(pods and "Insufficient nvidia.com/gpu" in str(pods[0]["status"].get("conditions")))
 
         await eventually(unscheduled, "its pod waits for a GPU", READY_WITHIN)
-    with held.check("without the GPU it runs and answers, by the command of that time"):
+    with held.check("without the GPU it runs and answers, by the command of that release"):
         await world.kube.create(DYNAMO_NIM_DEPLOYMENTS, service("chat", "envs", "resources"))
 
         async def ready() -> bool:
@@ -222,7 +220,7 @@ async def _others(held: Held, world: World) -> None:
 
 
 async def _deleted(held: Held, world: World) -> None:
-    with held.check("deleted, each takes its graph, its pods and its request along"):
+    with held.check("a deletion also deletes the graph, the pods and the request"):
         for resource, name in (
             (DYNAMO_DEPLOYMENTS, DEPLOYMENT),
             (DYNAMO_NIM_DEPLOYMENTS, SERVICE),
@@ -236,4 +234,4 @@ async def _deleted(held: Held, world: World) -> None:
             left = [each["metadata"]["name"] for kind in kinds for each in await world.items(kind)]
             return left == ["again"]
 
-        await eventually(gone, "nothing is left but the request of the user", READY_WITHIN)
+        await eventually(gone, "only the user's request is left", READY_WITHIN)

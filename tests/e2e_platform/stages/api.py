@@ -37,7 +37,7 @@ async def api(platform: Platform) -> None:
         # The mocker's tokens have no text, so there is no time of a first word.
         assert (status, body.get("completionTokens"), body.get("finishReason")) == (200, 8, "length"), body
         assert body["promptTokens"] > 0, body
-    with platform.held.check("who may only read does not chat: 403"):
+    with platform.held.check("a reader may not chat: 403"):
         status, body = await _call("POST", chat, await _token(platform, READER), ASKED)
         assert status == 403, body
 

@@ -21,7 +21,7 @@ async def kill(platform: Platform) -> None:
             names = [names[number] for names in rounds.values() if number < len(names)]
             await cluster.kubectl("delete", "pod", *names, "--namespace", NAMESPACE, "--grace-period=0", "--force")
             await pods.all_ready(cluster, NAMESPACE, EXPECTED)
-    with held.check("the graph's pods are the same, it answers, and a change of it is carried out"):
+    with held.check("the graph's pods are the same, it answers, and a change of it is reconciled"):
         assert pods.uids(await platform.graph_pods()) == workers
         await platform.chat()
         await platform.carries_out_changes()
@@ -31,7 +31,7 @@ async def drain(platform: Platform) -> None:
     """There is one node, so a drain cannot complete: the remaining pods must do the work."""
     cluster, held = platform.cluster, platform.held
     try:
-        with held.check("a drain of the node leaves one replica of each service, and changes are carried out"):
+        with held.check("a drain of the node leaves one replica of each service, and changes are reconciled"):
             with suppress(CommandError):
                 await cluster.kubectl(
                     *("drain", NODE, "--ignore-daemonsets", "--delete-emptydir-data", "--force"),

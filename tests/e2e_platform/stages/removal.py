@@ -32,7 +32,7 @@ async def remove(platform: Platform) -> None:
 
         # The webhook configurations belong to a ClusterRole of the release; the garbage collector deletes them.
         await eventually(gone, "they are gone", 60)
-    with held.check("installing again adopts the graph: same pods, and a change of it is carried out"):
+    with held.check("installing again adopts the graph: same pods, and a change of it is reconciled"):
         await platform.install_definitions()
         await platform.helm("install")
         await platform.successful(GRAPHS, MOCKED)

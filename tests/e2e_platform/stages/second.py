@@ -35,7 +35,7 @@ async def second(platform: Platform) -> None:
         await asyncio.sleep(5)
         after = await cluster.get("dgd", MOCKED, "--namespace", TEAM)
         assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    with held.check("the second platform is removed, and the first one serves on"):
+    with held.check("the second platform is removed, and the first one continues"):
         await cluster.kubectl("delete", "dgd", MOCKED, "--namespace", TEAM, "--timeout=60s", within=70)
         await cluster.helm("uninstall", TEAM_RELEASE, "--namespace", TEAM, "--wait", within=120)
         await platform.chat()

@@ -47,7 +47,7 @@ async def upgrade(platform: Platform) -> None:
     """No write is lost or refused, and no pod of a graph is replaced."""
     (released,) = frozen(PLATFORM)[-1:]
     workers = pods.uids(await platform.graph_pods())
-    with platform.held.check(f"{released.stem}, the version before, is installed in place of this one"):
+    with platform.held.check(f"{released.stem}, the previous version, is installed in place of this one"):
         await platform.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait", within=180)
         await platform.helm("install", released)
         await pods.all_ready(platform.cluster, NAMESPACE, BEFORE)

@@ -77,7 +77,7 @@ def _wall(name: str, namespace: str) -> None:
         WALLS,
         f"a PlannerConfig that names {name} as its Dynamo namespace",
         check=_own_namespace,
-        must="the platform's Prometheus is asked about the graph's own namespace alone",
+        must="the platform's Prometheus is queried only for the graph's own namespace",
         linger=4.0,
     )
     async def run(world: World) -> None:
@@ -99,9 +99,9 @@ async def _not_asked(world: World) -> None:
 @attack(
     "dcgm-pretenders",
     EXPORTERS,
-    "60 pods with the exporters' labels, and requests that do not say which GPUs there are",
+    "60 pods with the exporters' labels, and requests that do not name the GPUs",
     check=_not_asked,
-    must="only exporters of the namespace that the settings name are asked",
+    must="only exporters in the namespace of the settings are queried",
     linger=4.0,
     slack=2.0,
 )

@@ -54,20 +54,20 @@ def _answer(mode: str, does: str) -> None:
 
 for _mode, _does in (
     ("hang", "workers that never answer"),
-    ("close", "workers that hang up"),
-    ("drip", "workers that send a byte in a tenth of a second"),
+    ("close", "workers that close the connection"),
+    ("drip", "workers that send ten bytes a second"),
     ("drip-head", "workers that send their head byte by byte"),
     ("stream", "workers that stream without end"),
     ("huge", "workers that answer 10 MB"),
-    ("bomb", "workers whose compressed answer unpacks to 64 MiB"),
+    ("bomb", "workers whose compressed answer decompresses to 64 MiB"),
     ("deep", "workers that answer 400,000 brackets"),
     ("headers", "workers that answer 20,000 headers"),
     ("long-status", "workers with a status line of a megabyte"),
-    ("secret-error", "workers whose error holds a password"),
+    ("secret-error", "workers whose error contains a password"),
     ("redirect", "workers that redirect to the metadata service"),
     ("self-redirect", "workers that redirect to themselves"),
     ("binary", "workers that answer bytes"),
-    ("lone", "workers that answer halves of characters"),
+    ("lone", "workers that answer lone surrogates"),
     ("numbers", "workers that answer numbers of 100,000 digits"),
     ("many", "workers that have 20,000 adapters"),
 ):
@@ -142,7 +142,7 @@ async def _junk(world: World) -> None:
 @attack(
     "webhook-scale-of-another-namespace",
     SERVERS,
-    "a review about the scale of a graph in another namespace, sent by no one",
+    "a review about the scale of a graph in another namespace, without authentication",
     must="the answer says nothing about a graph that the sender may not read",
 )
 async def _scale(world: World) -> None:

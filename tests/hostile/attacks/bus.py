@@ -85,7 +85,7 @@ async def _anonymous(world: World) -> None:
     ACCESS,
     "NATS' monitoring, asked for users and connections",
     linger=0.0,
-    must="no password or token stands in it",
+    must="it contains no password or token",
 )
 async def _monitoring(world: World) -> None:
     async with aiohttp.ClientSession() as session:
@@ -177,11 +177,11 @@ _forbidden(
 )
 _forbidden(
     "integrator-stream",
-    "an integrator makes a stream that takes commands",
+    "an integrator creates a stream that receives commands",
     "integrator",
     lambda c: c.jsm(timeout=3).add_stream(name="MINE", subjects=["dynamo.cmd.v1.>"]),
 )
-_forbidden("integrator-subscribe", "an integrator hears all there is", "integrator", lambda c: _hears(c, ">"))
+_forbidden("integrator-subscribe", "an integrator subscribes to everything", "integrator", lambda c: _hears(c, ">"))
 for _user in ("pod-builder", "scaler", "model-discovery", "profiler", "planner"):
     _forbidden(
         f"{_user}-state",
@@ -243,7 +243,7 @@ def _forged(name: str, does: str, forgery: Forgery, **more: Any) -> None:
         STATE,
         does,
         check=_obeys,
-        must="it is undone, and later changes are served",
+        must="it is repaired, and later changes are reconciled",
         linger=0.5,
         **more,
     )
@@ -344,7 +344,7 @@ def _marker(resource_id: str, version: str, count: int, time: str, **more: Any) 
 
 _forged(
     "marker",
-    "markers that say a resource is not served, that it has 2^60 objects, and that are not markers",
+    "markers that claim a resource is not served or has 2^60 objects, and invalid markers",
     lambda observed: [
         (
             subjects.synced_subject(CLUSTER, DYNAMO_GRAPH_DEPLOYMENTS.id),
@@ -373,7 +373,7 @@ _forged(
 )
 _forged(
     "foreign-objects",
-    "2,000 graphs of the quiet namespace that are not there",
+    "2,000 missing graphs of the quiet namespace",
     lambda observed: [
         (
             _state(DYNAMO_GRAPH_DEPLOYMENTS.id, QUIET, f"ghost-{n}"),
@@ -386,7 +386,7 @@ _forged(
 )
 _forged(
     "lease",
-    "a Lease that says another platform manages the quiet namespace",
+    "a Lease by which another platform claims to manage the quiet namespace",
     lambda observed: [
         (
             _state(resources.LEASES.id, QUIET, "dynamo-operator-namespace-scope"),
@@ -453,7 +453,7 @@ _forged("fuzz", "300 messages whose headers and payloads are random", _fuzz)
 @attack(
     "state-huge-messages",
     STATE,
-    "messages of 900 KB for subjects of objects that are not there",
+    "messages of 900 KB for subjects of missing objects",
     check=None,
     linger=1.0,
     memory=96.0,
@@ -514,7 +514,7 @@ async def _answers(world: World) -> None:
     "an integrator has the server send its answers to NATS' API: streams emptied and deleted, consumers deleted",
     check=_answers,
     linger=0.5,
-    must="streams and consumers are made again, and STATE is filled",
+    must="streams and consumers are recreated, and STATE is filled",
     slack=10.0,
 )
 async def _replies(world: World) -> None:

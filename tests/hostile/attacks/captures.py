@@ -86,7 +86,7 @@ async def _of_many(world: World, pods: int, variables: int) -> None:
     await world.create_all([marked(world.namespace, f"many-{number}", main, **pinned) for number in range(pods)])
 
 
-@attack("marked-pods-many", ROW, "400 marked pods that wait for what never comes", slack=SHARED)
+@attack("marked-pods-many", ROW, "400 marked pods that wait for a capture that never happens", slack=SHARED)
 async def _many(world: World) -> None:
     waits = {
         annotations.RESTORE_SOURCE_KIND: SNAPSHOT_JOBS.kind,
@@ -121,8 +121,8 @@ async def _source(world: World) -> None:
 @attack(
     "marked-pods-paths",
     ROW,
-    "marked pods that name paths, other namespaces and nonsense",
-    must="nothing of another namespace is asked for: each is refused",
+    "marked pods that name paths, other namespaces and invalid text",
+    must="nothing in another namespace is requested, and each is refused",
 )
 async def _paths(world: World) -> None:
     names = ["../../quiet/podsnapshots/x", "..", ".", "x/status", "x?watch=true", "%2e%2e", "x" * 100_000, " ", "\n"]
@@ -196,8 +196,8 @@ async def _settled(world: World) -> None:
 @attack(
     "snapshot-of-two",
     ROW,
-    "a PodSnapshot whose label names another graph than the one that had it taken",
-    must="no one writes it without end",
+    "a PodSnapshot whose label names another graph than the one that created it",
+    must="the platform does not write it again and again",
     linger=2.0,
     check=_settled,
 )

@@ -33,14 +33,12 @@ def _planner(name: str, does: str, text: str, **more: Any) -> None:
     stored(f"planner-config-{name}", YAML, does, lambda ns: planned(ns, text), linger=3.0, **more)
 
 
-_planner("alias-bomb", "a PlannerConfig of 440 bytes that stands for billions of values", texts.alias_bomb())
-_planner(
-    "alias-bomb-mode", "an alias bomb as the value of a field that has words of its own", texts.alias_bomb_at("mode")
-)
+_planner("alias-bomb", "a PlannerConfig of 440 bytes that expands to billions of values", texts.alias_bomb())
+_planner("alias-bomb-mode", "an alias bomb as the value of a field with an enum", texts.alias_bomb_at("mode"))
 _planner("alias-bomb-number", "an alias bomb as the value of a number", texts.alias_bomb_at("ttft"))
 _planner("alias-bomb-list", "an alias bomb that is not an object", f"[{texts.alias_bomb().replace(chr(10), ', ')}]")
 _planner("alias-bomb-deep", "the same with 30 levels", texts.alias_bomb(30, 9))
-_planner("self-alias", "a PlannerConfig that holds itself", texts.self_alias())
+_planner("self-alias", "a PlannerConfig that contains itself", texts.self_alias())
 _planner("merges", "a PlannerConfig of merge keys", texts.merge_chain())
 _planner("merges-1m", "900 KB of merges", texts.merge_chain(900_000))
 _planner("list-1m", "a PlannerConfig of 900 KB of small values", texts.plain_list(900_000))
@@ -166,7 +164,7 @@ def _preserved(name: str, value: str, does: str) -> None:
     stored(f"preserved-{name}", "packed fields", does, lambda ns: [graph(ns, "preserved", annotations=annotations)])
 
 
-_preserved("bomb", texts.packed_bomb(), "packed fields that unpack to half a gibibyte")
+_preserved("bomb", texts.packed_bomb(), "packed fields that decompress to half a gibibyte")
 _preserved("deep", texts.nested(100_000), "packed fields that are nested 100,000 deep")
 _preserved(
     "many",
@@ -176,7 +174,7 @@ _preserved(
 _preserved(
     "pieces",
     texts.packed({"version": 1, "for": "v1alpha1", "fields": [[["spec", n], {"x": n}] for n in range(100_000)]}),
-    "packed fields that point into lists which are not there",
+    "packed fields that point into missing lists",
 )
 
 
@@ -227,13 +225,13 @@ async def _no_password(world: World) -> None:
 stored(
     "pull-secret-password",
     "secrets in words",
-    "a registry whose name holds a password",
+    "a registry whose name contains a password",
     lambda ns: [
         _pull_secret(ns, "pull", {"https://bob:hunter2@registry.example:99999/x": {}, "u:hunter2@[": {}}),
         graph(ns, "pulls"),
     ],
     check=_no_password,
-    must="no Event and no log holds the password",
+    must="no Event and no log contains the password",
     linger=3.0,
 )
 

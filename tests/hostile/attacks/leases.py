@@ -25,7 +25,7 @@ stored(
     "a Lease renewed in the year 9999",
     lambda ns: [lease(ns, renewTime="9999-12-31T23:59:59.000000Z", leaseDurationSeconds=2**31 - 1), graph(ns, "held")],
     check=_validated,
-    must="all services go on; webhooks hold",
+    must="all services keep running; webhooks apply",
     linger=3.0,
 )
 stored(
@@ -34,7 +34,7 @@ stored(
     "a Lease of 63 years",
     lambda ns: [lease(ns, renewTime="2026-11-01T00:00:00.000000Z", leaseDurationSeconds=2_000_000_000)],
     check=_validated,
-    must="all services go on; webhooks hold",
+    must="all services keep running; webhooks apply",
     linger=3.0,
 )
 stored(
@@ -70,7 +70,7 @@ stored(
 )
 
 
-@attack("lease-storm", ROW, "400 changes of the Lease in a row, held and free in turn", slack=2.0, linger=0.5)
+@attack("lease-storm", ROW, "400 changes of the Lease in a row, held and free alternately", slack=2.0, linger=0.5)
 async def _storm(world: World) -> None:
     for number in range(400):
         if number % 2:
@@ -82,7 +82,7 @@ async def _storm(world: World) -> None:
 @attack(
     "lease-year-9999-and-graphs",
     ROW,
-    "the Lease of the year 9999 comes and goes while 20 graphs change",
+    "the Lease of the year 9999 is created and deleted while 20 graphs change",
     linger=2.0,
     slack=2.0,
 )

@@ -91,7 +91,12 @@ async def _request_status(world: World) -> None:
         await _forge(world, resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, "forged", status)
 
 
-@attack("adapter-status", STATUS, "the status of scaling adapters forged, and their scale beaten", linger=2.0)
+@attack(
+    "adapter-status",
+    STATUS,
+    "the status of scaling adapters forged, and their scale changed again and again",
+    linger=2.0,
+)
 async def _adapter_status(world: World) -> None:
     await world.create(graph(world.namespace, "scaled", component("Frontend", "frontend", scalingAdapter={})))
     items = await eventually(lambda: world.admin.list(ADAPTERS, world.namespace), "an adapter")
@@ -109,7 +114,7 @@ _GRAPHS = ("one", "quiet/probe", "none")
 stored(
     "adapters-of-nothing",
     ODD,
-    "200 adapters of graphs that are not there, of other namespaces' graphs, and of one component together",
+    "200 adapters of missing graphs, of other namespaces' graphs, and of one component together",
     lambda ns: [
         graph(ns, "one"),
         *(
@@ -135,7 +140,7 @@ def _owner(n: int) -> dict[str, Any]:
 stored(
     "many-owners",
     METADATA,
-    "graphs with 3,000 owners, among them themselves and nodes",
+    "graphs with 3,000 owners, including themselves and nodes",
     lambda ns: [graph(ns, "owned", metadata={"ownerReferences": [_owner(n) for n in range(3000)]})],
     # Kubernetes' garbage collector queries the API server for each of them.
     slack=3.0,
@@ -201,13 +206,13 @@ for _name, _data in _RECORDS.items():
     stored(
         f"worker-record-{_name}",
         "forged worker records",
-        f"a DynamoWorkerMetadata whose data are odd: {_name}",
+        f"a DynamoWorkerMetadata with odd data: {_name}",
         lambda ns, data=_data: [_metadata(ns, "forged", data)],  # type: ignore[misc]
     )
 stored(
     "worker-records-500",
     "forged worker records",
-    "500 DynamoWorkerMetadata of pods that are not there",
+    "500 DynamoWorkerMetadata of missing pods",
     lambda ns: [_metadata(ns, f"forged-{n}", {"model_cards": {"a": _card(n)}}) for n in range(500)],
     slack=2.0,
 )
@@ -216,7 +221,7 @@ stored(
 @attack(
     "worker-of-another-namespace",
     WORKERS,
-    "records, slices and pods that say they are workers of a graph in another namespace",
+    "records, slices and pods that claim to be workers of a graph in another namespace",
     must="no event and no record names them as workers of the other namespace's graph",
     linger=2.0,
 )
@@ -245,7 +250,7 @@ def _endpoint(address: str) -> dict[str, Any]:
 stored(
     "pods-of-components",
     ODD,
-    "300 pods that carry the labels of a graph's components, of other graphs and of none",
+    "300 pods that carry the labels of a graph's components, of other graphs and of no graph",
     lambda ns: [
         graph(ns, "podded"),
         *(
@@ -311,7 +316,7 @@ stored(
 stored(
     "components-of-no-graph",
     ODD,
-    "200 component deployments that name graphs which are not there or which are others'",
+    "200 component deployments that name missing graphs or graphs of others",
     lambda ns: [
         obj(
             COMPONENTS,
@@ -349,7 +354,7 @@ _OLD_SERVICES: tuple[tuple[Any, str], ...] = (
 stored(
     "old-kinds",
     ODD,
-    "kinds of before graphs, and graphs in v1alpha1 with odd services",
+    "kinds before graphs, and graphs in v1alpha1 with odd services",
     lambda ns: [
         obj(resources.DYNAMO_DEPLOYMENTS, ns, "old", spec={"dynamoComponent": "x" * 1000}),
         *(

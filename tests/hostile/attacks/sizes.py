@@ -41,7 +41,7 @@ for _size in (400_000, 900_000, 1_050_000, 1_300_000):
     "gpu-memory-clients",
     ROW,
     "a graph of 8,000 containers, and 40,000 others that are to use its GPU memory",
-    must="admission refuses it, and does not work on it until the API server waits no longer",
+    must="admission refuses it, and does not spend the API server's whole time-out on it",
 )
 async def _clients(world: World) -> None:
     memory = {"mode": "IntraPod", "extraClientContainers": [f"gone-{n}" for n in range(40_000)]}
@@ -179,7 +179,7 @@ stored(
 stored(
     "quantities",
     NUMBERS,
-    "graphs whose quantities no machine has, or that are not quantities",
+    "graphs with impossible or invalid quantities",
     lambda ns: [
         graph(
             ns,
@@ -197,7 +197,7 @@ stored(
 stored(
     "shared-memory-quantities",
     NUMBERS,
-    "shared memory of quantities that no machine has",
+    "shared memory of impossible quantities",
     lambda ns: [
         graph(ns, f"shared-{number}", component("Frontend", "frontend", sharedMemorySize=each))
         for number, each in enumerate(texts.QUANTITIES)
@@ -232,7 +232,7 @@ stored(
 stored(
     "long-names",
     "names",
-    "a graph with the longest name that there can be, and components with long ones",
+    "a graph with the longest possible name, and components with long ones",
     lambda ns: [
         graph(ns, "g" * 253, component("W" * 63, "worker"), component("F" * 200, "frontend")),
         graph(ns, "g" * 63, component("W" * 63, "worker")),

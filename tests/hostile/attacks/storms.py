@@ -115,7 +115,7 @@ async def _children(world: World) -> None:
             await world.patch(DEPLOYMENTS, each["metadata"]["name"], patch)
 
 
-@attack("children-deleted", ROW, "children deleted as soon as they are there", slack=SHARED)
+@attack("children-deleted", ROW, "children deleted as soon as they exist", slack=SHARED)
 async def _deleted(world: World) -> None:
     await world.create_all([graph(world.namespace, f"child-{number}") for number in range(10)])
     for _ in range(20):
@@ -180,7 +180,7 @@ async def _quiet_is_planned(world: World) -> None:
 @attack(
     "planner-configs-large",
     ROW,
-    "30 graphs with PlannerConfigs of 900 KB of their own",
+    "30 graphs with PlannerConfigs of 900 KB each",
     slack=SHARED,
     check=_quiet_is_planned,
     must="planning in another namespace answers within ten seconds",
