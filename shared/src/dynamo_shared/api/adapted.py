@@ -11,6 +11,7 @@ from dynamo_shared.api.min_available import min_available
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.replica_limits import too_few, too_many
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUES
+from dynamo_shared.api.untrusted.reading import mapping
 
 #: Kinds of Grove that run a component, as in the status of its graph.
 OF_GROVE = (POD_CLIQUES.kind, POD_CLIQUE_SCALING_GROUPS.kind)
@@ -66,11 +67,11 @@ def refusals(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, s
 
 def least_replicas(graph: KubeObject) -> dict[str, int]:
     """`minAvailable` of the components that Grove runs; nothing else needs it."""
-    run_by = (graph.get("status") or {}).get("components") or {}
+    run_by = mapping(mapping(graph.get("status")).get("components"))
     return {
         each["name"]: min_available(each)
         for each in graph["spec"].get("components") or ()
-        if (run_by.get(each["name"]) or {}).get("componentKind") in OF_GROVE
+        if mapping(run_by.get(each["name"])).get("componentKind") in OF_GROVE
     }
 
 

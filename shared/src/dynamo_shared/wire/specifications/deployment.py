@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.wire.specifications.base import Count, EventFamily, EventIdentity, EventSpec, Int64
 
 GRAPH_DEPLOYMENT = "dynamographdeployment"
@@ -50,7 +51,7 @@ def deployment_data(
     return DeploymentData(
         **_described(graph, status, condition),
         state=status.get("state", ""),
-        components={name: _counts(entry) for name, entry in (status.get("components") or {}).items()},
+        components={name: _counts(entry) for name, entry in mapping(status.get("components")).items()},
     )
 
 
@@ -76,7 +77,7 @@ def component_deployment_data(
     """
     status = component.get("status", {}) if status is None else status
     return ComponentDeploymentData(
-        **_described(component, status, "Available"), replicas=_counts(status.get("component") or {})
+        **_described(component, status, "Available"), replicas=_counts(status.get("component"))
     )
 
 
@@ -96,7 +97,8 @@ def _described(obj: dict[str, Any], status: Mapping[str, Any], condition: str) -
     }
 
 
-def _counts(entry: Mapping[str, Any]) -> ComponentCounts:
+def _counts(observed: Any) -> ComponentCounts:
+    entry = mapping(observed)
     return ComponentCounts(
         replicas=entry.get("replicas") or 0,
         ready=entry.get("readyReplicas") or 0,
