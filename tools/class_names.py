@@ -43,7 +43,7 @@ def main() -> int:
     files = (file for folder in SOURCES for file in sorted((ROOT / folder).rglob("*.py")))
     sources = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
     for name, places in sorted((where := duplicates(sources)).items()):
-        print(f"{name} is the name of several classes; rename all but one: {', '.join(places)}")
+        print(f"{name} names several classes; rename all but one: {', '.join(places)}")
     return 1 if where else 0
 
 

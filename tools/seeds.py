@@ -70,7 +70,7 @@ def problems(page: Iterable[Row], root: Path = ROOT) -> list[str]:
         if row.state == HOLDS and not row.tests:
             results.append(f"{row.what}: names no test")
         if row.state != HOLDS and len(row.shown_by) < 15:
-            results.append(f"{row.what}: says not why, and what to do instead")
+            results.append(f"{row.what}: has no reason and no alternative")
         for test in row.tests:
             names = known.setdefault(test.file, _functions(root / test.file))
             if test.name not in names:
@@ -143,7 +143,7 @@ def passing(report: str) -> frozenset[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.seeds", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="check the page alone, and run nothing")
+    parser.add_argument("--check", action="store_true", help="only check the page, and run nothing")
     options = parser.parse_args(arguments)
     page = rows(PAGE.read_text(encoding="utf-8"))
     wrong = problems(page)

@@ -153,7 +153,7 @@ def _run(command: Sequence[str], within: float, *, check: bool = True) -> str:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=within, check=False
         )
     except subprocess.TimeoutExpired:
-        raise LocalClusterError(f"{' '.join(command)} was not done within {within:.0f} s") from None
+        raise LocalClusterError(f"{' '.join(command)} did not end within {within:.0f} s") from None
     if check and done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-8:])
         raise LocalClusterError(f"{' '.join(command)} failed with exit code {done.returncode}:\n{tail}")

@@ -231,7 +231,7 @@ async def _output(command: Sequence[str], within: float) -> str:
         async with ending(process), asyncio.timeout(within):
             output = (await process.communicate())[0].decode(errors="replace")
     except TimeoutError:
-        raise LocalClusterError(f"{' '.join(command)} was not done within {within:.0f} s") from None
+        raise LocalClusterError(f"{' '.join(command)} did not end within {within:.0f} s") from None
     if process.returncode:
         raise LocalClusterError(f"{' '.join(command)} failed: {output.strip()}")
     return output

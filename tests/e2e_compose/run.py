@@ -82,7 +82,7 @@ class Project:
                 capture_output=True, text=True, timeout=within, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            raise CommandError(f"{' '.join(command[:6])} was not done within {within:.0f} s") from None
+            raise CommandError(f"{' '.join(command[:6])} did not end within {within:.0f} s") from None
         if done.returncode:
             raise CommandError(f"{' '.join(command[:6])}: {(done.stdout + done.stderr).strip()[-6000:]}")
         return done.stdout

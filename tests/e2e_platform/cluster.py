@@ -88,7 +88,7 @@ async def _output(command: list[str], within: float, stdin: str = "") -> str:
         async with ending(process), asyncio.timeout(within):
             output, errors = await process.communicate(stdin.encode())
     except TimeoutError:
-        raise CommandError(f"{shown} was not done within {within:.0f} s") from None
+        raise CommandError(f"{shown} did not end within {within:.0f} s") from None
     if process.returncode:
         raise CommandError(f"{shown}: {errors.decode().strip()[-1500:]}")
     return output.decode()

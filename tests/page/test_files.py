@@ -31,7 +31,7 @@ def test_a_changed_source_is_detected(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(source, "SOURCES", copied)
     assert source.problems() == []
     (copied / "src/app.ts").write_text((copied / "src/app.ts").read_text() + "\n// changed")
-    assert source.problems() == [f"{source.BUILT} was built of other sources"]
+    assert source.problems() == [f"{source.BUILT} was built from other sources"]
 
 
 def test_no_file_names_another_origin() -> None:

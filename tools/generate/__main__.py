@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="checkout (default: the one of this file)")
     options = parser.parse_args(arguments)
     if not (options.root / "shared" / "pyproject.toml").is_file():
-        parser.error(f"{options.root} is not a checkout of the platform; name it with --root")
+        parser.error(f"{options.root} is not a checkout of the platform; set --root")
     return run(GENERATORS, options.root, check=options.check)
 
 

@@ -23,7 +23,7 @@ def run(command: Sequence[str], within: float, environment: Mapping[str, str] | 
     except FileNotFoundError:
         raise ImageError(f"{command[0]} is not installed") from None
     except subprocess.TimeoutExpired:
-        raise ImageError(f"{' '.join(command[:3])} was not done within {within:.0f} s") from None
+        raise ImageError(f"{' '.join(command[:3])} did not end within {within:.0f} s") from None
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-12:])
         raise ImageError(f"{' '.join(command[:3])} failed with exit code {done.returncode}:\n{tail}")

@@ -99,7 +99,7 @@ def find() -> ContainerEngine:
         if succeeds(check):
             return ContainerEngine(program)
     if os.geteuid() == 0 and shutil.which("apt-get"):
-        print("no container engine is here: installing Debian's buildah", flush=True)
+        print("no container engine is installed: installing Debian's buildah", flush=True)
         install("buildah")
         return ContainerEngine("buildah")
     raise ImageError("no container engine answers: install buildah, podman or docker, or run this as root on Debian")
@@ -118,7 +118,7 @@ def native_platform() -> str:
     machine = platform.machine()
     if machine not in PLATFORMS:
         raise ImageError(
-            f"images are built for {', '.join(sorted(set(PLATFORMS.values())))}, and this machine is {machine}"
+            f"images are built for {', '.join(sorted(set(PLATFORMS.values())))}, but this machine is {machine}"
         )
     return PLATFORMS[machine]
 

@@ -41,7 +41,7 @@ def _main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.page", description=__doc__)
     parser.add_argument("what", nargs="?", default="build", choices=["build", "check", "test", "obtain"])
     parser.add_argument("--built", action="store_true", help="with check: build again and compare")
-    parser.add_argument("--optional", action="store_true", help="succeed where Node cannot be had")
+    parser.add_argument("--optional", action="store_true", help="succeed even if Node cannot be installed")
     arguments = parser.parse_args()
     if arguments.what == "check" and (wrong := problems()):
         print("\n".join([*wrong, "run: make page"]), file=sys.stderr)
@@ -63,7 +63,7 @@ def _main() -> int:
         test(node)
     elif arguments.what == "check" and (different := same(node)):
         print(
-            "\n".join([*(f"{each} is not what the sources become" for each in different), "run: make page"]),
+            "\n".join([*(f"{each} differs from what the sources give" for each in different), "run: make page"]),
             file=sys.stderr,
         )
         return 1

@@ -68,4 +68,4 @@ def _run(command: list[str], cwd: Path | None = None) -> None:
     try:
         subprocess.run(command, cwd=cwd, check=True, timeout=_WITHIN)
     except (OSError, subprocess.SubprocessError) as error:
-        raise NoNode(f"Node or its packages cannot be had: {error}") from error
+        raise NoNode(f"Node or its packages cannot be installed: {error}") from error

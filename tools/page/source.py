@@ -30,5 +30,5 @@ def problems() -> list[str]:
     results = [f"{BUILT / name} is missing" for name in FILES if not (BUILT / name).is_file()]
     noted = BUILT / _DIGEST
     if not noted.is_file() or noted.read_text().strip() != digest():
-        results.append(f"{BUILT} was built of other sources")
+        results.append(f"{BUILT} was built from other sources")
     return results

@@ -21,16 +21,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=_HERE, help="checkout (default: the one of this file)")
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("show", help="print what changed since the last release")
-    commands.add_parser("check", help="fail where something that others rely on was changed without notice")
+    commands.add_parser("check", help="fail if something that others rely on changed without notice")
     commands.add_parser("graduation", help="print which criteria for the next version of the API are met")
     freezing = commands.add_parser("freeze", help="write the file of the release that pyproject.toml names")
     freezing.add_argument(
-        "--again", action="store_true", help="write it again, as long as that release is not published"
+        "--again", action="store_true", help="write the file again, if that release is not published yet"
     )
     options = parser.parse_args(arguments)
     root: Path = options.root
     if not (root / "shared" / "pyproject.toml").is_file():
-        parser.error(f"{root} is not a checkout of the platform; name it with --root")
+        parser.error(f"{root} is not a checkout of the platform; set --root")
     match options.command:
         case "freeze":
             return _freeze(root, again=options.again)
@@ -52,7 +52,7 @@ def _show(root: Path) -> int:
 def _check(root: Path) -> int:
     past, version = releases(root), version_of(root)
     if not past:
-        _say("no release so far, so nothing is promised: `python -m tools.releases freeze` writes the first one")
+        _say("there is no release yet, so nothing is promised: `python -m tools.releases freeze` writes the first one")
         return 0
     broken = list(violations(compare(past[-1], today(root, version)), past, version))
     for problem in broken:
@@ -84,8 +84,8 @@ def _freeze(root: Path, *, again: bool) -> int:
     if file.is_file() and not again and file.read_text(encoding="utf-8") != text(now):
         felt = breaking(compare(next(each for each in releases(root) if each["release"] == version), now))
         _say(
-            f"{file.relative_to(root)} is there and differs, in {len(felt)} places that users notice. If that release is "
-            "not published yet, write it again with --again; otherwise raise the version in pyproject.toml"
+            f"{file.relative_to(root)} exists and differs, in {len(felt)} places that users notice. If that release is "
+            "not published yet, write the file again with --again; otherwise raise the version in pyproject.toml"
         )
         return 1
     file.write_text(text(now), encoding="utf-8")

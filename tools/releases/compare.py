@@ -64,14 +64,14 @@ def _kinds(last: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Change
     for kind, old in last.items():
         new = today.get(kind)
         if new is None:
-            yield from (Change(kind, version, "", "the kind is gone", True) for version in old["versions"])
+            yield from (Change(kind, version, "", "the kind was removed", True) for version in old["versions"])
             continue
         for key in ("plural", "scope", "storage"):
             if old[key] != new[key]:
                 yield Change(kind, "", key, f"{old[key]} became {new[key]}", True)
         for name in old["shortNames"]:
             if name not in new["shortNames"]:
-                yield Change(kind, "", "shortNames", f"{name} is gone", True)
+                yield Change(kind, "", "shortNames", f"{name} was removed", True)
         for name in new["shortNames"]:
             if name not in old["shortNames"]:
                 yield Change(kind, "", "shortNames", f"{name} is new", False)
@@ -85,11 +85,11 @@ def _versions(kind: str, last: Mapping[str, Any], today: Mapping[str, Any]) -> I
     for version, old in last.items():
         new = today.get(version)
         if new is None:
-            yield Change(kind, version, "", "the version is not served any more", True)
+            yield Change(kind, version, "", "the version is no longer served", True)
             continue
         for name, value in old["subresources"].items():
             if name not in new["subresources"]:
-                yield Change(kind, version, "", f"the subresource /{name} is gone", True)
+                yield Change(kind, version, "", f"the subresource /{name} was removed", True)
             elif new["subresources"][name] != value:
                 yield Change(kind, version, "", f"the paths of the subresource /{name} changed", True)
         for name in new["subresources"]:
@@ -105,7 +105,7 @@ def _names(section: str, last: Snapshot, today: Snapshot) -> Iterator[Change]:
     old, new = last[section], today[section]
     for name, stability in old.items():
         if name not in new:
-            yield Change(section, "", name, f"the name is gone ({stability})", stability == "stable")
+            yield Change(section, "", name, f"the name was removed ({stability})", stability == "stable")
         elif new[name] != stability:
             yield Change(section, "", name, f"{stability} became {new[name]}", stability == "stable")
     for name in new:
@@ -116,7 +116,7 @@ def _names(section: str, last: Snapshot, today: Snapshot) -> Iterator[Change]:
 def _ports(last: Mapping[str, str], today: Mapping[str, str]) -> Iterator[Change]:
     for name, port in last.items():
         if name not in today:
-            yield Change("ports", "", name, f"the port {port} is gone", True)
+            yield Change("ports", "", name, f"the port {port} was removed", True)
         elif today[name] != port:
             yield Change("ports", "", name, f"{port} became {today[name]}", True)
     for name, port in today.items():
@@ -128,14 +128,14 @@ def _documents(section: str, last: Mapping[str, Any], today: Mapping[str, Any]) 
     for name, old in last.items():
         new = today.get(name)
         if new is None:
-            yield Change(section, name, "", "it is gone", True)
+            yield Change(section, name, "", "removed", True)
             continue
         if old.get("subject") != new.get("subject"):
             yield Change(section, name, "", f"the subject {old.get('subject')} became {new.get('subject')}", True)
         yield from fields(section, name, old["fields"], new["fields"])
     for name in today:
         if name not in last:
-            yield Change(section, name, "", "it is new", False)
+            yield Change(section, name, "", "new", False)
 
 
 def fields(subject: str, version: str, last: Mapping[str, Fact], today: Mapping[str, Fact]) -> Iterator[Change]:
@@ -144,14 +144,14 @@ def fields(subject: str, version: str, last: Mapping[str, Fact], today: Mapping[
         if path in today:
             yield from _field(subject, version, path, old, today[path])
         elif not path:
-            yield Change(subject, version, path, "rules between its fields are gone", False)
+            yield Change(subject, version, path, "rules between its fields were removed", False)
         elif _parent(path) in today or not _parent(path):
-            yield Change(subject, version, path, "the field is gone", True)
+            yield Change(subject, version, path, "the field was removed", True)
     for path, new in today.items():
         if path in last:
             continue
         if not path:
-            yield Change(subject, version, path, "there are rules between its fields that were not there", True)
+            yield Change(subject, version, path, "rules between its fields were added", True)
         elif _parent(path) in last or not _parent(path):
             required = new.get("required", False) and "default" not in new
             yield Change(subject, version, path, f"the field is new{', and required' if required else ''}", required)
@@ -173,15 +173,15 @@ def _field(subject: str, version: str, path: str, old: Fact, new: Fact) -> Itera
     if old.get("required", False) != new.get("required", False):
         yield change("is required now" if new.get("required") else "is optional now", bool(new.get("required")))
     if old.get("nullable", False) != new.get("nullable", False):
-        yield change("may be null now" if new.get("nullable") else "may not be null any more", not new.get("nullable"))
+        yield change("may be null now" if new.get("nullable") else "may no longer be null", not new.get("nullable"))
     if old.get("open", False) != new.get("open", False):
         opened = bool(new.get("open"))
-        yield change("takes unknown fields now" if opened else "takes no unknown fields any more", not opened)
+        yield change("allows unknown fields now" if opened else "no longer allows unknown fields", not opened)
     yield from (change(*each) for each in _choices(old.get("enum"), new.get("enum")))
     yield from (change(*each) for key in BOUNDS for each in _bound(key, old.get(key), new.get(key)))
     for rule in old.get("rules", ()):
         if rule not in new.get("rules", ()):
-            yield change(f"the rule {rule} is gone", False)
+            yield change(f"the rule {rule} was removed", False)
     for rule in new.get("rules", ()):
         if rule not in old.get("rules", ()):
             yield change(f"the rule {rule} is new", True)
@@ -189,25 +189,25 @@ def _field(subject: str, version: str, path: str, old: Fact, new: Fact) -> Itera
 
 def _became(name: str, old: Any, new: Any) -> str:
     if old is None:
-        return f"has the {name} {new} now, and had none"
-    return f"{name} {old} became {new}" if new is not None else f"has no {name} any more; it was {old}"
+        return f"{name} {new} was added"
+    return f"{name} {old} became {new}" if new is not None else f"{name} {old} was removed"
 
 
 def _choices(old: list[Any] | None, new: list[Any] | None) -> Iterator[tuple[str, bool]]:
     if old is None and new is not None:
-        yield f"takes one of {', '.join(map(str, new))} now, and took anything", True
+        yield f"allows only {', '.join(map(str, new))} now, before any value", True
     elif old is not None and new is None:
-        yield "takes anything now", False
+        yield "allows any value now", False
     elif old is not None and new is not None:
-        yield from ((f"does not take {value} any more", True) for value in old if value not in new)
-        yield from ((f"takes {value}, too", False) for value in new if value not in old)
+        yield from ((f"no longer allows {value}", True) for value in old if value not in new)
+        yield from ((f"also allows {value}", False) for value in new if value not in old)
 
 
 def _bound(key: str, old: float | None, new: float | None) -> Iterator[tuple[str, bool]]:
     if old == new:
         return
     if new is None:
-        yield f"{key} {old} is gone", False
+        yield f"{key} {old} was removed", False
     elif old is None:
         yield f"{key} {new} is new", True
     else:

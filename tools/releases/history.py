@@ -60,5 +60,5 @@ def _text(value: Any, depth: int, *, flat: bool) -> str:
 def _version(name: str) -> SemanticVersion:
     version = parse(name)
     if version is None:
-        raise ValueError(f"{name}.json is not named by a release")
+        raise ValueError(f"no release names {name}.json")
     return version

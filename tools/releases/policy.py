@@ -35,18 +35,18 @@ def _problem(change: Change, history: Sequence[Snapshot], version: str, registry
     last = history[-1]["release"]
     if notice is None:
         return (
-            f"It was different in release {last}, and {REGISTRY} does not announce it: restore it, add an entry, and make "
+            f"It differs from release {last}, and {REGISTRY} does not announce the change: restore it, add an entry, and make "
             f"the change when {NOTICE_RELEASES} releases have had that entry."
         )
     announced = [str(snapshot["release"]) for snapshot in history if _is_announced(snapshot, change)]
     if len(announced) < NOTICE_RELEASES:
         announced_in = f"of {', '.join(announced)}" if announced else "of no release"
         return (
-            f"{REGISTRY} has an entry, which is in the file {announced_in}: put it back as it was until {NOTICE_RELEASES} "
-            "releases have announced it."
+            f"{REGISTRY} has an entry, which is in the file {announced_in}: restore the old state until {NOTICE_RELEASES} "
+            "releases have announced the change."
         )
     if not at_least(version, _full(notice.removed_in)):
-        return f"{REGISTRY} promises it until {notice.removed_in}, and this is {version}: put it back as it was until then."
+        return f"{REGISTRY} promises it until {notice.removed_in}, but this is {version}: restore it until then."
     return ""
 
 

@@ -59,34 +59,34 @@ def test_an_unchanged_api_has_no_change() -> None:
 
 # A change of the current API, its report, and whether it is breaking.
 CHANGES: list[tuple[Edit, str, bool]] = [
-    (lambda s: without(s, REPLICAS), f"{GRAPH} v1beta1 {REPLICAS}: the field is gone", True),
-    (lambda s: without(s, "spec.components"), f"{GRAPH} v1beta1 spec.components: the field is gone", True),
+    (lambda s: without(s, REPLICAS), f"{GRAPH} v1beta1 {REPLICAS}: the field was removed", True),
+    (lambda s: without(s, "spec.components"), f"{GRAPH} v1beta1 spec.components: the field was removed", True),
     (lambda s: fields(s)[REPLICAS].update(type="string"), "type integer (int32) became string", True),
     (lambda s: fields(s)[REPLICAS].update(type="integer (int64)"), "type integer (int32) became integer (int64)", True),
     (lambda s: fields(s)[REPLICAS].update(required=True), "is required now", True),
     (lambda s: fields(s)["spec.components[].name"].pop("required"), "is optional now", False),
-    (lambda s: fields(s)[REPLICAS].update(default=1), "has the default 1 now, and had none", True),
+    (lambda s: fields(s)[REPLICAS].update(default=1), "default 1 was added", True),
     (lambda s: fields(s)["spec.components[].multinode.nodeCount"].update(default=3), "default 2 became 3", True),
     (
         lambda s: fields(s)["spec.components[].multinode.nodeCount"].pop("default"),
-        "has no default any more; it was 2",
+        "default 2 was removed",
         True,
     ),
     (lambda s: fields(s)[REPLICAS].update(minimum=1), "minimum 0 became 1", True),
     (lambda s: fields(s)[REPLICAS].update(minimum=-1), "minimum 0 became -1", False),
-    (lambda s: fields(s)[REPLICAS].pop("minimum"), "minimum 0 is gone", False),
+    (lambda s: fields(s)[REPLICAS].pop("minimum"), "minimum 0 was removed", False),
     (lambda s: fields(s)[REPLICAS].update(maximum=9), "maximum 9 is new", True),
     (lambda s: fields(s)["spec.components"].update(maxItems=10), "maxItems 25 became 10", True),
     (lambda s: fields(s)["spec.components"].update(maxItems=50), "maxItems 25 became 50", False),
-    (lambda s: fields(s)["spec.backendFramework"]["enum"].remove("sglang"), "does not take sglang any more", True),
-    (lambda s: fields(s)["spec.backendFramework"]["enum"].append("tgi"), "takes tgi, too", False),
-    (lambda s: fields(s)["spec.backendFramework"].pop("enum"), "takes anything now", False),
-    (lambda s: fields(s)[REPLICAS].update(enum=[1, 2]), "takes one of 1, 2 now, and took anything", True),
-    (lambda s: fields(s)["spec.components"].pop("listType"), "has no list type any more; it was map", True),
+    (lambda s: fields(s)["spec.backendFramework"]["enum"].remove("sglang"), "no longer allows sglang", True),
+    (lambda s: fields(s)["spec.backendFramework"]["enum"].append("tgi"), "also allows tgi", False),
+    (lambda s: fields(s)["spec.backendFramework"].pop("enum"), "allows any value now", False),
+    (lambda s: fields(s)[REPLICAS].update(enum=[1, 2]), "allows only 1, 2 now, before any value", True),
+    (lambda s: fields(s)["spec.components"].pop("listType"), "list type map was removed", True),
     (lambda s: fields(s)["spec.components"].update(listKeys=["type"]), "list keys ['name'] became ['type']", True),
     (lambda s: fields(s)[REPLICAS].update(rules=["self > 1"]), "the rule self > 1 is new", True),
-    (lambda s: fields(s)["spec.components"]["rules"].clear(), "is gone", False),
-    (lambda s: fields(s)[REPLICAS].update(pattern="^a$"), "has the pattern ^a$ now, and had none", True),
+    (lambda s: fields(s)["spec.components"]["rules"].clear(), "was removed", False),
+    (lambda s: fields(s)[REPLICAS].update(pattern="^a$"), "pattern ^a$ was added", True),
     (lambda s: fields(s).update({"spec.shiny": {"type": "string"}}), "spec.shiny: the field is new", False),
     (
         lambda s: fields(s).update({"spec.shiny": {"type": "string", "required": True}}),
@@ -98,32 +98,36 @@ CHANGES: list[tuple[Edit, str, bool]] = [
         "spec.shiny: the field is new",
         False,
     ),
-    (lambda s: s["kinds"].pop("DynamoModel"), "DynamoModel v1alpha1: the kind is gone", True),
-    (lambda s: s["kinds"][GRAPH]["versions"].pop("v1alpha1"), "v1alpha1: the version is not served any more", True),
+    (lambda s: s["kinds"].pop("DynamoModel"), "DynamoModel v1alpha1: the kind was removed", True),
+    (lambda s: s["kinds"][GRAPH]["versions"].pop("v1alpha1"), "v1alpha1: the version is no longer served", True),
     (lambda s: s["kinds"][GRAPH]["versions"].update(v1={"subresources": {}, "fields": {}}), "version is new", False),
     (lambda s: s["kinds"][GRAPH].update(storage="v1"), f"{GRAPH} storage: v1beta1 became v1", True),
     (lambda s: s["kinds"][GRAPH].update(scope="Cluster"), "scope: Namespaced became Cluster", True),
-    (lambda s: s["kinds"][GRAPH]["shortNames"].clear(), "shortNames: dgd is gone", True),
+    (lambda s: s["kinds"][GRAPH]["shortNames"].clear(), "shortNames: dgd was removed", True),
     (lambda s: s["kinds"][GRAPH]["shortNames"].append("graph"), "shortNames: graph is new", False),
     (
         lambda s: s["kinds"][GRAPH]["versions"]["v1beta1"]["subresources"].pop("status"),
-        "the subresource /status is gone",
+        "the subresource /status was removed",
         True,
     ),
-    (lambda s: s["labels"].pop("nvidia.com/selector"), "labels nvidia.com/selector: the name is gone (stable)", True),
+    (
+        lambda s: s["labels"].pop("nvidia.com/selector"),
+        "labels nvidia.com/selector: the name was removed (stable)",
+        True,
+    ),
     (lambda s: s["labels"].update({"nvidia.com/shiny": "stable"}), "labels nvidia.com/shiny: the name is new", False),
-    (lambda s: s["environment"].pop("DYN_NAMESPACE"), "environment DYN_NAMESPACE: the name is gone (stable)", True),
+    (lambda s: s["environment"].pop("DYN_NAMESPACE"), "environment DYN_NAMESPACE: the name was removed (stable)", True),
     (lambda s: s["annotations"].update({"nvidia.com/restartAt": "evolving"}), "stable became evolving", True),
     (lambda s: s["ports"].update(HTTP="8001 http"), "ports HTTP: 8000 http became 8001 http", True),
-    (lambda s: s["ports"].pop("HTTP"), "ports HTTP: the port 8000 http is gone", True),
-    (lambda s: s["events"].pop("deployment.ready.v1"), "events deployment.ready.v1: it is gone", True),
+    (lambda s: s["ports"].pop("HTTP"), "ports HTTP: the port 8000 http was removed", True),
+    (lambda s: s["events"].pop("deployment.ready.v1"), "events deployment.ready.v1: removed", True),
     (lambda s: s["events"]["deployment.ready.v1"].update(subject="x"), "the subject dynamo.evt.v1.", True),
     (
         lambda s: s["events"]["deployment.ready.v1"]["fields"].pop("state"),
-        "events deployment.ready.v1 state: the field is gone",
+        "events deployment.ready.v1 state: the field was removed",
         True,
     ),
-    (lambda s: s["settings"].pop("logging.level"), "settings logging.level: the field is gone", True),
+    (lambda s: s["settings"].pop("logging.level"), "settings logging.level: the field was removed", True),
     (lambda s: s["settings"]["server.metrics.port"].update(default=1), "default 8080 became 1", True),
     (
         lambda s: s["contracts"]["features.planner"]["fields"]["ttft_ms"].update(default=1),
@@ -187,7 +191,7 @@ def judged(past: list[Snapshot], registry: list[Deprecation], version: str = "0.
 
 def test_a_field_removed_without_notice_is_reported_with_the_remedy() -> None:
     (problem,) = judged(history(2, 0, REPLICAS), [])
-    assert problem.startswith(f"{GRAPH} v1beta1 {REPLICAS}: the field is gone. It was different in release 0.2.0")
+    assert problem.startswith(f"{GRAPH} v1beta1 {REPLICAS}: the field was removed. It differs from release 0.2.0")
     assert "deprecations.py" in problem
     assert "restore it" in problem
 
@@ -213,7 +217,7 @@ def test_notice_of_another_version_or_kind_does_not_count() -> None:
 def test_a_field_promised_until_a_release_stays_until_then() -> None:
     late = [notice(REPLICAS, removed_in="v1.0")]
     (problem,) = judged(history(2, 2, REPLICAS), late)
-    assert "promises it until v1.0, and this is 0.3.0" in problem
+    assert "promises it until v1.0, but this is 0.3.0" in problem
     assert judged(history(2, 2, REPLICAS), late, version="1.0.0") == []
 
 
@@ -250,7 +254,7 @@ def run(root: Path, *arguments: str) -> int:
 
 def test_the_first_release_promises_the_existing_api(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(checkout, "check") == 0
-    assert "no release so far" in capsys.readouterr().out
+    assert "there is no release yet" in capsys.readouterr().out
     assert run(checkout, "freeze") == 0
     assert run(checkout, "check") == 0
     assert run(checkout, "freeze") == 0, "freezing the same again changes nothing"
@@ -269,7 +273,7 @@ def test_a_field_removed_since_the_last_release_fails_the_check(
     assert [line.split(":")[0] for line in lines[:-1]] == [f"{GRAPH} v1beta1 spec.gone", "labels nvidia.com/gone"]
     assert "freeze --again" in lines[-1], "the file is of the version that is being worked on"
     assert run(checkout, "show") == 0
-    assert f"breaking: {GRAPH} v1beta1 spec.gone: the field is gone" in capsys.readouterr().out
+    assert f"breaking: {GRAPH} v1beta1 spec.gone: the field was removed" in capsys.readouterr().out
 
 
 def test_a_release_is_overwritten_only_on_request(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:

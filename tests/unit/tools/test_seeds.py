@@ -36,7 +36,7 @@ def test_what_is_wrong_with_a_row_is_said(tmp_path: Path) -> None:
         "no test: names no test",
         "gone: there is no tests/test_a.py::test_other",
         "no file: there is no tests/test_b.py::test_it",
-        "no reason: says not why, and what to do instead",
+        "no reason: has no reason and no alternative",
         "state: 'maybe' is not one of holds, overruled, not yet",
     ]
 

@@ -17,14 +17,14 @@ from tools.generate.wire import schemas
 READER = permissions.INTEGRATOR
 SECURITY = {
     "type": "userPassword",
-    "description": f"Each program is a NATS user of its own. Programs of others log in as {READER}, which may subscribe to the "
-    f"events of its cluster, dynamo.evt.v1.<cluster>.>, and make consumers of {streams.EVENTS.name} that have a name. The "
-    f"server sends its answers below {subjects.inbox_prefix(READER)} alone: set that as the inbox prefix of the connection. "
-    "docs/events.md has where the password is.",
+    "description": f"Each program is its own NATS user. Programs of others log in as {READER}, which may subscribe to the "
+    f"events of its cluster, dynamo.evt.v1.<cluster>.>, and create named consumers of {streams.EVENTS.name}. The "
+    f"server sends answers only below {subjects.inbox_prefix(READER)}: set this inbox prefix for the connection. "
+    "docs/events.md shows where the password is.",
 }
 PARAMETERS = {
     "cluster": "Name of the Kubernetes cluster; one NATS may serve several.",
-    "namespace": "Kubernetes namespace; `_` for what has none.",
+    "namespace": "Kubernetes namespace; `_` for cluster-scoped objects.",
     "name": "Name of the object, percent-encoded.",
     "resource": "Group resource, percent-encoded: `deployments%2Eapps`.",
 }
@@ -32,10 +32,10 @@ PARAMETERS = {
 STATE_HEADERS = {
     messages.UID: "metadata.uid of the object",
     messages.RESOURCE_VERSION: "metadata.resourceVersion; compares as an integer",
-    messages.GENERATION: "metadata.generation, left out where the object has none",
+    messages.GENERATION: "metadata.generation, omitted if the object has none",
     messages.CREATED: "metadata.creationTimestamp",
-    messages.ENCODING: "`zlib` where the payload is compressed (RFC 1950), as it is above 128 KiB; else left out",
-    "traceparent": "W3C trace context, where known",
+    messages.ENCODING: "`zlib` if the payload is compressed (RFC 1950), which happens above 128 KiB; otherwise omitted",
+    "traceparent": "W3C trace context, if known",
 }
 
 
@@ -52,7 +52,7 @@ def document(version: str) -> dict[str, Any]:
     letters = f"{subjects.DEAD_LETTER_PREFIX}.{{cluster}}.{{namespace}}.{{service}}.{{verb}}"
     channels["dead-letters"] = {
         "address": letters,
-        "description": "Commands as they came, with headers reason, error and deliveries.",
+        "description": "Failed commands, unchanged, with headers reason, error and deliveries.",
         "parameters": {**_parameters(letters), "service": {}, "verb": {}},
         "messages": {schemas.file_name(spec): _message(schemas.file_name(spec)) for spec in COMMANDS},
         "x-jetstream": _jetstream(streams.DEAD_LETTERS),
@@ -62,7 +62,8 @@ def document(version: str) -> dict[str, Any]:
         "info": {
             "title": "Dynamo Platform",
             "version": version,
-            "description": "What the platform publishes on NATS and what it can be asked there. Generated; do not edit.",
+            "description": "Messages that the platform publishes on NATS, and commands that it accepts there. Generated; do "
+            "not edit.",
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/json",
@@ -70,8 +71,8 @@ def document(version: str) -> dict[str, Any]:
             "nats": {
                 "host": "127.0.0.1:4222",
                 "protocol": "nats",
-                "description": "The platform's own NATS, with JetStream. Never the one that workloads are given. That of the "
-                "chart takes TLS, with an authority of its own (ca.crt).",
+                "description": "The platform's own NATS, with JetStream. Workloads use another NATS. The NATS server of the "
+                "chart requires TLS, with its own authority (ca.crt).",
                 "security": [{"$ref": "#/components/securitySchemes/user"}],
                 "x-inbox-prefix": subjects.inbox_prefix(READER),
             }
@@ -93,7 +94,7 @@ def _state() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
             "payload": {"type": "object"},
         },
         "state.tombstone": {
-            "summary": f"An object that is gone; its payload is empty. It stays {streams.TOMBSTONE_TTL:.0f} seconds",
+            "summary": f"A deleted object; the payload is empty. The message stays {streams.TOMBSTONE_TTL:.0f} seconds",
             "headers": _state_headers("deleted"),
         },
         "state.synced": {
@@ -115,7 +116,7 @@ def _state() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     }
     operations = {
         "state": _operation("send", "state", "Publishes each object that the platform reads."),
-        "state.synced": _operation("send", "state.synced", "Says that a resource is complete."),
+        "state.synced": _operation("send", "state.synced", "Reports that a resource is complete."),
     }
     return channels, operations, messages
 
