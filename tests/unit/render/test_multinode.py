@@ -46,7 +46,7 @@ def pods(
     grove: bool = False,
     config: render.RenderConfig = CONFIG,
 ) -> tuple[KubeObject, KubeObject]:
-    """Pod specs of leader and worker."""
+    """The pod specs of leader and worker."""
     context = context_of(parse_component(obj), config, around)
     nodes = context.nodes
     group = placement.grove(context.component, nodes) if grove else placement.leader_worker_set(nodes)
@@ -78,7 +78,7 @@ def test_vllm_by_processes() -> None:
     assert probes(worker) == set()
 
 
-def test_vllm_worker_waits_for_its_leader() -> None:
+def test_a_vllm_worker_waits_for_its_leader() -> None:
     leader, worker = pods(component("vllm", ["-tp", "8"]))
     assert "initContainers" not in leader
     (waits,) = worker["initContainers"]
@@ -108,14 +108,14 @@ RESTRICTED = {
         (None, None),
     ],
 )
-def test_who_waits_is_confined_as_the_engine_and_has_none_of_its_rights(given, expected) -> None:
+def test_the_waiting_container_is_confined_like_the_engine_and_has_none_of_its_rights(given, expected) -> None:
     worker = pods(component("vllm", ["-tp", "8"], container={"securityContext": given}))[1]
     assert worker["initContainers"][0].get("securityContext") == expected
 
 
 @pytest.mark.parametrize("args", [["-tp", "2", "-dp", "4"], ["--enable-elastic-ep", "-dp", "8"], ["-tp", "4"]])
 @pytest.mark.parametrize("grove", [True, False])
-def test_vllm_worker_waits_for_no_port_that_its_leader_never_opens(args, grove) -> None:
+def test_a_vllm_worker_does_not_wait_for_a_port_that_its_leader_never_opens(args, grove) -> None:
     _, worker = pods(component("vllm", args), grove=grove)
     assert "initContainers" not in worker
 
@@ -123,7 +123,7 @@ def test_vllm_worker_waits_for_no_port_that_its_leader_never_opens(args, grove) 
 @pytest.mark.parametrize(
     "annotations", [{}, {ORIGIN: "0.9.0"}, {ORIGIN: "unknown"}, {ORIGIN: "1.2.0", EXECUTOR: "Ray"}]
 )
-def test_vllm_by_ray_as_graphs_of_old_have_it(annotations) -> None:
+def test_vllm_by_ray_as_in_older_graphs(annotations) -> None:
     leader, worker = mains(component("vllm", ["-tp", "8", "--x", "a b"], annotations=annotations))
     assert leader["command"] == worker["command"] == ["/bin/sh", "-c"]
     assert leader["args"] == [
@@ -141,7 +141,7 @@ def test_vllm_by_ray_as_graphs_of_old_have_it(annotations) -> None:
         ("1.6.0", ["--enable-elastic-ep", "-dp", "8"], []),
     ],
 )
-def test_vllm_workers_wait_for_the_head_of_ray_from_1_6_on(version, args, waits) -> None:
+def test_vllm_workers_wait_for_the_ray_head_from_1_6_on(version, args, waits) -> None:
     obj = component("vllm", args, annotations={ORIGIN: "1.2.0", EXECUTOR: "ray"}, runtimeVersionOverride=version)
     leader, worker = pods(obj)
     assert "initContainers" not in leader
@@ -150,7 +150,7 @@ def test_vllm_workers_wait_for_the_head_of_ray_from_1_6_on(version, args, waits)
         assert 'LEADER_HOST="${LWS_LEADER_ADDRESS}" LEADER_PORT="6379"' in each["command"][-1]
 
 
-def test_vllm_by_ray_from_a_script_gives_the_engine_the_flag_and_not_the_shell() -> None:
+def test_vllm_by_ray_from_a_script_gives_the_flag_to_the_engine_and_not_to_the_shell() -> None:
     script = {"command": ["/bin/sh", "-c"], "args": ["cd /x && python3 -m dynamo.vllm -tp 8"]}
     leader, _ = mains(component("vllm", [], container=script, annotations={EXECUTOR: "ray"}))
     assert leader["args"] == [
@@ -159,7 +159,7 @@ def test_vllm_by_ray_from_a_script_gives_the_engine_the_flag_and_not_the_shell()
 
 
 @pytest.mark.parametrize("args", [["-tp", "8"], ["--enable-elastic-ep", "-dp", "8"]])
-def test_a_script_goes_on_in_the_shell_of_its_author_where_ray_starts_first(args) -> None:
+def test_a_script_continues_in_its_authors_shell_if_ray_starts_first(args) -> None:
     script = f"source /venv/bin/activate; python3 -m dynamo.vllm {' '.join(args)}"
     own = {"command": ["bash", "-lc", script], "args": ["name"]}
     leader, worker = mains(component("vllm", [], container=own, annotations={EXECUTOR: "ray"}))
@@ -180,14 +180,14 @@ def test_vllm_data_parallel() -> None:
     assert "--data-parallel-start-rank $(( 2 * LWS_WORKER_INDEX ))" in worker["args"][0]
 
 
-def test_vllm_elastic_experts_join_when_the_leader_lives() -> None:
+def test_vllm_workers_with_elastic_experts_join_when_the_leader_is_alive() -> None:
     leader, worker = mains(component("vllm", ["--enable-elastic-ep", "-dp", "8"]))
     assert leader["args"][0].endswith("&& python3 -m dynamo.vllm --enable-elastic-ep -dp 8")
     assert "http://$(LWS_LEADER_ADDRESS):9090/live" in worker["args"][0]
     assert worker["args"][0].endswith("&& ray start --address=$(LWS_LEADER_ADDRESS):6379 --block")
 
 
-def test_vllm_that_fits_on_a_node_is_left_alone() -> None:
+def test_vllm_that_fits_on_one_node_is_left_alone() -> None:
     leader, worker = mains(component("vllm", ["-tp", "4"]))
     assert leader["args"] == worker["args"] == ["-tp", "4"]
 
@@ -202,7 +202,7 @@ OWN_LAUNCHES = [
 @pytest.mark.parametrize("own", OWN_LAUNCHES)
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 @pytest.mark.parametrize("grove", [True, False])
-def test_a_command_without_a_place_for_flags_is_run_as_it_is_written_and_knows_where_it_is(
+def test_a_command_without_a_place_for_flags_runs_as_written_with_its_rank_in_variables(
     engine: str, own: KubeObject, grove: bool
 ) -> None:
     leader, worker = pods(component(engine, [], gpu=0, container=own, backendFramework=engine), grove=grove)
@@ -215,7 +215,7 @@ def test_a_command_without_a_place_for_flags_is_run_as_it_is_written_and_knows_w
     assert probes(worker["containers"][0]) == set()
 
 
-def test_what_the_author_says_of_where_it_is_stands() -> None:
+def test_the_authors_rank_and_address_are_kept() -> None:
     own = {"command": ["./start"], "args": [], "env": [{"name": "DYNAMO_RANK", "value": "7"}]}
     leader, _ = mains(component("sglang", [], container=own, backendFramework="sglang"))
     assert building.variables(leader)["DYNAMO_RANK"] == "7"
@@ -248,27 +248,27 @@ def test_mpirun_starts_any_program(own: KubeObject, launched: str) -> None:
         "A=1 @python3 -m dynamo.trtllm",
     ],
 )
-def test_the_launcher_of_trtllm_starts_the_engine_and_not_what_a_script_does_before(script: str) -> None:
-    """The sign says where it is in the script."""
+def test_the_launcher_of_trtllm_starts_the_engine_and_not_the_script_before_it(script: str) -> None:
+    """The marker shows its place in the script."""
     own = {"command": ["/bin/sh", "-c"], "args": [script.replace("@", "")]}
     leader, _ = mains(component("trtllm", [], container=own))
     assert leader["args"][0].endswith(f"bash -c '{script.replace('@', 'trtllm-llmapi-launch ')}'")
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
-def test_a_shell_with_nothing_to_run_is_refused(engine: str) -> None:
+def test_a_shell_without_a_command_is_rejected(engine: str) -> None:
     with pytest.raises(render.RenderError, match="cannot add the flags"):
         pods(component(engine, [], container={"command": [], "args": []}, backendFramework=engine))
 
 
 @pytest.mark.parametrize(("stated", "passed"), [({}, False), ({"runtimeVersionOverride": "1.5.0"}, True)])
-def test_trtllm_passes_on_what_its_compilers_need_from_1_5_on(stated, passed) -> None:
+def test_trtllm_passes_the_variables_of_its_compilers_from_1_5_on(stated, passed) -> None:
     leader, _ = mains(component("trtllm", [], **stated))
     assert all((f"-x {name} " in leader["args"][0]) is passed for name in ("CPATH", "TRITON_PTXAS_PATH"))
 
 
 @pytest.mark.parametrize("engine", ["vllm", "trtllm"])
-def test_without_gpus_nothing_can_be_said(engine) -> None:
+def test_without_gpus_the_layout_is_unknown(engine) -> None:
     with pytest.raises(render.RenderError, match=r"resources\.limits: requests no GPU"):
         pods(component(engine, [], gpu=0))
 
@@ -280,7 +280,7 @@ def claiming(engine: str, args: list[str]) -> KubeObject:
 
 
 @pytest.mark.parametrize("grove", [False, True])
-def test_claimed_gpus_count_as_those_of_the_container(grove: bool) -> None:
+def test_claimed_gpus_count_like_those_of_the_container(grove: bool) -> None:
     around = replace(NEW_COMPONENT, claimed=RoleClaims(ClaimedGpus(own=4), ClaimedGpus(own=4)))
     for engine, args in (("vllm", ["-tp", "8"]), ("trtllm", [])):
         counted = mains(component(engine, args), grove=grove)
@@ -288,14 +288,14 @@ def test_claimed_gpus_count_as_those_of_the_container(grove: bool) -> None:
         assert [each["args"] for each in claimed] == [each["args"] for each in counted]
 
 
-def test_a_number_of_the_container_counts_before_claims() -> None:
+def test_the_gpus_of_the_container_have_precedence_over_claims() -> None:
     around = replace(NEW_COMPONENT, claimed=RoleClaims(ClaimedGpus(own=8)))
     assert mains(component("trtllm", []), around)[0]["args"] == mains(component("trtllm", []))[0]["args"]
 
 
 @pytest.mark.parametrize("why", NotCounted)
 @pytest.mark.parametrize("engine", ["vllm", "trtllm"])
-def test_claims_whose_gpus_are_not_known_are_named(engine: str, why: NotCounted) -> None:
+def test_claims_with_unknown_gpus_are_named(engine: str, why: NotCounted) -> None:
     unknown = UncountedClaim("ResourceClaimTemplate", "four", why)
     around = replace(NEW_COMPONENT, claimed=RoleClaims(ClaimedGpus(unknown=(unknown,))))
     with pytest.raises(render.RenderError, match=rf"resources\.claims: ResourceClaimTemplate four {why}"):
@@ -331,25 +331,25 @@ def test_trtllm_runs_mpi_over_ssh() -> None:
 
 @pytest.mark.parametrize(("engine", "needed"), [("trtllm", True), ("vllm", False)])
 @pytest.mark.parametrize("grove", [False, True], ids=["component deployments", "Grove"])
-def test_objects_whose_pods_mount_the_keys_need_them(engine: str, needed: bool, grove: bool) -> None:
+def test_objects_whose_pods_mount_the_ssh_keys_need_them(engine: str, needed: bool, grove: bool) -> None:
     graph = building.graph(component(engine, [], annotations={})["spec"])
     children = building.graph_children(graph, replace(CONFIG, grove=grove))
     assert any(render.needs_ssh_keys(each, "mpi-keys") for each in children) == needed
 
 
 @pytest.mark.parametrize(("engine", "needed"), [("trtllm", True), ("vllm", False)])
-def test_a_component_that_stands_alone_needs_them_too(engine: str, needed: bool) -> None:
+def test_a_standalone_component_needs_the_ssh_keys_too(engine: str, needed: bool) -> None:
     children = render.component_children(parse_component(component(engine, [])), CONFIG)
     assert any(render.needs_ssh_keys(each, "mpi-keys") for each in children) == needed
 
 
 def test_trtllm_has_keys_by_default() -> None:
-    """No setting is needed for them, as in Dynamo's chart."""
+    """They need no setting, as in Dynamo's chart."""
     config = render_config(Settings.model_validate({}), lambda _: True, {})
     assert config.ssh_secret == "mpi-run-ssh-secret"
 
 
-def test_no_orchestrator_is_said() -> None:
+def test_a_missing_orchestrator_is_reported() -> None:
     with pytest.raises(render.RenderError, match="no multinode orchestrator available for 2 nodes"):
         render.component_children(parse_component(component("vllm", [])), replace(CONFIG, leader_worker_sets=False))
 
@@ -377,15 +377,15 @@ def test_gpus_of_a_container(resources, expected) -> None:
         ("frontend", "multinode: a component of type frontend runs no engine"),
     ],
 )
-def test_pods_that_no_one_would_report_each_other_are_refused(type_, message) -> None:
+def test_pods_with_conflicting_ports_are_rejected(type_, message) -> None:
     obj = component("custom", [], type=type_)
     with pytest.raises(render.RenderError, match=message):
         pods(obj)
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
-def test_a_replica_of_more_nodes_than_any_engine_has_is_refused_before_they_are_named(engine: str) -> None:
-    """The schema allows as many: their names alone would need hundreds of gigabytes."""
+def test_a_replica_with_too_many_nodes_is_rejected_before_they_are_named(engine: str) -> None:
+    """The schema allows more: their names alone would need hundreds of gigabytes."""
     obj = component(engine, [], nodes=2**31 - 1)
     with pytest.raises(
         render.RenderError, match=r"2147483647 nodes a replica are more than 1024; set a smaller number"
@@ -395,20 +395,20 @@ def test_a_replica_of_more_nodes_than_any_engine_has_is_refused_before_they_are_
 
 
 @pytest.mark.parametrize("grove", [False, True])
-def test_a_graph_with_a_replica_of_too_many_nodes_is_refused(grove: bool) -> None:
+def test_a_graph_with_a_replica_of_too_many_nodes_is_rejected(grove: bool) -> None:
     graph = building.graph(component("vllm", [], nodes=2**31 - 1)["spec"])
     with pytest.raises(render.RenderError, match=r"component Worker: multinode\.nodeCount: 2147483647 nodes"):
         building.graph_children(graph, replace(CONFIG, grove=grove))
 
 
-def test_a_replica_with_cliques_of_each_node_has_fewer_nodes() -> None:
+def test_a_replica_with_one_clique_for_each_node_may_have_fewer_nodes() -> None:
     obj = component("vllm", [], nodes=65, experimental={"gpuMemoryService": {"mode": "InterPod"}})
     with pytest.raises(render.RenderError, match="65 nodes a replica are more than 64"):
         render.component_children(parse_component(obj), CONFIG)
 
 
 @pytest.mark.parametrize("grove", [False, True], ids=["alone", "grove"])
-def test_roles_change_no_pod(*, grove: bool) -> None:
+def test_roles_without_templates_change_no_pod(*, grove: bool) -> None:
     args = ["--tensor-parallel-size", "8"]
     roles = [{"name": "worker", "replicas": 2}, {"name": "leader", "replicas": 1}]
     bare, named = component("vllm", args, nodes=3), component("vllm", args, nodes=3, roles=roles)
@@ -431,8 +431,8 @@ def groups(name: str, **changed: Any) -> KubeObject:
     return next(each for each in children if each["kind"] == "LeaderWorkerSet")
 
 
-def test_annotations_are_those_of_pods_and_not_of_their_groups() -> None:
-    """As with the reference."""
+def test_annotations_are_set_on_pods_and_not_on_their_groups() -> None:
+    """As in the reference."""
     result = groups("g", annotations={EXECUTOR: "mp"}, modelRef={"name": "m"})
     assert "annotations" not in result["metadata"]
     for role in ("leaderTemplate", "workerTemplate"):
@@ -441,20 +441,20 @@ def test_annotations_are_those_of_pods_and_not_of_their_groups() -> None:
 
 
 @pytest.mark.parametrize("length", [10, 48, 49, 63])
-def test_groups_are_named_so_that_pods_can_have_their_labels(length: int) -> None:
+def test_names_of_groups_allow_valid_labels_of_their_pods(length: int) -> None:
     name = "g" * length
     result = groups(name)["metadata"]["name"]
-    # As the StatefulSet controller labels the pods of a group: its name, and a hash.
+    # As the StatefulSet controller labels the pods of a group: its name and a hash.
     assert len(f"{result}-999-0123456789") <= 63
     assert (result == name) == (length <= 48)
 
 
-def test_names_of_groups_that_begin_alike_differ() -> None:
+def test_names_of_groups_with_the_same_prefix_differ() -> None:
     assert groups("g" * 60 + "-a")["metadata"]["name"] != groups("g" * 60 + "-b")["metadata"]["name"]
 
 
-def test_replicas_have_services_of_their_own_where_a_controller_makes_them() -> None:
-    """One for all replicas would have the name of the component's Service, and there would be none."""
+def test_each_replica_has_its_own_service_if_a_controller_creates_them() -> None:
+    """One Service for all replicas would have the name of the component's Service, and would not be created."""
     desired = groups("g-worker")
     assert render.addressed(desired, desired) is desired
     stored = {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "Shared"}}}

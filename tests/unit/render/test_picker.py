@@ -24,13 +24,13 @@ def pod_of(single: KubeObject) -> KubeObject:
 
 
 @pytest.mark.parametrize(("version", "strict"), [("1.5.0", None), ("1.6.0", "true")])
-def test_a_picker_serves_its_own_graph_alone_where_its_runtime_can(version: str, strict: str | None) -> None:
+def test_a_picker_serves_only_its_own_graph_if_its_runtime_can(version: str, strict: str | None) -> None:
     (main,) = pod_of(picker(runtimeVersionOverride=version))["containers"]
     assert variables(main).get("DYN_NAMESPACE_PREFIX_STRICT") == strict
 
 
 @pytest.mark.parametrize(("image", "stated"), [("frontend:1.5.0-rc.2", None), ("frontend:latest", "1.5.0")])
-def test_the_image_starts_it_and_variables_configure_it(image: str, stated: str | None) -> None:
+def test_the_image_starts_the_picker_and_variables_configure_it(image: str, stated: str | None) -> None:
     version = {"runtimeVersionOverride": stated} if stated else {}
     pod = pod_of(picker(image, **version))
     (main,) = pod["containers"]
@@ -48,7 +48,7 @@ def test_the_image_starts_it_and_variables_configure_it(image: str, stated: str 
     assert {name: main[name] for name in same} == {name: before[name] for name in same}
 
 
-def test_it_has_a_pool_and_no_config_map() -> None:
+def test_it_has_an_inference_pool_and_no_config_map() -> None:
     native, legacy = (
         graph_children(graph(each, component("Decode", "decode")), WITH_POOLS)
         for each in (picker(), picker("epp:1.4.0", **LEGACY))
@@ -57,7 +57,7 @@ def test_it_has_a_pool_and_no_config_map() -> None:
     assert of_kind(native, "ConfigMap") == []
 
 
-def test_a_configuration_keeps_the_picker_before_whatever_the_version_is() -> None:
+def test_a_configuration_selects_the_former_picker_with_any_version() -> None:
     one, other = (pod_of(picker(**LEGACY, **fields)) for fields in ({}, {"runtimeVersionOverride": "1.5.0"}))
     assert one == other
     assert "--config-file" in one["containers"][0]["args"]
@@ -66,7 +66,7 @@ def test_a_configuration_keeps_the_picker_before_whatever_the_version_is() -> No
 @pytest.mark.parametrize(
     ("image", "stated"), [("frontend:1.5.0", "1.4.9"), ("frontend:1.4.9", None), ("frontend", None)]
 )
-def test_an_earlier_one_needs_its_configuration(image: str, stated: str | None) -> None:
+def test_an_earlier_picker_needs_its_configuration(image: str, stated: str | None) -> None:
     version = {"runtimeVersionOverride": stated} if stated else {}
     with pytest.raises(render.RenderError, match=r"a runtime before 1\.5\.0 requires a configuration"):
         pod_of(picker(image, **version))

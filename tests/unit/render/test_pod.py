@@ -1,4 +1,4 @@
-"""The pod of a component: what the defaults are and what the user's template changes."""
+"""The pod of a component: the defaults, and what the user's template changes."""
 
 import re
 from typing import Any
@@ -37,7 +37,7 @@ STRICT = "DYN_NAMESPACE_PREFIX_STRICT"
 
 
 @pytest.mark.parametrize(("version", "strict"), [(None, None), ("1.5.9", None), ("1.6.0", "true")])
-def test_a_frontend_serves_its_own_graph_alone_where_its_runtime_can(version: str | None, strict: str | None) -> None:
+def test_a_frontend_serves_only_its_own_graph_if_its_runtime_can(version: str | None, strict: str | None) -> None:
     stated = {"runtimeVersionOverride": version} if version else {}
     assert variables(main(component("Frontend", "frontend", **stated))).get(STRICT) == strict
     sidecars = [{"name": "front", "image": "frontend:1"}]
@@ -46,7 +46,7 @@ def test_a_frontend_serves_its_own_graph_alone_where_its_runtime_can(version: st
 
 
 @pytest.mark.parametrize(("version", "there"), [(None, False), ("1.5.9", False), ("1.6.0", True)])
-def test_a_frontend_has_time_to_connect_where_its_runtime_takes_it(version: str | None, there: bool) -> None:
+def test_a_frontend_gets_a_connection_time_out_if_its_runtime_has_one(version: str | None, there: bool) -> None:
     stated = {"runtimeVersionOverride": version} if version else {}
     sidecars = [{"name": "front", "image": "frontend:1"}]
     _, sidecar = pod(component(sidecars=sidecars, frontendSidecar="front", **stated))["containers"]
@@ -71,7 +71,7 @@ def test_users_variables_win_over_addresses_and_defaults() -> None:
     assert list(result) == sorted(result)
 
 
-def test_addresses_that_are_not_configured_are_not_given() -> None:
+def test_unset_addresses_are_not_rendered() -> None:
     assert (
         not {"NATS_SERVER", "ETCD_ENDPOINTS", "MODEL_EXPRESS_URL", "PROMETHEUS_ENDPOINT"}
         & variables(main(component())).keys()
@@ -84,13 +84,13 @@ def test_variables_of_the_graph_reach_main_and_lose_against_its_own() -> None:
     assert (result["A"], result["B"]) == ("own", "graph")
 
 
-def test_main_container_is_made_for_variables_of_the_graph() -> None:
+def test_a_main_container_is_created_for_variables_of_the_graph() -> None:
     bare = {"name": "Worker", "type": "worker"}
     with pytest.raises(render.RenderError, match=r"component Worker: .*containers\[main\].image: is required"):
         main(bare, env=[{"name": "A", "value": "1"}])
 
 
-def test_a_container_of_another_name_is_not_the_components() -> None:
+def test_a_container_of_another_name_is_not_the_main_container() -> None:
     pod_template = {"spec": {"containers": [{"name": "engine", "image": "i"}]}}
     engine = {"name": "Worker", "type": "worker", "podTemplate": pod_template}
     with pytest.raises(render.RenderError, match=r"in a container named main; the pod template has engine"):
@@ -140,7 +140,7 @@ def test_shared_memory(size: Any, limit: str | None) -> None:
         assert spec["containers"][0]["volumeMounts"] == [{"name": "shared-memory", "mountPath": "/dev/shm"}]
 
 
-def test_shared_memory_takes_the_place_of_the_users() -> None:
+def test_shared_memory_replaces_the_users() -> None:
     mounts = [
         {"name": "own", "mountPath": "/dev/shm"},
         {"name": "shared-memory", "mountPath": "/x"},
@@ -157,7 +157,7 @@ def test_shared_memory_takes_the_place_of_the_users() -> None:
     assert spec["volumes"][1]["emptyDir"]["medium"] == "Memory"
 
 
-def test_mounts_without_volume_are_claims_and_volumes_follow_the_mounts() -> None:
+def test_mounts_without_a_volume_are_claims_and_volumes_have_the_order_of_mounts() -> None:
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("models", "config", "data")]
     given = [{"name": "unused", "emptyDir": {}}, {"name": "config", "configMap": {"name": "c"}}]
     spec = pod(
@@ -179,7 +179,7 @@ def test_pod_fields_of_the_user_win() -> None:
     spec = pod(component(pod={"terminationGracePeriodSeconds": 600, "nodeSelector": {"a": "b"}, "hostNetwork": False}))
     assert spec["terminationGracePeriodSeconds"] == 600
     assert spec["nodeSelector"] == {"a": "b"}
-    # What Go leaves out is as good as not given.
+    # What Go leaves out counts as not given.
     assert "hostNetwork" not in spec
     assert spec["restartPolicy"] == "Always"
 
@@ -232,7 +232,7 @@ def test_compilation_cache_that_the_user_mounts_too_is_mounted_once() -> None:
     ],
 )
 def test_compilation_cache_in_a_directory_of_its_volume(own: dict[str, Any] | None, expected: dict[str, Any]) -> None:
-    """So that a new version of the runtime begins with an empty one (dynamo#14484)."""
+    """A new version of the runtime starts with an empty cache (dynamo#14484)."""
     cache = {"name": "cache", "mountPath": "/c"}
     mounts = [] if own is None else [{**cache, **own}]
     spec = component(
@@ -250,7 +250,7 @@ def test_compilation_cache_of_another_engine_needs_a_path() -> None:
     assert container["volumeMounts"][0]["mountPath"] == "/c"
 
 
-def test_frontend_sidecar_is_a_frontend_that_sees_the_data_of_main() -> None:
+def test_a_frontend_sidecar_is_a_frontend_with_the_volumes_of_main() -> None:
     spec = pod(
         component(
             frontendSidecar="front",
@@ -351,7 +351,7 @@ def test_refusals_name_component_and_field(fields: dict[str, Any], message: str)
         pod(component(**fields))
 
 
-def test_a_probe_that_asks_nothing_needs_a_default() -> None:
+def test_a_probe_without_a_handler_needs_a_default() -> None:
     assert (
         main(component(main={"startupProbe": {"initialDelaySeconds": 180}}))["startupProbe"]["httpGet"]["path"]
         == "/live"
@@ -360,21 +360,21 @@ def test_a_probe_that_asks_nothing_needs_a_default() -> None:
         main(component("c", None, main={"startupProbe": {"initialDelaySeconds": 180}}))
 
 
-def test_a_probe_that_is_null_is_not_a_probe() -> None:
-    # Through the type, as the pod-builder reads it: nulls that say nothing are gone by then, this one is not.
+def test_a_null_probe_is_left_out() -> None:
+    # Through the type, as the pod-builder reads it: it removes other nulls, but not this one.
     result = main(component("worker", main={"livenessProbe": None, "lifecycle": None}))
     assert "livenessProbe" not in result
     assert "lifecycle" not in result
     assert {"readinessProbe", "startupProbe"} <= result.keys()
 
 
-def test_a_sidecars_null_probe_is_left_out() -> None:
+def test_a_null_probe_of_a_sidecar_is_left_out() -> None:
     spec = pod(component(sidecars=[{"name": "side", "image": "i", "livenessProbe": None}]))
     assert spec["containers"][1] == {"name": "side", "image": "i", "resources": {}}
 
 
-def test_a_claim_whose_name_no_volume_can_have() -> None:
-    """Names of claims may have dots and 253 characters, names of volumes neither."""
+def test_a_claim_whose_name_is_not_a_valid_volume_name() -> None:
+    """Names of claims may have dots and 253 characters; names of volumes may not."""
     long = f"{'a' * 60}.{'b' * 60}"
     mounts = [{"name": "qwen2.5", "mountPath": "/m"}, {"name": "plain", "mountPath": "/p"}]
     sidecar = {"name": "log", "image": "l", "volumeMounts": [{"name": "qwen2.5", "mountPath": "/l"}]}
@@ -398,7 +398,7 @@ def test_a_claim_whose_name_no_volume_can_have() -> None:
 
 
 def test_other_containers_have_each_variable_once() -> None:
-    """Kubernetes takes two of a name and means the last; server-side apply refuses them."""
+    """Kubernetes accepts duplicates and uses the last one. Server-side apply rejects them."""
     twice = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "A", "value": "$(B)"}]
     sidecar, init = ({"name": name, "image": "x", "env": twice} for name in ("log", "get"))
     result = pod(component(sidecars=[sidecar], pod={"initContainers": [init]}))
@@ -418,7 +418,7 @@ def test_other_containers_have_each_variable_once() -> None:
     ],
 )
 @pytest.mark.parametrize("type_", ["worker", "prefill", "decode"])
-def test_workers_of_a_later_runtime_are_asked_for_tokens_and_get_three_probes(
+def test_workers_of_a_later_runtime_get_a_canary_request_and_three_probes(
     type_: str, image: str, override: str | None, *, later: bool
 ) -> None:
     stated = {} if override is None else {"runtimeVersionOverride": override}
@@ -428,7 +428,7 @@ def test_workers_of_a_later_runtime_are_asked_for_tokens_and_get_three_probes(
     assert container["image"] == image
 
 
-def test_a_template_says_more_than_the_version_of_the_runtime() -> None:
+def test_a_template_has_precedence_over_the_version_of_the_runtime() -> None:
     own = {"env": [{"name": "DYN_HEALTH_CHECK_ENABLED", "value": "false"}], "livenessProbe": {"failureThreshold": 2}}
     container = main(component("Worker", main={"image": "engine:1.5.0", **own}, runtimeVersionOverride="1.5.0"))
     assert variables(container)["DYN_HEALTH_CHECK_ENABLED"] == "false"

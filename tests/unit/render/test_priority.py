@@ -1,4 +1,4 @@
-"""The PriorityClass of a graph: of its pods, or of the gangs that Grove places."""
+"""The PriorityClass of a graph: for its pods, or for the gangs that Grove schedules."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ def test_a_component_without_a_pod_template_has_it() -> None:
     assert specs["Worker"]["spec"]["podTemplate"]["spec"] == {"priorityClassName": "high"}
 
 
-def test_with_grove_the_set_has_it_and_pods_have_what_their_template_says() -> None:
+def test_on_grove_the_set_has_it_and_pods_have_that_of_their_template() -> None:
     (result,) = of_kind(graph_children(sample(priorityClassName="high"), replace(CONFIG, grove=True)), "PodCliqueSet")
     template = result["spec"]["template"]
     assert template["priorityClassName"] == "high"

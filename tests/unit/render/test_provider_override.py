@@ -1,4 +1,4 @@
-"""Topology constraints in the words of Grove: the parts of a set that have them, and nothing besides."""
+"""Topology constraints in Grove's own form: the parts of a set that have them, and no other change."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,7 +51,7 @@ def test_a_constraint_that_is_not_an_object_is_not_written() -> None:
     assert template_of(component(**override("rack"))) == template_of(component())
 
 
-def test_without_grove_no_object_has_it() -> None:
+def test_without_grove_no_object_has_the_constraint() -> None:
     given = graph_children(
         graph(component(roles=ROLES, **SEVERAL, **override(RACK)), **override(ZONE)), LEADER_WORKER_SETS
     )

@@ -1,4 +1,4 @@
-"""Which secrets an image gets: hosts of references and of docker configurations, as tables."""
+"""The pull secrets of an image: registry hosts of image references and of docker configurations, as tables."""
 
 import base64
 import json
@@ -52,9 +52,9 @@ def holding(name: str, content: str, *, type_: str = "kubernetes.io/dockerconfig
         ("localhost:5000/img", "localhost:5000"),
         ("registry:5000/img", "registry:5000"),
         ("[2001:db8::1]:5000/img", "[2001:db8::1]:5000"),
-        # Without a slash the part behind the colon is a tag.
+        # Without a slash, the part after the colon is a tag.
         ("localhost:5000", "docker.io"),
-        # They only resemble hosts: user names have no dot.
+        # These only resemble hosts: a user name has no dot.
         ("nvcr/img", "docker.io"),
     ],
 )
@@ -78,7 +78,7 @@ def test_the_registry_of_an_image(image, host) -> None:
         ("", ""),
     ],
 )
-def test_the_registry_of_a_key(key, host) -> None:
+def test_the_registry_of_a_docker_configuration_key(key, host) -> None:
     assert host_of_key(key) == host
 
 
@@ -115,7 +115,7 @@ def test_both_types_are_read_and_secrets_of_one_registry_are_sorted() -> None:
         ("*.io", f"{'a' * 300}.io/x", False),
     ],
 )
-def test_a_key_may_stand_for_many_hosts_as_for_the_kubelet(host, image, matches) -> None:
+def test_a_key_may_match_many_hosts_as_in_the_kubelet(host, image, matches) -> None:
     result, _ = index([secret("s", host)])
     assert result.of_hosts({host_of(image)}) == ({"s"} if matches else set())
 
@@ -150,7 +150,7 @@ def test_a_malformed_secret_hides_no_other(broken, says) -> None:
     assert malformed == (Malformed("bad", says),)
 
 
-def test_the_rest_of_a_malformed_secret_counts() -> None:
+def test_valid_parts_of_a_malformed_secret_are_used() -> None:
     result, malformed = index([holding("half", '{"auths": {"nvcr.io": {"auth": "dTpw"}, "quay.io": 1}}')])
     assert result.of_hosts({"nvcr.io"}) == {"half"}
     assert [each.name for each in malformed] == ["half"]
@@ -183,7 +183,7 @@ NGC = {"image": "nvcr.io/nvidia/x:1"}
             building.component(main=NGC, pod={"volumes": [{"name": "m", "image": {"reference": "quay.io/model:1"}}]}),
             ["a-ngc", "b-ngc", "quay"],
         ),
-        # The user's come first, in the user's order, and once.
+        # The user's secrets come first, in their order, each once.
         (
             building.component(main=NGC, pod={"imagePullSecrets": [{"name": "z"}, {"name": "b-ngc"}]}),
             ["z", "b-ngc", "a-ngc"],
@@ -201,7 +201,7 @@ def test_pods_get_the_secrets_of_their_images(single, names) -> None:
     assert observed == (None if names is None else [{"name": name} for name in names])
 
 
-def test_pods_of_grove_get_them_and_the_account_too() -> None:
+def test_pods_on_grove_get_the_secrets_and_the_account_too() -> None:
     config = render.RenderConfig(grove=True, discovery_backend="etcd")
     around = render.ObservedComponent(pull_secrets=SECRETS, service_account="runner")
     children = building.graph_children(building.graph(building.component(main=NGC)), config, around=around)
@@ -211,7 +211,7 @@ def test_pods_of_grove_get_them_and_the_account_too() -> None:
     assert clique["spec"]["podSpec"]["serviceAccountName"] == "runner"
 
 
-def test_nodes_of_a_replica_get_them_all() -> None:
+def test_all_nodes_of_a_replica_get_the_secrets() -> None:
     config = render.RenderConfig(leader_worker_sets=True)
     wide = building.component(
         main={
@@ -229,17 +229,17 @@ def test_nodes_of_a_replica_get_them_all() -> None:
         assert {"name": "a-ngc"} in result
 
 
-def test_no_word_repeats_a_key_since_it_may_hold_a_password() -> None:
+def test_no_message_repeats_a_key_because_it_may_hold_a_password() -> None:
     _, malformed = index([holding("bad", '{"auths": {"user:s3cr3t@x.io": 1, "https://u:s3cr3t@y.io/v1": "dTpw"}}')])
     assert malformed == (Malformed("bad", _WRONG.format(2, 2)),)
 
 
-def test_a_key_with_a_password_opens_its_host_all_the_same() -> None:
+def test_a_key_with_a_password_still_matches_its_host() -> None:
     result, malformed = index([holding("s", '{"auths": {"https://user:s3cr3t@x.io/v1": {}}}')])
     assert (dict(result.by_host), malformed) == ({"x.io": ("s",)}, ())
 
 
-def test_thousands_of_registries_are_one_problem_and_the_first_ones_count() -> None:
+def test_thousands_of_registries_are_one_problem_and_the_first_ones_are_used() -> None:
     for most, form in ((MOST_HOSTS, "r{}.io"), (MOST_PATTERNS, "*.r{}.io")):
         result, malformed = index([secret("many", *map(form.format, range(5000)))])
         assert len(result.by_host) == most
@@ -250,8 +250,8 @@ def test_thousands_of_registries_are_one_problem_and_the_first_ones_count() -> N
     assert malformed == (Malformed("many", _WRONG.format(9000, 9000)),)
 
 
-def test_a_registry_is_held_against_each_pattern_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenant writes both: thousands of images, and patterns of a hundred parts."""
+def test_a_registry_is_compared_with_each_pattern_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant writes both: thousands of images, and patterns with a hundred parts."""
     asked: list[tuple[str, str]] = []
 
     def matches(host: str, pattern: str) -> bool:

@@ -1,4 +1,4 @@
-"""Ports of NIXL's telemetry where SGLang runs several ranks in one container: each rank has its own (dynamo#14284)."""
+"""Ports of NIXL telemetry if SGLang runs several ranks in one container: each rank has its own (dynamo#14284)."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ LATER = {"runtimeVersionOverride": "1.5.0"}
 
 
 def engine(*variables: KubeObject, gpus: int = 4, **fields: Any) -> KubeObject:
-    """A worker with so many GPUs; `ports` and `command` are of its main container."""
+    """A worker with that many GPUs; `ports` and `command` belong to its main container."""
     container: KubeObject = {"env": list(variables), "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
     container |= {key: fields.pop(key) for key in ("ports", "command") if key in fields}
     return component(main=container, **{**LATER, **fields})
@@ -36,7 +36,7 @@ def row(length: int, base: int = 19090) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("gpus", [1, 2, 8])
-def test_one_port_a_rank(gpus: int) -> None:
+def test_each_rank_has_one_port(gpus: int) -> None:
     assert ports(engine(ON, gpus=gpus)) == row(gpus)
     assert ports(engine({"name": ENABLE, "value": " Y "}, gpus=gpus)) == row(gpus)
 
@@ -58,25 +58,25 @@ def test_one_port_stays(single: KubeObject) -> None:
     assert ports({key: value for key, value in single.items() if value is not None}) == row(1)
 
 
-def test_other_engines_keep_one() -> None:
+def test_other_engines_have_one_port() -> None:
     assert ports(engine(ON), "vllm") == row(1)
 
 
-def test_ports_of_others_stay() -> None:
+def test_other_ports_stay() -> None:
     own = [{"name": "nixl", "containerPort": 19090}, {"containerPort": 7000}]
     made = main(engine(ON, ports=own, gpus=2), backendFramework="sglang")["ports"]
     assert [each["containerPort"] for each in made] == [7000, 19090, 19091]
     assert own == [{"name": "nixl", "containerPort": 19090}, {"containerPort": 7000}]
 
 
-def test_ports_that_are_right_stay_as_they_are() -> None:
+def test_correct_ports_stay_unchanged() -> None:
     numbers = {"nixl": 19090, "system": 9090}
     own = [{"name": name, "containerPort": number, "protocol": "TCP"} for name, number in numbers.items()]
     for variables in ([], [ON]):
         assert main(engine(*variables, ports=own, gpus=1), backendFramework="sglang")["ports"] == own
 
 
-def test_ranks_are_those_of_a_node() -> None:
+def test_ranks_are_counted_on_one_node() -> None:
     spread = engine(ON, command=["python3", "-m", "dynamo.sglang"], multinode={"nodeCount": 2})
     (made,) = of_kind(
         workloads(graph(spread, backendFramework="sglang"), LEADER_WORKER_SETS)["Worker"], "LeaderWorkerSet"
@@ -90,7 +90,7 @@ def test_frontends_have_none() -> None:
     assert ports(engine(ON, type_="frontend")) == {}
 
 
-def test_another_base_moves_the_row() -> None:
+def test_another_first_port_moves_all_ports() -> None:
     moved = {"name": BASE, "value": " 30500 "}
     assert ports(engine(ON, moved)) == row(4, 30500)
     stale = [{"name": "nixl-1", "containerPort": 19091}, {"name": "nixl", "containerPort": 19090}]
@@ -99,7 +99,7 @@ def test_another_base_moves_the_row() -> None:
 
 @pytest.mark.parametrize("gpus", [8, 16])
 @pytest.mark.parametrize("name", [ENABLE, EXPORTER])
-def test_what_only_the_container_can_read_gets_the_whole_row(name: str, gpus: int) -> None:
+def test_a_number_of_ranks_known_only_to_the_container_gets_all_ports(name: str, gpus: int) -> None:
     assert ports(engine(ON, {"name": name, "valueFrom": SOURCE}, gpus=gpus)) == row(8)
 
 
@@ -116,14 +116,14 @@ def test_what_only_the_container_can_read_gets_the_whole_row(name: str, gpus: in
         ([{"name": BASE, "valueFrom": SOURCE}], 4, "has a value that only the container knows"),
     ],
 )
-def test_what_cannot_be_declared(variables: list[KubeObject], gpus: int, says: str) -> None:
+def test_ports_that_cannot_be_declared(variables: list[KubeObject], gpus: int, says: str) -> None:
     with pytest.raises(RenderError) as caught:
         ports(engine(ON, *variables, gpus=gpus))
     assert says in str(caught.value)
     assert f"set {ENABLE} to n" in str(caught.value)
 
 
-def test_ranks_of_each_role_are_the_gpus_that_its_pods_claim() -> None:
+def test_the_ranks_of_each_role_are_the_gpus_that_its_pods_claim() -> None:
     claiming = {"env": [ON], "resources": {"claims": [{"name": "gpus"}]}}
     spread = test_multinode.component("sglang", [], gpu=0, container=claiming, runtimeVersionOverride="1.5.0")
     template = spread["spec"].pop("podTemplate")

@@ -1,4 +1,4 @@
-"""Leader and workers of a replica with pod templates of their own, whose commands are their author's, as from Dynamo 1.6 on."""
+"""Leader and workers with their own pod templates, whose commands their author writes, from Dynamo 1.6 on."""
 
 from dataclasses import replace
 from typing import Any
@@ -74,7 +74,7 @@ def test_on_grove_each_clique_has_the_template_of_its_role() -> None:
     assert (leader["spec"]["replicas"], worker["spec"]["replicas"]) == (1, 2)
 
 
-def test_commands_are_the_authors_but_for_the_port_of_vllm() -> None:
+def test_commands_are_the_authors_except_for_the_port_of_vllm() -> None:
     for main in mains_of_set(spread()):
         assert (main["command"], main["args"]) == (VLLM["command"], [*MP, "--master-port", "29500"])
 
@@ -84,7 +84,7 @@ def test_commands_are_the_authors_but_for_the_port_of_vllm() -> None:
     [[*MP, "--master-port", "7"], ["--distributed-executor-backend", "ray"], []],
     ids=["another port", "Ray", "no flags"],
 )
-def test_nothing_else_is_put_into_a_command(args: list[str]) -> None:
+def test_no_other_flag_is_added_to_a_command(args: list[str]) -> None:
     main = {**VLLM, "args": args}
     leader, worker = pods_of_set(spread(given=roles(template("leader", main), template("worker", main))))
     assert [each["spec"]["containers"][0].get("args", []) for each in (leader, worker)] == [args, args]
@@ -98,13 +98,13 @@ def test_another_program_needs_no_place_for_flags() -> None:
     assert [each["args"] for each in mains_of_set(spread(given=given))] == [["serve.py"]] * 2
 
 
-def test_sglang_runs_as_it_is_written() -> None:
+def test_sglang_runs_as_written() -> None:
     own = {"command": ["python3", "-m", "dynamo.sglang"], "args": ["--model", "m"]}
     made = mains_of_set(spread(given=roles(template("leader", own), template("worker", own))))
     assert [each["args"] for each in made] == [["--model", "m"]] * 2
 
 
-def test_tensorrt_llm_keeps_its_keys_and_the_question_to_sshd() -> None:
+def test_tensorrt_llm_keeps_its_ssh_keys_and_the_probe_of_sshd() -> None:
     leader_main = {"command": ["mpirun"], "args": ["python3", "-m", "dynamo.trtllm"]}
     given = roles(template("leader", leader_main), template("worker", {"command": ["/usr/sbin/sshd"], "args": ["-D"]}))
     leader, worker = pods_of_set(spread(given=given), backendFramework="trtllm")
@@ -116,7 +116,7 @@ def test_tensorrt_llm_keeps_its_keys_and_the_question_to_sshd() -> None:
     assert leader["spec"]["containers"][0]["command"] == ["mpirun"]
 
 
-def test_workers_are_asked_what_their_author_wrote_and_the_leader_as_ever() -> None:
+def test_workers_have_the_probes_of_their_author_and_the_leader_has_the_usual_ones() -> None:
     own = {"readinessProbe": {"exec": {"command": ["true"]}}}
     leader, worker = mains_of_set(spread(given=roles(worker=template("worker", {**VLLM, **own}))))
     probes = [{name for name in each if name.endswith("Probe")} for each in (leader, worker)]
@@ -130,7 +130,7 @@ def test_workers_of_vllm_wait_for_their_leader() -> None:
     assert (waiting["name"], waiting["image"]) == ("wait-for-leader-mp", "worker:1")
 
 
-def test_both_know_where_they_are_and_what_the_graph_says() -> None:
+def test_both_roles_get_their_rank_and_the_variables_of_the_graph() -> None:
     leader, worker = mains_of_set(spread(), env=[{"name": "ALL", "value": "1"}])
     ranks = [variables(each)["DYNAMO_RANK"] for each in (leader, worker)]
     assert ranks == ["0", "$(LWS_WORKER_INDEX)"]
@@ -155,7 +155,7 @@ def test_a_role_without_a_template_has_that_of_the_component(role: str, images: 
     assert [each["spec"]["containers"][0]["image"] for each in pods] == images
 
 
-def test_the_generation_is_of_the_template_that_only_workers_have() -> None:
+def test_the_generation_depends_on_a_template_that_only_workers_have() -> None:
     def hashed(image: str) -> str:
         single = component(main={**VLLM, "image": image}, multinode={"nodeCount": 2})
         return hash_of(
@@ -165,7 +165,7 @@ def test_the_generation_is_of_the_template_that_only_workers_have() -> None:
     assert hashed("a:1") != hashed("a:2")
 
 
-def test_the_generation_is_of_both_templates() -> None:
+def test_the_generation_depends_on_both_templates() -> None:
     plain = hash_of(graph(spread()))
     for given in (
         roles(template("leader", {**VLLM, "image": "x"})),
@@ -176,7 +176,7 @@ def test_the_generation_is_of_both_templates() -> None:
     assert hash_of(graph(spread(given=with_numbers))) == plain
 
 
-def test_a_component_deployment_of_a_graph_renders_as_one_of_its_own() -> None:
+def test_a_component_deployment_of_a_graph_renders_like_a_standalone_one() -> None:
     made = component_deployments(graph(spread()), SETS)["Worker"]
     assert made["spec"]["podTemplate"]["metadata"]["annotations"]["note"] == "leader"
     assert ["podTemplate" in each for each in made["spec"]["roles"]] == [False, True]
@@ -190,7 +190,7 @@ def test_a_component_deployment_of_a_graph_renders_as_one_of_its_own() -> None:
     assert images == [["leader:1", "worker:1"]] * 2
 
 
-def test_accounts_of_both_may_register() -> None:
+def test_the_accounts_of_both_roles_may_register() -> None:
     given = roles(template("leader", serviceAccountName="one"), template("worker", serviceAccountName="two"))
     bindings = of_kind(graph_children(graph(spread(given=given)), ON_GROVE), "RoleBinding")
     subjects = [{each["name"] for each in binding["subjects"]} for binding in bindings]
@@ -204,14 +204,14 @@ def alone(**fields: Any) -> KubeObject:
     return {**kind, "metadata": metadata, "spec": spread(**fields)}
 
 
-def test_accounts_of_both_may_register_without_a_graph() -> None:
+def test_the_accounts_of_both_roles_may_register_without_a_graph() -> None:
     given = roles(template("leader", serviceAccountName="one"), template("worker", serviceAccountName="two"))
     made = component_children(alone(given=given), replace(SETS, discovery_backend="kubernetes"))
     (binding,) = of_kind(made, "RoleBinding")
     assert {"one", "two"} <= {each["name"] for each in binding["subjects"]}
 
 
-def test_the_engine_is_that_of_the_leader_where_workers_start_none_themselves() -> None:
+def test_the_engine_is_the_leaders_if_workers_start_none_themselves() -> None:
     leader_main = {"command": ["mpirun"], "args": ["python3", "-m", "dynamo.trtllm"]}
     given = roles(template("leader", leader_main), template("worker", {"command": ["/usr/sbin/sshd"], "args": ["-D"]}))
     (made,) = of_kind(component_children(alone(given=given), SETS), "LeaderWorkerSet")
@@ -220,7 +220,7 @@ def test_the_engine_is_that_of_the_leader_where_workers_start_none_themselves() 
 
 
 @pytest.mark.parametrize("role", ["leader", "worker"])
-def test_what_is_wrong_with_a_template_is_said_of_its_role(role: str) -> None:
+def test_an_error_in_a_template_names_its_role(role: str) -> None:
     given = roles(**{role: template(role, {"image": "", **VLLM})})
     pods = "workers" if role == "worker" else role
     with pytest.raises(

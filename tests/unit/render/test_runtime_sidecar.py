@@ -1,4 +1,4 @@
-"""The Dynamo runtime as a sidecar of an engine that knows nothing of it, as from Dynamo 1.6 on."""
+"""The Dynamo runtime as a sidecar of an engine that does not know it, from Dynamo 1.6 on."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ INFRASTRUCTURE = replace(CONFIG, infrastructure=(("NATS_SERVER", "nats://n:4222"
 
 
 def engine(main: KubeObject | None = None, **fields: Any) -> KubeObject:
-    """A worker with the runtime next to it; `runtime` gives fields of it."""
+    """A worker with the runtime as a sidecar; `runtime` has fields of that container."""
     before = fields.pop("before", [])
     sidecar = {**RUNTIME, **fields.pop("runtime", {})}
     return component(main=ENGINE if main is None else main, pod={"initContainers": [*before, sidecar]}, **fields)
@@ -35,7 +35,7 @@ def runtime_of(single: KubeObject, config: Any = INFRASTRUCTURE, **fields: Any) 
 
 
 @pytest.mark.parametrize("type_", ["worker", "prefill", "decode"])
-def test_the_runtime_gets_what_main_has_otherwise(type_: str) -> None:
+def test_the_runtime_gets_the_fields_that_main_has_otherwise(type_: str) -> None:
     container = runtime_of(engine(type_=type_))
     assert (container["image"], container["restartPolicy"]) == (RUNTIME["image"], "Always")
     assert container["ports"] == [{"name": "system", "containerPort": 9090, "protocol": "TCP"}]
@@ -53,19 +53,19 @@ def test_the_runtime_gets_what_main_has_otherwise(type_: str) -> None:
     )
 
 
-def test_the_engine_stays_as_it_is_written_but_for_shared_memory() -> None:
+def test_the_engine_stays_as_written_except_for_shared_memory() -> None:
     main, *_ = pod(engine(), INFRASTRUCTURE)["containers"]
     memory = [{"name": "shared-memory", "mountPath": "/dev/shm"}]
     assert main == {"name": "main", **ENGINE, "volumeMounts": memory}
 
 
-def test_probes_of_the_engine_are_its_own() -> None:
+def test_the_engine_keeps_its_own_probes() -> None:
     own = {"grpc": {"port": 50051}}
     main, *_ = pod(engine({**ENGINE, "readinessProbe": own, "livenessProbe": None}))["containers"]
     assert {name: each for name, each in main.items() if name.endswith("Probe")} == {"readinessProbe": own}
 
 
-def test_what_the_author_says_of_the_runtime_wins() -> None:
+def test_the_authors_fields_of_the_runtime_win() -> None:
     own = {"exec": {"command": ["true"]}}
     written = {"env": [{"name": "NATS_SERVER", "value": "nats://mine"}], "startupProbe": own, "command": ["sidecar"]}
     container = runtime_of(engine(runtime=written))
@@ -73,20 +73,20 @@ def test_what_the_author_says_of_the_runtime_wins() -> None:
     assert container["command"] == ["sidecar"]
 
 
-def test_variables_of_a_graph_reach_both() -> None:
+def test_variables_of_a_graph_reach_both_containers() -> None:
     single, env = engine(), [{"name": "OWN", "value": "graph"}, {"name": "BOTH", "value": "1"}]
     result = pod(single, env=env)
     of_runtime, of_main = (variables(result[part][0]) for part in ("initContainers", "containers"))
     assert (of_main["OWN"], of_runtime["OWN"], of_main["BOTH"], of_runtime["BOTH"]) == ("engine", "graph", "1", "1")
 
 
-def test_other_init_containers_stay_and_the_order_with_them() -> None:
+def test_other_init_containers_and_their_order_stay() -> None:
     setup = {"name": "setup", "image": "busybox:1"}
     first, second = pod(engine(before=[setup]))["initContainers"]
     assert (first, second["name"]) == ({**setup, "resources": {}}, "runtime")
 
 
-def test_the_runtime_has_the_name_of_its_container_where_containers_register() -> None:
+def test_the_runtime_registers_with_its_container_name_if_containers_register() -> None:
     container = runtime_of(engine(annotations={"nvidia.com/dynamo-kube-discovery-mode": "container"}))
     assert variables(container)["CONTAINER_NAME"] == "runtime"
 
@@ -101,14 +101,14 @@ def test_the_runtime_reads_the_policy_of_kv_caches() -> None:
     assert "DYN_KV_TRANSFER_DOMAIN" not in variables(main)
 
 
-def test_the_compilation_cache_is_the_engines() -> None:
+def test_the_compilation_cache_belongs_to_the_engine() -> None:
     result = pod(engine(compilationCache={"pvcName": "cache"}), backendFramework="vllm")
     (main,), (runtime,) = result["containers"], result["initContainers"]
     assert variables(main)["VLLM_CACHE_ROOT"] == "/root/.cache/vllm"
     assert "volumeMounts" not in runtime
 
 
-def test_a_frontend_may_be_there_as_well() -> None:
+def test_a_frontend_sidecar_may_be_there_as_well() -> None:
     front = {"name": "front", "image": "frontend:1.6.0"}
     main, sidecar = pod(engine(sidecars=[front], frontendSidecar="front"), INFRASTRUCTURE)["containers"]
     assert sidecar["readinessProbe"]["httpGet"]["path"] == "/health"
@@ -116,7 +116,7 @@ def test_a_frontend_may_be_there_as_well() -> None:
     assert "NATS_SERVER" not in variables(main)
 
 
-def test_an_engine_with_elastic_experts_starts_as_it_is_written() -> None:
+def test_an_engine_with_elastic_experts_starts_as_written() -> None:
     main = {**ENGINE, "command": ["vllm"], "args": ["--enable-elastic-ep", "--data-parallel-backend", "ray"]}
     container, *_ = pod(engine(main, runtimeVersionOverride="1.6.0"))["containers"]
     assert (container["command"], container["args"]) == (main["command"], main["args"])
@@ -131,7 +131,7 @@ def test_grove_runs_the_same_pods() -> None:
     assert of_grove.keys() == other.keys()
 
 
-def test_secrets_of_its_registry_are_there() -> None:
+def test_pull_secrets_of_its_registry_are_added() -> None:
     secrets = PullSecrets({"registry.io": ("pull",)})
     single = engine(runtime={"image": "registry.io/sidecar:1"})
     (dcd,) = of_kind(graph_children(graph(single)), "DynamoComponentDeployment")
@@ -164,12 +164,12 @@ def test_other_init_containers_change_nothing(name: str, type_: str, policy: str
     ],
     ids=["nodes", "GPU memory", "checkpoint", "failover"],
 )
-def test_what_changes_engines_is_refused(field: str, value: Any) -> None:
+def test_features_that_change_engines_are_rejected(field: str, value: Any) -> None:
     with pytest.raises(RenderError, match="not allowed with the init container runtime"):
         workloads(graph(engine(**{field: value})), replace(CONFIG, leader_worker_sets=True))
 
 
-def test_the_runtime_next_to_the_engine_of_one_role_is_refused() -> None:
+def test_a_runtime_sidecar_in_only_one_role_is_rejected() -> None:
     roles = [{"name": "leader"}, {"name": "worker", "podTemplate": engine()["podTemplate"]}]
     with pytest.raises(RenderError, match="multinode: not allowed with the init container runtime"):
         workloads(graph(component(multinode={"nodeCount": 2}, roles=roles)), replace(CONFIG, leader_worker_sets=True))

@@ -1,9 +1,9 @@
-"""Which components of a graph have a scaling adapter, and what it says to begin with."""
+"""The components of a graph that have a scaling adapter, and its initial replicas."""
 
 from .building import component, graph, graph_children, of_kind
 
 
-def test_components_that_ask_for_it_have_one_with_their_replicas() -> None:
+def test_components_that_request_an_adapter_get_one_with_their_replicas() -> None:
     made = graph_children(
         graph(
             component("Worker", scalingAdapter={}),

@@ -1,4 +1,4 @@
-"""How a PodCliqueSet names the domain that pods are packed in: each release of Grove has other fields for it."""
+"""The field of a PodCliqueSet for the topology domain of its pods: each release of Grove has other fields for it."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ PACKED = {"topologyName": "dc", "pack": {"required": "rack"}}
 
 
 def constraints(served, present=frozenset(), *, whole=None, nodes=1):
-    """Constraints of the set, its only clique or group: `whole` is the domain of the graph."""
+    """Constraints of the set, and of its only clique or group; `whole` is the domain of the graph."""
     topology = {"clusterTopologyName": "dc", **({"packDomain": whole} if whole else {})}
     multinode: Any = {"multinode": {"nodeCount": nodes}} if nodes > 1 else {}
     gpus = {"limits": {"nvidia.com/gpu": "1"}}
@@ -38,13 +38,13 @@ def test_the_fields_are_those_that_grove_serves(served, expected, nodes):
     assert constraints(served, nodes=nodes) == (None, expected)
 
 
-def test_the_default_is_the_field_of_every_release_that_the_reference_wrote():
+def test_the_default_field_exists_in_every_release_that_the_reference_supported():
     obj = graph(component("One", topologyConstraint={"packDomain": "rack"}))
     (clique_set,) = of_kind(graph_children(obj, replace(CONFIG, grove=True)), "PodCliqueSet")
     assert clique_set["spec"]["template"]["cliques"][0]["topologyConstraint"] == BY_DOMAIN
 
 
-def test_other_components_of_a_graph_without_a_domain_are_placed_anywhere():
+def test_other_components_of_a_graph_without_a_domain_have_no_constraint():
     one, other = component("One", topologyConstraint={"packDomain": "rack"}), component("Two", "frontend")
     obj = graph(one, other, topologyConstraint={"clusterTopologyName": "dc"})
     (clique_set,) = of_kind(graph_children(obj, replace(CONFIG, grove=True)), "PodCliqueSet")
@@ -66,5 +66,5 @@ def test_components_inherit_the_topology_of_a_graph_that_has_a_domain():
         pytest.param(ALPHA_8, {"pack", "topologyName"}, PACKED, id="a schema that cannot be read takes nothing away"),
     ],
 )
-def test_a_set_that_is_there_keeps_its_fields(served, present, expected):
+def test_an_existing_set_keeps_its_fields(served, present, expected):
     assert constraints(served, frozenset(present)) == (None, expected)

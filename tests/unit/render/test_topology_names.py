@@ -1,4 +1,4 @@
-"""The rank of a node and the address of the leader, in variables that are called the same under each orchestrator."""
+"""The rank of a node and the address of the leader, in variables with the same names under each orchestrator."""
 
 from dataclasses import replace
 from typing import Any
@@ -45,36 +45,36 @@ def test_grove(nodes: int, rank: str) -> None:
     assert made["worker-ldr"][LEADER] == made["worker-wkr"][LEADER] == address
 
 
-def test_grove_where_pods_of_a_rank_share_memory() -> None:
+def test_grove_if_pods_of_a_rank_share_memory() -> None:
     main = {**READS, "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     shared = spread(main=main, experimental={"gpuMemoryService": {"mode": "InterPod"}})
     ranks = {name: each.get(RANK) for name, each in with_grove(shared, backendFramework="vllm").items()}
     assert ranks == {"worker-gms-0": None, "worker-ldr": "0", "worker-gms-1": None, "worker-wkr-1": "1"}
 
 
-def test_a_variable_that_reads_them_stands_behind_them() -> None:
+def test_a_variable_that_references_them_follows_them() -> None:
     leader, _ = with_leader_worker_sets(spread())
     names = list(leader)
     assert names.index("WHERE") > max(names.index(RANK), names.index(LEADER))
 
 
 @pytest.mark.parametrize("field", ["command", "args"])
-def test_a_command_may_read_them(field: str) -> None:
+def test_a_command_may_reference_them(field: str) -> None:
     main = {**TENSORS, field: [*TENSORS[field], "--node-rank", "$(DYNAMO_RANK)"]}
     leader, _ = with_leader_worker_sets(spread(main=main))
     assert {RANK, LEADER} <= leader.keys()
 
 
-def test_a_runtime_that_knows_them_has_them_and_others_do_not() -> None:
+def test_only_a_runtime_that_knows_them_gets_them() -> None:
     assert [RANK in each for each in with_leader_worker_sets(spread(main=TENSORS))] == [False, False]
     assert [RANK in each for each in with_leader_worker_sets(spread(main=TENSORS, **LATER))] == [True, True]
 
 
-def test_the_author_of_a_variable_wins() -> None:
+def test_a_variable_of_the_author_wins() -> None:
     main = {**READS, "env": [*READS["env"], {"name": RANK, "value": "7"}]}
     assert [each[RANK] for each in with_leader_worker_sets(spread(main=main))] == ["7", "7"]
 
 
-def test_one_node_has_no_rank() -> None:
+def test_a_single_node_has_no_rank() -> None:
     (made, *_) = workloads(graph(component(main=READS, **LATER)))["Worker"]
     assert RANK not in variables(made["spec"]["template"]["spec"]["containers"][0])

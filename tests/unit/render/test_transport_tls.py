@@ -1,4 +1,4 @@
-"""TLS of the infrastructure, as the operator's configuration of 1.5 names it: variables of main containers."""
+"""TLS of the infrastructure, with the names of the operator's 1.5 configuration: variables of main containers."""
 
 import pytest
 from dynamo_pod_builder.configuration import render_config
@@ -31,5 +31,5 @@ def test_each_setting_is_a_variable() -> None:
 
 
 @pytest.mark.parametrize("infrastructure", [{}, dict.fromkeys(FILES, "")])
-def test_without_them_there_is_none(infrastructure: dict[str, str]) -> None:
+def test_without_settings_there_are_no_variables(infrastructure: dict[str, str]) -> None:
     assert variables(infrastructure) == {}

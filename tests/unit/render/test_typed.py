@@ -1,4 +1,4 @@
-"""What Kubernetes keeps as it is given is written as the reference's Go types write it: amounts, and fields with nothing."""
+"""Values that Kubernetes stores unchanged are written as the reference's Go types do: quantities and empty fields."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ def in_clique(of: KubeObject) -> KubeObject:
 
 
 def in_group(of: KubeObject) -> KubeObject:
-    """Of a component deployment that a user wrote."""
+    """A component deployment that a user wrote."""
     name, spec = of["name"], {key: value for key, value in of.items() if key != "name"}
     alone = {"kind": "DynamoComponentDeployment", "metadata": {"name": name.lower(), "namespace": "ns"}, "spec": spec}
     (made,) = of_kind(component_children({"apiVersion": "nvidia.com/v1beta1", **alone}, NODES), "LeaderWorkerSet")
@@ -125,7 +125,7 @@ def test_volumes(place, source, expected):
     assert [each for each in made["volumes"] if each["name"] == "v"] == [{"name": "v", **expected}]
 
 
-def test_a_component_has_no_empty_structs_and_its_own_fields_alike():
+def test_a_component_has_no_empty_structs_but_keeps_its_own_fields():
     one = component(main={"resources": {"limits": {}}}, sharedMemorySize="16384Mi", globalDynamoNamespace=False)
     spec = component_deployment({**one, "scalingAdapter": {}, "replicas": 0})["spec"]
     assert "resources" not in spec["podTemplate"]["spec"]["containers"][0]
@@ -137,18 +137,18 @@ def test_a_component_has_no_empty_structs_and_its_own_fields_alike():
 
 
 @pytest.mark.parametrize("place", [in_component, in_clique, in_group])
-def test_a_variable_of_an_amount_has_a_divisor(place: Any) -> None:
+def test_a_variable_with_a_resource_quantity_has_a_divisor(place: Any) -> None:
     env = [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]
     (made,) = (each for each in place(sample({"env": env}))["containers"][0]["env"] if each["name"] == "A")
     assert made["valueFrom"]["resourceFieldRef"] == {"resource": "limits.cpu", "divisor": "0"}
 
 
-def test_requests_of_devices_stay_as_they_are() -> None:
+def test_requests_of_devices_stay_unchanged() -> None:
     spec = {"devices": {"requests": [{"name": "1000"}]}}
     assert typed({"kind": "PodCliqueSet", "spec": spec})["spec"] == spec
 
 
-def test_templates_of_roles_are_written_so_too():
+def test_templates_of_roles_are_written_in_the_same_way():
     own = {"spec": {"hostNetwork": False, "containers": [{"name": "main", "image": "i", **GPU}]}}
     spec = component_deployment({**sample(), "roles": [{"name": "leader"}, {"name": "worker", "podTemplate": own}]})
     (pod,) = (each["podTemplate"]["spec"] for each in spec["spec"]["roles"] if "podTemplate" in each)

@@ -1,4 +1,4 @@
-"""What only v1alpha1 can say is acted on, whether a graph says it or a component deployment of its own."""
+"""Fields that only v1alpha1 has take effect, in a graph and in a component deployment of its own."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ def graph(service: KubeObject, **spec: Any) -> KubeObject:
 def made(
     obj: KubeObject, config: render.RenderConfig = CONFIG, there: dict[str, KubeObject] | None = None
 ) -> dict[str, KubeObject]:
-    """All objects of a graph, by `Kind/name`."""
+    """All objects of a graph by `Kind/name`."""
     before = there or {}
     cliques = cliques_of(each for each in before.values() if each["kind"] == POD_CLIQUE_SETS.kind)
     kept = render.ObservedGraph(lacking=legacy_types.lacked_by_cliques(cliques))
@@ -54,8 +54,8 @@ def test_labels_and_annotations_of_a_service_reach_its_pods(grove) -> None:
     assert pod["annotations"]["note"] == "b"
 
 
-def test_a_component_deployment_keeps_them_out_of_its_pod_template() -> None:
-    """As the reference; but what decides how pods are replaced, and what the graph would say otherwise, is in it."""
+def test_a_component_deployment_keeps_most_of_them_out_of_its_pod_template() -> None:
+    """As in the reference. The template has those that decide how pods are replaced or override the graph's."""
     service = {
         "labels": {"team": "a", "both": "service"},
         "annotations": {"note": "b", "nvidia.com/deployment-strategy": "Recreate"},
@@ -73,12 +73,12 @@ def test_a_component_deployment_keeps_them_out_of_its_pod_template() -> None:
     assert pods["annotations"]["note"] == "b"
 
 
-def test_annotations_of_a_service_decide_what_pod_annotations_decide() -> None:
+def test_annotations_of_a_service_act_like_pod_annotations() -> None:
     result = made(graph({"annotations": {"nvidia.com/deployment-strategy": "Recreate"}}))
     assert result["Deployment/g-frontend"]["spec"]["strategy"] == {"type": "Recreate"}
 
 
-def test_a_component_type_that_v1beta1_does_not_know() -> None:
+def test_a_component_type_that_v1beta1_lacks() -> None:
     result = made(graph({"componentType": "default"}))
     template = result["Deployment/g-frontend"]["spec"]["template"]
     assert template["metadata"]["labels"]["nvidia.com/dynamo-component-type"] == "default"
@@ -90,7 +90,7 @@ PART = "nvidia.com/dynamo-sub-component-type"
 
 
 @pytest.mark.parametrize("grove", [False, True])
-def test_a_part_that_v1beta1_does_not_know_is_a_label(grove: bool) -> None:
+def test_a_sub_component_type_that_v1beta1_lacks_is_a_label(grove: bool) -> None:
     config = replace(CONFIG, grove=grove)
     result = made(graph({"subComponentType": "encode"}), config)
     assert grove or result["Service/g-frontend"]["metadata"]["labels"][PART] == "encode"
@@ -101,7 +101,7 @@ def test_a_part_that_v1beta1_does_not_know_is_a_label(grove: bool) -> None:
 
 
 @pytest.mark.parametrize("grove", [False, True])
-def test_pods_of_an_earlier_release_are_not_replaced_for_the_label_of_their_part(grove: bool) -> None:
+def test_pods_of_an_earlier_release_are_not_replaced_for_that_label(grove: bool) -> None:
     config = replace(CONFIG, grove=grove)
     before = made(graph({}), config)
     after = made(graph({"subComponentType": "encode"}), config, before)
@@ -145,7 +145,7 @@ def test_an_ingress() -> None:
     assert rule["http"]["paths"][0]["backend"] == {"service": {"name": "g-frontend", "port": {"number": 8000}}}
 
 
-def test_an_empty_list_is_as_good_as_absent() -> None:
+def test_an_empty_list_counts_as_absent() -> None:
     volumes = [{"name": "scratch", "emptyDir": {}}]
     main_container = {"image": "i", "args": [], "securityContext": {"capabilities": {"drop": []}}}
     pod = {"tolerations": [], "nodeSelector": {}, "volumes": volumes, "mainContainer": main_container}
@@ -158,7 +158,7 @@ def test_an_empty_list_is_as_good_as_absent() -> None:
     assert "tolerations" not in with_empty["Deployment/g-frontend"]["spec"]["template"]["spec"]
 
 
-def test_an_ingress_without_a_class_is_the_default_ones() -> None:
+def test_an_ingress_without_a_class_has_the_default_class() -> None:
     result = made(graph({"ingress": {"enabled": True, "host": "chat"}}))["Ingress/g-frontend"]
     assert "ingressClassName" not in result["spec"]
     assert result["spec"]["rules"][0]["host"] == "chat.local"
@@ -180,7 +180,7 @@ def test_the_installation_may_expose_every_frontend() -> None:
     assert "Ingress/g-frontend" not in made(graph({}))
 
 
-def test_a_gateway_makes_a_virtual_service_where_there_are_any() -> None:
+def test_a_gateway_renders_a_virtual_service_if_the_cluster_has_the_type() -> None:
     config = replace(CONFIG, ingress=render.IngressDefaults(virtual_service_gateway="istio/gate"))
     assert not any(name.startswith("VirtualService") for name in made(graph({}), config))
     result = made(graph({}), replace(config, virtual_services=True))["VirtualService/g-frontend"]
@@ -189,8 +189,8 @@ def test_a_gateway_makes_a_virtual_service_where_there_are_any() -> None:
 
 
 @pytest.mark.parametrize("grove", [False, True])
-def test_an_installation_with_a_class_and_a_gateway_has_both_ways_in(grove: bool) -> None:
-    """As with the reference: those who come in by the one do not lose it for the other."""
+def test_an_installation_with_a_class_and_a_gateway_renders_both(grove: bool) -> None:
+    """As in the reference: users of the one keep it when the other is added."""
     defaults = render.IngressDefaults(class_name="nginx", virtual_service_gateway="istio/gate")
     config = replace(CONFIG, ingress=defaults, grove=grove)
     assert "Ingress/g-frontend" in made(graph({}), config)
@@ -208,7 +208,7 @@ def test_an_installation_with_a_class_and_a_gateway_has_both_ways_in(grove: bool
 @pytest.mark.parametrize("grove", [False, True])
 @pytest.mark.parametrize("gateway", ["mesh", "istio/gate"])
 def test_a_virtual_service_is_for_a_gateway_and_never_for_the_whole_mesh(grove: bool, gateway: str) -> None:
-    """Each proxy of the mesh would send what is for that host to this graph: another namespace's Service, for example."""
+    """Each proxy of the mesh would send requests for that host to this graph, also those for another namespace."""
     ingress = {"enabled": True, "host": "chat.victim", "hostSuffix": "svc.cluster.local", "useVirtualService": True}
     config = replace(CONFIG, virtual_services=True, grove=grove)
     obj = graph({"ingress": {**ingress, "virtualServiceGateway": gateway}})
@@ -219,8 +219,8 @@ def test_a_virtual_service_is_for_a_gateway_and_never_for_the_whole_mesh(grove: 
         made(obj, config)
 
 
-def test_the_gateway_of_an_ingress_without_a_virtual_service_means_nothing() -> None:
-    """Admission allows it, and nothing takes what is for others."""
+def test_the_gateway_of_an_ingress_without_a_virtual_service_has_no_effect() -> None:
+    """Admission allows it, and it takes no requests for others."""
     result = made(
         graph({"ingress": {"enabled": True, "host": "chat", "virtualServiceGateway": "mesh"}}),
         replace(CONFIG, virtual_services=True),
@@ -244,7 +244,7 @@ def test_claims() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "names"), [(None, {"front-gms-0": 1, "front": 4}), (2, None)])
-def test_more_engines_wait_than_v1beta1_has_room_for(nodes: int | None, names: dict[str, int] | None) -> None:
+def test_more_engines_wait_than_v1beta1_can_express(nodes: int | None, names: dict[str, int] | None) -> None:
     mode = {"enabled": True, "mode": "interPod"}
     service = {
         "componentType": "worker",

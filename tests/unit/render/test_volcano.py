@@ -1,4 +1,4 @@
-"""The Volcano scheduler: queues of graphs, whatever runs them."""
+"""The Volcano scheduler: queues of graphs, for every kind of workload."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,40 +32,40 @@ def test_pods_of_a_graph_wait_in_its_volcano_queue(pod: KubeObject) -> None:
     assert template["metadata"]["annotations"][OF_POD] == "team-a"
 
 
-def test_a_platform_without_the_scheduler_leaves_pods_to_the_usual_one() -> None:
+def test_without_the_scheduler_pods_are_left_to_the_default_one() -> None:
     config = replace(CONFIG, volcano=False)
     template = deployment(component("Worker"), config, annotations={QUEUE: "team-a"})["spec"]["template"]
     assert "schedulerName" not in template["spec"]
 
 
-def test_pods_of_grove_wait_in_it_and_in_none_of_kai() -> None:
+def test_pods_on_grove_wait_in_it_and_in_no_kai_queue() -> None:
     clique = on_grove(**{QUEUE: "team-a"})
     assert clique["spec"]["podSpec"]["schedulerName"] == "volcano"
     assert clique["annotations"][OF_POD] == "team-a"
     assert "kai.scheduler/queue" not in clique["labels"]
 
 
-def test_grove_makes_the_pod_groups_in_it() -> None:
-    """Volcano takes the queue of a PodGroup, and Grove makes it in `default` where its own annotation names no other."""
+def test_grove_creates_its_pod_groups_in_the_queue() -> None:
+    """Volcano uses the queue of a PodGroup. Grove creates it in `default` unless its own annotation names another."""
     assert pod_clique_set({QUEUE: "team-a"})["metadata"]["annotations"][OF_SET] == "team-a"
     for made in (pod_clique_set({}), pod_clique_set({QUEUE: "team-a"}, replace(GROVE, volcano=False))):
         assert OF_SET not in made["metadata"].get("annotations", {})
 
 
 @pytest.mark.parametrize("annotations", [{}, {QUEUE: ""}])
-def test_without_a_queue_nothing_is_said_of_volcano(annotations: dict[str, str]) -> None:
+def test_without_a_queue_nothing_of_volcano_is_rendered(annotations: dict[str, str]) -> None:
     template = deployment(component("Worker"), annotations=annotations)["spec"]["template"]
     assert "schedulerName" not in template["spec"]
     assert OF_POD not in template["metadata"].get("annotations", {})
 
 
-def test_pods_of_another_scheduler_are_left_to_it() -> None:
+def test_pods_of_another_scheduler_are_left_alone() -> None:
     worker: Any = component("Worker", pod={"schedulerName": "mine"})
     template = deployment(worker, annotations={QUEUE: "team-a"})["spec"]["template"]
     assert template["spec"]["schedulerName"] == "mine"
     assert OF_POD not in template["metadata"].get("annotations", {})
 
 
-def test_queues_of_two_schedulers_are_refused() -> None:
+def test_queues_of_two_schedulers_are_rejected() -> None:
     with pytest.raises(render.RenderError, match=r"a pod has one scheduler, and .* selects another"):
         deployment(component("Worker"), annotations={QUEUE: "team-a", KAI: "dynamo"})

@@ -1,4 +1,4 @@
-"""The script that has the workers of vLLM wait for their leader: which pod behind an address it takes for the leader."""
+"""The script with which vLLM workers wait for their leader: which pod at an address counts as the leader."""
 
 import socket
 from typing import Any
@@ -16,7 +16,7 @@ def pod(name: str, phase: str, **metadata: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def has_address(monkeypatch):
-    """Sets the pods that Kubernetes knows at an address."""
+    """Sets the pods that Kubernetes has at an address."""
     return lambda *pods: monkeypatch.setattr(wait_for_leader, "pods_at", lambda address: list(pods))
 
 
@@ -27,7 +27,7 @@ def has_address(monkeypatch):
         ([], "no pod has the address 10.0.0.7"),
         ([pod("leader", "Pending")], "pod leader is Pending"),
         ([pod("leader", "Running", deletionTimestamp="2026-11-28T10:00:00Z")], "pod leader is terminating"),
-        # The pods of a Job that is done keep their address, which is free for others.
+        # The pods of a completed Job keep their address, which other pods may get.
         ([pod("download-model", "Succeeded"), pod("leader", "Running")], ""),
         ([pod("leader", "Running"), pod("upgrade", "Failed")], ""),
         (
@@ -36,12 +36,12 @@ def has_address(monkeypatch):
         ),
     ],
 )
-def test_only_a_pod_that_runs_and_stays_is_the_leader(has_address, pods, expected):
+def test_only_a_running_pod_that_is_not_being_deleted_is_the_leader(has_address, pods, expected):
     has_address(*pods)
     assert objection(ADDRESS) == expected
 
 
-def test_an_open_port_has_to_do_where_kubernetes_does_not_answer(monkeypatch):
+def test_an_open_port_suffices_if_kubernetes_does_not_answer(monkeypatch):
     def refused(address: str) -> None:
         raise PermissionError("403")
 
@@ -50,7 +50,7 @@ def test_an_open_port_has_to_do_where_kubernetes_does_not_answer(monkeypatch):
 
 
 @pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-def test_the_leader_is_there_once_its_port_is_open(has_address, family, address):
+def test_the_leader_is_ready_when_its_port_is_open(has_address, family, address):
     has_address(pod("leader", "Running"))
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         listening.bind((address, 0))
@@ -65,7 +65,7 @@ def test_the_leader_is_there_once_its_port_is_open(has_address, family, address)
 def test_kubernetes_is_asked_at_an_address_of_either_family(
     monkeypatch: pytest.MonkeyPatch, host: str, written: str
 ) -> None:
-    """Without brackets no address was valid, and an open port of a leader on its way out was enough."""
+    """Without brackets no IPv6 address was valid, and an open port of a leader that is being deleted was enough."""
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     assert wait_for_leader.api_server() == f"https://{written}:443"

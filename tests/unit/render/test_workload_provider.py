@@ -1,4 +1,4 @@
-"""What runs a graph: its annotation, before the one that keeps it off Grove, and before whether Grove is there."""
+"""What runs a graph: its annotation has precedence over the one that disables Grove, and over what the cluster has."""
 
 from dataclasses import replace
 
@@ -37,6 +37,6 @@ def test_the_annotation_decides(annotations: dict[str, str], grove: bool, expect
     ("value", "grove", "why"),
     [("grove", False, "Grove is not installed or is disabled"), ("Grove", True, "neither grove nor component")],
 )
-def test_nothing_else_runs_a_graph_instead(value: str, grove: bool, why: str) -> None:
+def test_no_other_provider_runs_the_graph_instead(value: str, grove: bool, why: str) -> None:
     with pytest.raises(RenderError, match=why):
         kinds(grove=grove, **{PROVIDER: value})
