@@ -1,4 +1,4 @@
-"""Requests, Jobs and pods of builds, as the API server stores them."""
+"""Builders of requests, Jobs and pods of builds, as the API server stores them."""
 
 from datetime import UTC, datetime
 from typing import Any

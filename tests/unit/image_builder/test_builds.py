@@ -1,4 +1,4 @@
-"""Tags, images of tags, and what makes two builds the same."""
+"""Tags, images of tags, and when two builds are the same."""
 
 import pytest
 from dynamo_image_builder.builds import BentoTag, InvalidTag, parse_tag, target_of
@@ -17,7 +17,7 @@ def test_a_tag_is_a_name_and_a_version() -> None:
     "text",
     ["", "frontend", "frontend:", ":v", "Frontend:v", "a/b:v", "a:b:c", "a:../../x", "a:v ", "-a:v", "a" * 64 + ":v"],
 )
-def test_what_is_not_a_tag_is_refused_with_what_is_allowed(text: str) -> None:
+def test_an_invalid_tag_is_rejected_with_the_allowed_form(text: str) -> None:
     with pytest.raises(InvalidTag, match=r"spec\.bentoTag: '.*' is not a tag: write name:version"):
         parse_tag(text)
 
@@ -34,7 +34,7 @@ def test_what_is_not_a_tag_is_refused_with_what_is_allowed(text: str) -> None:
         ),
     ],
 )
-def test_an_image_is_pushed_to_the_registry_as_builds_reach_it(
+def test_an_image_is_pushed_to_the_registry_address_for_builds(
     given: dict[str, dict[str, str]], push: str, pull: str
 ) -> None:
     target = target_of(TAG, "ns", settings(**given))
@@ -42,19 +42,19 @@ def test_an_image_is_pushed_to_the_registry_as_builds_reach_it(
     assert (target.push, target.pull) == (f"{push}:{name}", f"{pull}:{name}")
 
 
-def test_the_namespace_and_estargz_are_in_the_tag_where_asked_for() -> None:
+def test_the_namespace_and_estargz_are_in_the_tag_on_request() -> None:
     target = target_of(TAG, "team-a", settings(addNamespacePrefix=True, estargz=True))
     assert target.pull.endswith(":yatai.team-a.frontend.jh2o6dqzpsgfued4.esgz")
 
 
-def test_a_tag_that_is_too_long_is_shortened_by_a_hash_and_stays_its_own() -> None:
+def test_a_too_long_tag_is_shortened_with_a_hash_and_stays_unique() -> None:
     wide = settings(addNamespacePrefix=True)
     tags = {target_of(BentoTag("n" * 63, end * 63), "s" * 63, wide).pull.rpartition(":")[2] for end in "ab"}
     assert len(tags) == 2
     assert all(len(tag) <= 128 for tag in tags)
 
 
-def test_the_same_tag_archive_and_image_are_one_build() -> None:
+def test_equal_tag_archive_and_image_are_one_build() -> None:
     assert build().id == build().id
     others = [
         build(archive=f"sha256:{'2f' * 32}"),
@@ -63,7 +63,7 @@ def test_the_same_tag_archive_and_image_are_one_build() -> None:
         build(settings(registry={"repository": "other"})),
     ]
     assert len({each.id for each in (build(), *others)}) == 5
-    # Without the prefix namespaces share images, and so builds.
+    # Without the prefix, namespaces share images and therefore builds.
     assert build(namespace="a").id == build(namespace="b").id
     assert build().archive_digest == ARCHIVE
     assert build().image_ref(DIGEST).endswith(f"yatai.frontend.jh2o6dqzpsgfued4@{DIGEST}")
@@ -82,6 +82,6 @@ def test_the_same_tag_archive_and_image_are_one_build() -> None:
         ({"resources": {"limits": {"memory": "much"}}}, "is not a quantity"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(given: dict[str, object], words: str) -> None:
+def test_settings_that_cannot_work_are_rejected(given: dict[str, object], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         ImageBuilder.model_validate(given)

@@ -1,4 +1,4 @@
-"""Archives over connections that break."""
+"""Downloads of archives over connections that break."""
 
 import asyncio
 import hashlib
@@ -45,7 +45,7 @@ class _Quiet(BaseHTTPRequestHandler):
 
 @contextmanager
 def served(handler: type[_Quiet]) -> Iterator[str]:
-    """The URL of a server whose requests are handled so."""
+    """The URL of a server with this handler."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -73,8 +73,8 @@ def store(breaks: int) -> Iterator[str]:
         yield url
 
 
-def test_half_an_archive_is_not_taken() -> None:
-    """Python's client takes the end of a connection for the end of the content, whatever length was announced."""
+def test_half_an_archive_is_not_accepted() -> None:
+    """Python's client treats the end of a connection as the end of the content, whatever length was announced."""
     with store(breaks=1) as url:
         source = ArchiveSource(url, "a", "b")
         with pytest.raises(FetchError) as broken:
@@ -84,10 +84,8 @@ def test_half_an_archive_is_not_taken() -> None:
 
 
 @pytest.mark.parametrize(("breaks", "code"), [(0, 0), (2, 0), (100, 1)])
-def test_the_pod_of_a_build_tries_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: int, code: int
-) -> None:
-    """Its Job is not run again, so that one broken connection was the end of the build."""
+def test_the_pod_of_a_build_retries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: int, code: int) -> None:
+    """Its Job does not run again, so one broken connection ended the build."""
     monkeypatch.setattr(fetch, "PAUSE", 0.0)
     with store(breaks) as url:
         variables = {
@@ -107,7 +105,7 @@ def test_the_pod_of_a_build_tries_again(
         assert (tmp_path / "context" / "Dockerfile").read_text() == "FROM a"
 
 
-def test_credentials_of_a_registry_with_tls_go_nowhere_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_of_a_registry_with_tls_are_not_sent_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def get(url: str, authorization: str, _: str) -> None:
@@ -123,7 +121,7 @@ def test_credentials_of_a_registry_with_tls_go_nowhere_without(monkeypatch: pyte
     assert len(asked) == 1
 
 
-def test_a_full_disk_is_not_the_stores_fault() -> None:
+def test_a_full_disk_is_not_reported_as_an_error_of_the_store() -> None:
     with store(breaks=0) as url, pytest.raises(FetchError) as full:
         download(ArchiveSource(url, "a", "b"), DIGEST, LIMIT, Path("/dev/full"), 5.0)
     assert (full.value.reason, full.value.temporary) == ("WorkspaceFull", False)
@@ -131,7 +129,7 @@ def test_a_full_disk_is_not_the_stores_fault() -> None:
 
 @contextmanager
 def answering(answer: Callable[[str], tuple[int, str, str]], asked: list[str | None]) -> Iterator[str]:
-    """A server that answers each path with a code and a header, and keeps the credentials that it gets."""
+    """A server that answers each path with a code and a header, and records the received credentials."""
 
     class Handler(_Quiet):
         def do_GET(self) -> None:
@@ -146,7 +144,7 @@ def answering(answer: Callable[[str], tuple[int, str, str]], asked: list[str | N
         yield url
 
 
-def test_where_a_redirect_leads_no_one_learns_the_credentials() -> None:
+def test_credentials_are_not_sent_to_the_target_of_a_redirect() -> None:
     places: list[str] = []
     asked: list[str | None] = []
 
@@ -161,8 +159,8 @@ def test_where_a_redirect_leads_no_one_learns_the_credentials() -> None:
     assert asked == [None]
 
 
-def test_what_says_that_it_is_too_large_is_not_read() -> None:
-    """It is asked for every half minute, until it is made smaller."""
+def test_an_archive_announced_as_too_large_is_not_read() -> None:
+    """It is requested every half minute until it is smaller."""
     with slow_store(pause=60.0) as (url, _), pytest.raises(FetchError) as refused:
         find(ArchiveSource(url, "a", "b"), len(CONTENT) - 1, 5.0)
     assert refused.value.reason == "ArchiveTooLarge"
@@ -194,7 +192,7 @@ def slow_store(pause: float) -> Iterator[tuple[str, threading.Event]]:
             ended.set()
 
 
-def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
+def test_a_slow_store_does_not_exceed_the_deadline() -> None:
     """A byte now and then keeps the connection alive."""
     with slow_store(0.02) as (url, ended):
         with pytest.raises(FetchError) as caught:
@@ -203,8 +201,8 @@ def test_a_store_that_drips_does_not_pass_the_deadline() -> None:
     assert (caught.value.reason, late) == ("StoreSlow", False)
 
 
-async def test_a_registry_that_drips_does_not_pass_the_deadline() -> None:
-    """Its manifest was waited for without end, in one of the four places of its namespace."""
+async def test_a_slow_registry_does_not_exceed_the_deadline() -> None:
+    """The builder waited for its manifest without end, in one of the four slots of its namespace."""
     with slow_store(0.02) as (url, ended):
         store = {"endpoint": url.replace("http://", "oci+http://")}
         archives = Archives(ImageBuilder.model_validate({"store": store, "archiveTimeout": 0.1}))
@@ -214,8 +212,8 @@ async def test_a_registry_that_drips_does_not_pass_the_deadline() -> None:
     assert (caught.value.reason, caught.value.temporary, late) == ("StoreSlow", True, False)
 
 
-async def test_the_archives_of_one_namespace_do_not_hold_up_those_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen requests are worked on at once, and a large archive may take five minutes."""
+async def test_archives_of_one_namespace_do_not_block_those_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen requests are handled at once, and a large archive may take five minutes."""
     reading: list[str] = []
 
     async def read(source: ArchiveSource, *_: float) -> None:
@@ -234,8 +232,8 @@ async def test_the_archives_of_one_namespace_do_not_hold_up_those_of_another(mon
 
 
 @pytest.mark.parametrize("pause", [0.02, 60.0])
-def test_a_process_that_ends_does_not_wait_for_a_store(pause: float) -> None:
-    """A slow one took the whole `archiveTimeout`, five minutes, after which no one waited for its answer."""
+def test_a_process_that_stops_does_not_wait_for_a_store(pause: float) -> None:
+    """A slow store took the whole `archiveTimeout`, five minutes, after which no caller waited for its answer."""
 
     async def cancelled(url: str) -> None:
         archives = Archives(ImageBuilder.model_validate({"store": {"endpoint": url}}))

@@ -31,12 +31,12 @@ def test_one_build_has_one_job_in_the_namespace_of_builds() -> None:
 
 @pytest.mark.parametrize("keep", ["0s", "5s"])
 def test_a_job_stays_until_its_digest_is_read(keep: str) -> None:
-    """One that is deleted as it ends is made again, without end."""
+    """A Job that is deleted at its end would be created again, without end."""
     with pytest.raises(ValidationError, match="greater than or equal to 60"):
         settings(keep=keep)
 
 
-def test_the_archive_is_fetched_before_with_its_digest_and_its_bounds() -> None:
+def test_the_archive_is_fetched_first_with_its_digest_and_its_limits() -> None:
     (fetch,) = pod(settings(store={"endpoint": "http://store:80"}, maxArchiveSize=5, archiveTimeout="90s"))[
         "initContainers"
     ]
@@ -77,7 +77,7 @@ def restricted(container: KubeObject) -> bool:
     }
 
 
-def test_a_build_by_an_existing_buildkitd_is_restricted_and_knows_it_by_its_certificates() -> None:
+def test_a_build_by_an_existing_buildkitd_is_restricted_and_verifies_its_certificates() -> None:
     made = pod(settings(buildkit={"url": "tcp://buildkitd:1234", "tlsSecret": "client"}))
     assert all(restricted(each) for each in (*made["initContainers"], *made["containers"]))
     assert made["securityContext"]["runAsNonRoot"] is True
@@ -112,7 +112,7 @@ def test_the_image_is_pushed_as_the_settings_say(given: dict[str, object], outpu
     assert arguments(build(of), of)[-1] == f"--output=type=image,name={build(of).target.push},{output}"
 
 
-def test_a_pull_secret_is_mounted_for_the_builder_alone() -> None:
+def test_a_pull_secret_is_mounted_only_for_the_builder() -> None:
     made = pod(settings(registry={"secret": "push"}))
     volume = {"secretName": "push", "items": [{"key": ".dockerconfigjson", "path": "config.json"}]}
     assert {"name": "credentials", "secret": volume} in made["volumes"]
@@ -153,15 +153,15 @@ def test_pods_of_builds_run_where_the_settings_say() -> None:
     assert not PLACED.keys() & pod(settings()).keys()
 
 
-def test_labels_of_the_settings_take_none_of_the_platform_away() -> None:
-    """By its own the pods of a build are listed."""
+def test_labels_of_the_settings_do_not_replace_those_of_the_platform() -> None:
+    """The platform lists the pods of a build by its own labels."""
     of = settings(pod={"labels": {"team": "a", labels.IMAGE_BUILD: "x"}, "annotations": {"mesh/inject": "false"}})
     metadata = build_job(build(of), of)["spec"]["template"]["metadata"]
     assert metadata["labels"].items() >= {"team": "a", labels.IMAGE_BUILD: build(of).id}.items()
     assert metadata["annotations"] == {"mesh/inject": "false"}
 
 
-def test_both_containers_have_the_resources_that_a_quota_may_ask_for() -> None:
+def test_both_containers_have_resources_as_a_quota_may_require() -> None:
     limits = {"cpu": "2", "memory": "1Gi"}
     made = pod(settings(resources={"limits": limits}, fetchResources={"limits": limits}))
     assert [each["resources"]["limits"] for each in (*made["initContainers"], *made["containers"])] == [limits, limits]
@@ -173,8 +173,8 @@ VARIABLES = {"HTTP_PROXY": "http://proxy:3128", "HTTPS_PROXY": "http://proxy:312
 
 
 @pytest.mark.parametrize("buildkit", [{}, {"url": "tcp://buildkitd:1234"}], ids=["rootless", "existing"])
-def test_the_proxy_is_that_of_both_containers_and_of_steps(buildkit: dict[str, str]) -> None:
-    """An existing buildkitd has its own; buildctl asks the registry for tokens itself, and steps know only arguments."""
+def test_both_containers_and_the_steps_use_the_proxy(buildkit: dict[str, str]) -> None:
+    """An existing buildkitd has its own. buildctl gets registry tokens itself, and steps get only arguments."""
     of = settings(proxy=PROXY, buildkit=buildkit)
     for container in (*pod(of)["initContainers"], *pod(of)["containers"]):
         assert VARIABLES.items() <= variables(container).items()
@@ -183,7 +183,7 @@ def test_the_proxy_is_that_of_both_containers_and_of_steps(buildkit: dict[str, s
     assert not [each for each in arguments(build(), settings(buildkit=buildkit)) if each.startswith("--opt=")]
 
 
-def test_authorities_are_those_of_the_config_map() -> None:
+def test_ca_certificates_come_from_the_config_map() -> None:
     made = pod(settings(authorities={"configMap": "company", "key": "bundle.pem"}))
     assert {"name": "authorities", "configMap": {"name": "company"}} in made["volumes"]
     for container in (*made["initContainers"], *made["containers"]):
@@ -205,6 +205,6 @@ def test_authorities_are_those_of_the_config_map() -> None:
         ({"fetchResources": {"limits": {"memory": "much"}}}, "memory"),
     ],
 )
-def test_wrong_settings_of_builds_are_refused(wrong: dict[str, object], words: str) -> None:
+def test_invalid_settings_of_builds_are_rejected(wrong: dict[str, object], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         settings(**wrong)

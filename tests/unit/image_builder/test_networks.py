@@ -1,4 +1,4 @@
-"""What the first container of a build does with its proxy and its authorities, as a process of its own."""
+"""The first container of a build with its proxy and CAs, in its own process."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ HOST = "store.example.org"
 
 
 class _Store(BaseHTTPRequestHandler):
-    """Answers with the archive, whatever is asked for; `asked` has the request lines."""
+    """Answers every request with the archive; `asked` records the request lines."""
 
     asked: list[str]
 
@@ -42,7 +42,7 @@ class _Store(BaseHTTPRequestHandler):
 
 @contextmanager
 def store(pair: KeyPair | None = None) -> Iterator[tuple[int, list[str]]]:
-    """The port of a store, with TLS where it has a certificate, and the paths that it is asked for."""
+    """The port of a store, with TLS if it has a certificate, and the requested paths."""
     asked: list[str] = []
     with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Store,), {"asked": asked})) as server:
         if pair is not None:
@@ -59,7 +59,7 @@ def store(pair: KeyPair | None = None) -> Iterator[tuple[int, list[str]]]:
 
 
 def fetched(of: ImageBuilder, folder: Path) -> str:
-    """What the container says that downloads and unpacks the archive; empty where it works. Mounts are below the folder."""
+    """The error of the container that fetches and unpacks the archive; empty on success. Mounts are in the folder."""
     made = replace(build(of), archive_digest=f"sha256:{hashlib.sha256(CONTENT).hexdigest()}")
     (container,) = build_job(made, of)["spec"]["template"]["spec"]["initContainers"]
     given = {each["name"]: each["value"].replace("/authorities", str(folder)) for each in container["env"]}
@@ -70,7 +70,7 @@ def fetched(of: ImageBuilder, folder: Path) -> str:
     return (folder / "log").read_text() if outcome.returncode else ""
 
 
-def test_an_archive_comes_through_the_proxy(tmp_path: Path) -> None:
+def test_an_archive_is_fetched_through_the_proxy(tmp_path: Path) -> None:
     with store() as (port, asked):
         proxy = {"httpProxy": f"http://127.0.0.1:{port}", "noProxy": ".svc"}
         assert not fetched(settings(store={"endpoint": f"http://{HOST}"}, proxy=proxy), tmp_path)
@@ -79,15 +79,15 @@ def test_an_archive_comes_through_the_proxy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", ["127.0.0.0/8", "127.0.0.1"])
-def test_a_store_whose_address_noproxy_covers_is_asked_directly(rule: str, tmp_path: Path) -> None:
-    """As BuildKit reads it: ranges were passed over, and the proxy was asked for stores in the cluster."""
+def test_a_store_in_the_noproxy_list_is_contacted_directly(rule: str, tmp_path: Path) -> None:
+    """As in BuildKit. Address ranges were ignored, and the proxy got requests for stores in the cluster."""
     with store() as (port, asked):
         proxy = {"httpProxy": "http://127.0.0.1:9", "noProxy": f".svc,{rule}"}
         assert not fetched(settings(store={"endpoint": f"http://127.0.0.1:{port}"}, proxy=proxy), tmp_path)
     assert [each.partition("/api")[0] for each in asked] == [""]
 
 
-def test_a_store_of_the_companys_authority_is_trusted(tmp_path: Path) -> None:
+def test_a_store_with_a_certificate_of_the_company_ca_is_trusted(tmp_path: Path) -> None:
     with store(CertificateAuthority(tmp_path).server("store")) as (port, asked):
         of = {"endpoint": f"https://127.0.0.1:{port}"}
         assert not fetched(settings(store=of, authorities={"configMap": "company"}), tmp_path)

@@ -1,4 +1,4 @@
-"""How a build stands, from its Job and pods."""
+"""The state of a build, from its Job and pods."""
 
 import subprocess
 from pathlib import Path
@@ -15,7 +15,7 @@ WAITING = {"name": "build", "state": {"waiting": {"reason": "ImagePullBackOff", 
 UNPLACED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
 
 
-def test_a_build_that_ended_has_digest_duration_and_the_end_of_its_log() -> None:
+def test_a_finished_build_has_digest_duration_and_the_end_of_its_log() -> None:
     observed = observe(job("Complete"), [ended("build", f"digest={DIGEST}\n#9 pushing\n#9 DONE 1.2s\n")], NOW)
     assert (observed.done, observed.reason, observed.digest) == (True, "Built", DIGEST)
     assert observed.duration == 94
@@ -31,7 +31,7 @@ def test_the_digest_stays_known_when_the_pod_is_gone() -> None:
 
 
 @pytest.mark.parametrize("digest", ["", "sha256:12", "latest", "sha256:" + "G" * 64])
-def test_a_build_that_says_no_valid_digest_failed_and_is_not_made_again(digest: str) -> None:
+def test_a_build_without_a_valid_digest_has_failed_and_is_not_repeated(digest: str) -> None:
     observed = observe(job("Complete"), [ended("build", f"digest={digest}\nlog")], NOW)
     assert (observed.done, observed.reason, observed.log) == (False, "BuildFailed", "log")
 
@@ -88,26 +88,26 @@ def drained(pod: KubeObject, **status: str) -> KubeObject:
         (drained(ended("build", "digest=\n#5 ERROR: /bin/false", 1)), "BuildFailed", "correct it in the archive"),
     ],
 )
-def test_a_build_whose_node_is_drained_is_not_the_archives_fault(pod: KubeObject, reason: str, words: str) -> None:
+def test_a_drained_node_is_not_reported_as_an_error_of_the_archive(pod: KubeObject, reason: str, words: str) -> None:
     """Its containers are killed, and their statuses stay."""
     observed = observe(job("Failed", reason="BackoffLimitExceeded", message="Job has reached its limit"), [pod], NOW)
     assert observed.reason == reason
     assert words in observed.message
 
 
-def test_the_memory_of_fetching_has_a_setting_of_its_own() -> None:
-    """Who raised `resources` raised those of BuildKit, and nothing changed."""
+def test_a_lack_of_memory_while_fetching_names_its_own_setting() -> None:
+    """A user who raised `resources` raised those of BuildKit, without effect."""
     observed = observe(job("Failed", reason="BackoffLimitExceeded"), [ended("fetch", "", 137, reason="OOMKilled")], NOW)
     assert observed.reason == "OutOfMemory"
     assert "raise platform.imageBuilder.fetchResources, or pack the archive with gzip" in observed.message
 
 
-def test_a_failure_without_a_pod_has_the_words_of_the_job() -> None:
+def test_a_failure_without_a_pod_has_the_message_of_the_job() -> None:
     observed = observe(job("Failed", message="Job has reached its limit"), [], NOW)
     assert (observed.reason, observed.message) == ("BuildFailed", "Job has reached its limit")
 
 
-def test_a_build_that_takes_too_long_names_the_setting() -> None:
+def test_a_build_that_times_out_names_the_setting() -> None:
     observed = observe(job("Failed", reason="DeadlineExceeded"), [], NOW)
     assert observed.reason == "DeadlineExceeded"
     assert (
@@ -124,12 +124,12 @@ def test_a_build_that_takes_too_long_names_the_setting() -> None:
         ([{"status": {"containerStatuses": [{"name": "build", "state": {"running": {}}}]}}], "Building"),
     ],
 )
-def test_what_holds_a_build_up_is_reported(pods: list[KubeObject], reason: str) -> None:
+def test_the_reason_of_a_stuck_build_is_reported(pods: list[KubeObject], reason: str) -> None:
     observed = observe(job(), pods, NOW)
     assert (observed.done, observed.reason) == (None, reason)
 
 
-def test_a_job_may_take_some_seconds_to_have_a_pod() -> None:
+def test_a_job_may_take_some_seconds_to_get_a_pod() -> None:
     assert observe(job(), [], NOW.replace(minute=1, second=3)).reason == "Building"
 
 

@@ -1,4 +1,4 @@
-"""The reconciler of requests: what is built, what is shared, and what the status says."""
+"""The reconciler of requests: builds, shared builds, and the status."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class Store:
 
 
 class Stage:
-    """The reconciler, on a cache and servers of the test's own."""
+    """The reconciler with the test's own cache and servers."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class Stage:
         return {each.labels["result"]: each.value for each in metric.samples if each.name.endswith("_total")}
 
     def put(self, obj: KubeObject) -> None:
-        """Another user's write, which is heard of."""
+        """A write of another user, which the cache receives."""
         self.kube.put(obj)
         self.hear(of(obj))
 
     def hear(self, resource: Resource) -> None:
-        """What is stored of a resource is heard of."""
+        """Copy the stored objects of a resource into the cache."""
         for obj in self.kube.stored(resource):
             self.cache.put(resource, obj)
 
@@ -107,7 +107,7 @@ def held(status: KubeObject) -> list[str]:
     return [each["type"] for each in status["conditions"] if each["status"] == "True"]
 
 
-async def test_a_request_becomes_a_job_and_then_has_its_image() -> None:
+async def test_a_request_creates_a_job_and_then_has_its_image() -> None:
     stage = Stage(request())
     assert (await stage.reconcile()).requeue_after == reconciler.FOLLOW
     assert stage.kube.writes == [CREATE]
@@ -135,7 +135,7 @@ async def test_a_request_becomes_a_job_and_then_has_its_image() -> None:
     assert stage.announced.events == ["building", "ready"]
     assert [fact.identity for fact in stage.announced.facts] == ["Building", "Built"]
     assert stage.answers() == {"built": 1}
-    # The answer stays, and costs nothing.
+    # The answer stays, without further requests.
     assert (await stage.reconcile()).requeue_after is None
     assert stage.store.asked == 1
 
@@ -156,8 +156,8 @@ async def test_ten_requests_for_one_tag_are_one_build() -> None:
 
 
 @pytest.mark.parametrize(("minute", "again"), [(9, 10.0), (5, 30.0), (0, 60.0)])
-async def test_the_longer_a_build_takes_the_less_often_its_pods_are_listed(minute: int, again: float) -> None:
-    """Each request that waited listed them every ten seconds, for as long as the build took."""
+async def test_pods_of_a_long_build_are_listed_less_and_less_often(minute: int, again: float) -> None:
+    """Each waiting request listed them every ten seconds during the whole build."""
     under_way = job()
     under_way["metadata"]["creationTimestamp"] = f"2026-01-02T00:{minute:02}:00Z"
     assert (await Stage(under_way, request()).reconcile()).requeue_after == again
@@ -180,8 +180,8 @@ async def test_the_same_archive_is_not_built_again(what_is_left: str) -> None:
     assert stage.answers() == {"cached": 2}
 
 
-async def test_a_status_of_another_namespace_does_not_say_what_the_image_is() -> None:
-    """Who may write statuses there could name any digest."""
+async def test_a_status_in_another_namespace_does_not_define_the_image() -> None:
+    """A user who may write statuses there could name any digest."""
     other = request("other", status={"phase": "Ready", "job": PLACE, "digest": DIGEST})
     other["metadata"]["namespace"] = "elsewhere"
     stage = Stage(request(), other)
@@ -190,7 +190,7 @@ async def test_a_status_of_another_namespace_does_not_say_what_the_image_is() ->
     assert stage.status()["phase"] == "Building"
 
 
-async def test_a_build_that_failed_is_the_answer_and_a_later_request_tries_again() -> None:
+async def test_a_failed_build_is_the_answer_and_a_later_request_retries() -> None:
     broken = job("Failed", message="Job has reached its limit")
     stage = Stage(broken, ended("build", "digest=\nERROR: no", 1), request())
     await stage.reconcile()
@@ -211,13 +211,13 @@ async def test_a_build_that_failed_is_the_answer_and_a_later_request_tries_again
     assert stage.status("later")["phase"] == "Building"
 
 
-async def test_a_result_that_is_lost_is_built_again() -> None:
+async def test_a_lost_result_is_built_again() -> None:
     stage = Stage(job("Complete"), request())
     assert (await stage.reconcile()).requeue_after == reconciler.REPLACE
     assert stage.kube.writes == [DELETE]
 
 
-async def test_a_job_that_is_gone_is_created_again() -> None:
+async def test_a_deleted_job_is_created_again() -> None:
     stage = Stage(request())
     await stage.reconcile()
     stage.cache.remove(JOBS, JOB, objects.uid(await stage.kube.get(JOBS, JOB)))
@@ -233,7 +233,7 @@ async def test_a_job_that_is_gone_is_created_again() -> None:
         (FetchError("ArchiveNotFound", "dynamo-store has no archive"), "Failed"),
     ],
 )
-async def test_an_archive_that_cannot_be_had_is_asked_for_again(refusal: FetchError, phase: str) -> None:
+async def test_an_archive_that_cannot_be_fetched_is_requested_again(refusal: FetchError, phase: str) -> None:
     stage = Stage(request(), store=Store(refusal))
     assert (await stage.reconcile()).requeue_after == reconciler.RETRY
     assert (stage.status()["phase"], reason(stage.status())) == (phase, refusal.reason)
@@ -261,7 +261,7 @@ async def test_an_archive_that_cannot_be_had_is_asked_for_again(refusal: FetchEr
         (WebhookUnavailable(500, "", "failed calling webhook"), "WebhookUnavailable", "failed calling webhook"),
     ],
 )
-async def test_what_keeps_a_job_from_being_created_is_reported(refusal: KubeError, expected: str, words: str) -> None:
+async def test_an_error_that_prevents_a_job_is_reported(refusal: KubeError, expected: str, words: str) -> None:
     stage = Stage(request(), refusal=refusal)
     assert (await stage.reconcile()).requeue_after == reconciler.RETRY
     assert reason(stage.status()) == expected
@@ -269,7 +269,7 @@ async def test_what_keeps_a_job_from_being_created_is_reported(refusal: KubeErro
 
 
 async def test_an_archive_is_read_once_however_long_its_build_waits() -> None:
-    """A store sends gigabytes to say what the digest is, and a quota may be used up for hours."""
+    """The digest needs a download of gigabytes, and a quota may be used up for hours."""
     stage = Stage(request(), refusal=Forbidden(403, "Forbidden", "exceeded quota"))
     for _ in range(3):
         await stage.reconcile()
@@ -283,7 +283,7 @@ async def test_an_archive_is_read_once_however_long_its_build_waits() -> None:
     assert stage.store.asked == 2, "what is built again is what the tag names then"
 
 
-async def test_a_job_of_others_is_left_alone() -> None:
+async def test_a_foreign_job_is_left_alone() -> None:
     taken = job("Complete")
     taken["metadata"]["labels"] = {}
     stage = Stage(taken, BUILT, request())
@@ -307,7 +307,7 @@ async def test_an_invalid_tag_is_reported(spec: KubeObject) -> None:
     assert reason(stage.status()) == "InvalidTag"
 
 
-async def test_another_tag_is_another_build() -> None:
+async def test_a_changed_tag_is_another_build() -> None:
     stage = Stage(job("Complete"), BUILT, request())
     await stage.reconcile()
     changed = request(spec={"bentoTag": "frontend:other"}, status=stage.status())

@@ -1,4 +1,4 @@
-"""Archives are unpacked within bounds, and only below their folder."""
+"""Archives are unpacked within limits, and only below their folder."""
 
 import errno
 import io
@@ -28,8 +28,8 @@ def archive(folder: Path, files: dict[str, bytes], mode: str = "w:gz", links: di
     return file
 
 
-def test_a_size_below_zero_gives_no_room_for_more(tmp_path: Path) -> None:
-    # The name is not text, and the message is written as text.
+def test_a_negative_size_does_not_enlarge_the_limit(tmp_path: Path) -> None:
+    # The name is not valid text, and the message must be.
     entry = tarfile.TarInfo("x\udcff")
     entry.size = -(10**6)
     file = tmp_path / "archive"
@@ -40,7 +40,9 @@ def test_a_size_below_zero_gives_no_room_for_more(tmp_path: Path) -> None:
     assert "-1000000 bytes" in caught.value.message.encode().decode()
 
 
-def test_what_is_unpacked_is_forgotten_and_hard_links_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unpacked_members_are_dropped_from_memory_and_hard_links_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """200,000 members with long headers do not fit into the memory of the build's pod."""
     kept: list[int] = []
     file, extract = tmp_path / "archive", tarfile.TarFile.extract
@@ -85,7 +87,7 @@ def test_the_dockerfile_of_the_archive_is_used(tmp_path: Path, mode: str, files:
         ({"out/x": b""}, {"out": "../.."}, "InvalidArchive"),
     ],
 )
-def test_an_archive_that_is_not_usable_is_refused(
+def test_an_unusable_archive_is_rejected(
     tmp_path: Path, files: dict[str, bytes], links: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(FetchError) as refused:
@@ -94,7 +96,7 @@ def test_an_archive_that_is_not_usable_is_refused(
 
 
 def leading_out(folder: Path, target: str) -> Path:
-    """An archive whose Dockerfile is a link to a file next to the context: its way is longer than Python before 3.13.4 checks."""
+    """An archive whose Dockerfile links to a file outside, with a longer path than Python before 3.13.4 checks."""
     long, steps, below = "d" * 247, "abcdefghijklmnop", ""
     file = folder / "archive"
 
@@ -114,7 +116,7 @@ def leading_out(folder: Path, target: str) -> Path:
     return file
 
 
-def test_a_dockerfile_outside_of_the_archive_is_not_read(tmp_path: Path) -> None:
+def test_a_dockerfile_outside_the_archive_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("password")
     with pytest.raises(FetchError) as refused:
         unpack(leading_out(tmp_path, "secret"), tmp_path / "context", tmp_path / "dockerfile", 1000)
@@ -128,13 +130,13 @@ def test_a_dockerfile_may_be_a_link_within_the_archive(tmp_path: Path) -> None:
     assert (tmp_path / "dockerfile" / "Dockerfile").read_text() == "FROM a"
 
 
-def test_what_is_not_an_archive_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_archive_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "archive").write_bytes(b"<html>")
     with pytest.raises(FetchError, match="is not a tar archive"):
         unpack(tmp_path / "archive", tmp_path / "context", tmp_path / "dockerfile", 1000)
 
 
-def test_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_files_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "MAX_FILES", 2)
     with pytest.raises(FetchError, match="or 2 files"):
         unpack(archive(tmp_path, {"a": b"", "b": b"", "Dockerfile": b""}), tmp_path / "c", tmp_path / "d", 1000)
@@ -144,14 +146,14 @@ def test_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ("server", "key"),
     [("r.example.com:5000/team", "r.example.com:5000"), ("docker.io/team", "https://index.docker.io/v1/")],
 )
-def test_credentials_are_those_of_the_registry(server: str, key: str) -> None:
+def test_credentials_belong_to_the_registry(server: str, key: str) -> None:
     assert json.loads(credentials(server, "robot", "word")) == {"auths": {key: {"auth": "cm9ib3Q6d29yZA=="}}}
 
 
 @pytest.mark.parametrize("mode", ["w:gz", "w:xz", "w:bz2"])
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_damaged_archive_is_refused(tmp_path: Path, mode: str, cut: bool) -> None:
-    """Wherever the damage is: each way to compress has errors of its own."""
+def test_a_damaged_archive_is_rejected(tmp_path: Path, mode: str, cut: bool) -> None:
+    """Wherever the damage is: each compression has its own errors."""
     noise = random.Random(7).randbytes(20_000)
     content = archive(tmp_path, {"Dockerfile": b"FROM a", "noise": noise}, mode).read_bytes()
     for place in range(0, len(content), len(content) // 40):
@@ -162,7 +164,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, mode: str, cut: bool) -> N
 
 
 @pytest.mark.parametrize("headers", [{"path": "a\0b"}, {"mtime": "1e30"}], ids=["name", "time"])
-def test_what_no_file_can_have_is_refused(tmp_path: Path, headers: dict[str, str]) -> None:
+def test_impossible_file_attributes_are_rejected(tmp_path: Path, headers: dict[str, str]) -> None:
     file = tmp_path / "archive"
     with tarfile.open(file, "w", format=tarfile.PAX_FORMAT) as written:
         entry = tarfile.TarInfo("x")
@@ -173,7 +175,9 @@ def test_what_no_file_can_have_is_refused(tmp_path: Path, headers: dict[str, str
     assert refused.value.reason == "InvalidArchive"
 
 
-def test_a_full_disk_is_not_the_archives_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_reported_as_an_error_of_the_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

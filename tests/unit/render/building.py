@@ -1,4 +1,4 @@
-"""Small graphs and components for tests, and readers of the objects they become."""
+"""Builders of small graphs and components, and readers of their rendered objects."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ CONFIG = render.RenderConfig(planner_cluster_role="planner-role", operator_versi
 
 
 def component(name: str = "Worker", type_: str | None = "worker", **fields: Any) -> KubeObject:
-    """A component; `main` gives fields of its main container, `pod` of its pod spec, `annotations`, `labels` of its pods."""
+    """A component. `main`: fields of its main container; `pod`: of its pod spec; `annotations`, `labels`: of pods."""
     main = {"name": "main", "image": "img:1", **fields.pop("main", {})}
     pod = {"containers": [main, *fields.pop("sidecars", [])], **fields.pop("pod", {})}
     metadata = {key: fields.pop(key) for key in ("annotations", "labels") if key in fields}
@@ -19,7 +19,7 @@ def component(name: str = "Worker", type_: str | None = "worker", **fields: Any)
 
 
 def graph(*components: KubeObject, name: str = "graph", **fields: Any) -> KubeObject:
-    """A graph; `annotations` are its own, other fields are of its spec."""
+    """A graph; `annotations` are its own, other fields belong to its spec."""
     metadata = {"name": name, "namespace": "ns", "uid": "graph-uid", "annotations": fields.pop("annotations", {})}
     spec = {"components": list(components), **fields}
     return {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment", "metadata": metadata, "spec": spec}
@@ -43,30 +43,30 @@ def of_kind(children: list[KubeObject], kind: str) -> list[KubeObject]:
 
 
 def component_deployments(obj: KubeObject, config: render.RenderConfig = CONFIG) -> dict[str, KubeObject]:
-    """DCDs of a graph by component name."""
+    """The component deployments of a graph by component name."""
     result = of_kind(graph_children(obj, config), "DynamoComponentDeployment")
     return {dcd["spec"]["name"]: dcd for dcd in result}
 
 
 def workloads(obj: KubeObject, config: render.RenderConfig = CONFIG) -> dict[str, list[KubeObject]]:
-    """What each component of a graph becomes, by component name."""
+    """The rendered workload of each component by component name."""
     return {name: component_children(dcd, config) for name, dcd in component_deployments(obj, config).items()}
 
 
 def deployment(single: KubeObject, config: render.RenderConfig = CONFIG, **fields: Any) -> KubeObject:
-    """Deployment of the only component of a graph; `fields` are of the graph."""
+    """The Deployment of the only component of a graph; `fields` belong to the graph."""
     (children,) = workloads(graph(single, **fields), config).values()
     return of_kind(children, "Deployment")[0]
 
 
 def pod(single: KubeObject, config: render.RenderConfig = CONFIG, **fields: Any) -> KubeObject:
-    """Pod spec of the only component of a graph."""
+    """The pod spec of the only component of a graph."""
     spec: KubeObject = deployment(single, config, **fields)["spec"]["template"]["spec"]
     return spec
 
 
 def main(single: KubeObject, config: render.RenderConfig = CONFIG, **fields: Any) -> KubeObject:
-    """Main container of the only component of a graph."""
+    """The main container of the only component of a graph."""
     container: KubeObject = pod(single, config, **fields)["containers"][0]
     return container
 

@@ -1,8 +1,8 @@
-"""Comparing rendered objects with recorded ones, without an API server to fill in defaults.
+"""Compares rendered with recorded objects, without an API server to set defaults.
 
-The recorded objects carry what the API server adds. `normalized` adds the same to a rendered object, by the table of
-Kubernetes' defaults below, so that both must be equal: a field that we set and the recording has not, and a recorded
-field that we do not set and Kubernetes does not either, both show.
+The recorded objects have the API server's defaults. `normalized` adds the same defaults to a rendered object, from
+the table below, so that both must be equal: this detects a field that only we set, and a recorded field that neither
+we nor the defaults set.
 """
 
 import copy
@@ -22,7 +22,7 @@ CONFORMANCE = ROOT.parent / "shared" / "conformance"
 CASES = CONFORMANCE / "cases"
 MUST = CONFORMANCE / "must-run"
 
-#: What the API server fills in, by kind of part. Never anything that rendering decides.
+#: The API server's defaults by type of the part. Never a field that rendering decides.
 CONTAINER = {"resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 POD = {"dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}
@@ -86,7 +86,7 @@ def _container(container: KubeObject) -> None:
 
 
 def _latest(image: str) -> bool:
-    """Whether an image is taken for one whose tag moves: it has none, or `latest`, and is an image's name at all."""
+    """Whether an image counts as one with a moving tag: it is a valid name without a tag, or with `latest`."""
     name, _, tag = image.rsplit("/", 1)[-1].partition(":")
     return bool(re.fullmatch(r"[a-z0-9._-]+", name)) and tag in ("", "latest")
 
@@ -97,7 +97,7 @@ def _fill(part: KubeObject, defaults: KubeObject) -> None:
 
 
 def differences(expected: Any, actual: Any, path: str = "") -> list[str]:
-    """Paths at which two JSON values differ."""
+    """The paths at which two JSON values differ."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         return [
             line

@@ -1,4 +1,4 @@
-"""What the containers have that the platform adds: nothing as the operator, or what a quota of the namespace asks for."""
+"""Resources of the containers that the platform adds: none, as in the operator, or those that a quota requires."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,14 +17,14 @@ SERVER = {"requests": {"cpu": "100m"}, "limits": {"cpu": "2"}}
 
 
 def configured(config: RenderConfig, **added: Any) -> RenderConfig:
-    """A configuration of rendering with these settings."""
+    """A render configuration with these settings."""
     settings = Settings.model_validate({"platform": {"addedContainers": added}})
     rendered = render_config(settings, lambda _: False, {})
     return replace(config, init_container=rendered.init_container, memory_server=rendered.memory_server)
 
 
 def resources(**added: Any) -> dict[str, Any]:
-    """Resources of the containers that are added to a worker that waits for its leader and shares GPU memory, by name."""
+    """Resources, by name, of the containers added to a worker that waits for its leader and shares GPU memory."""
     single = gms.worker(gms.WITHIN_FAILOVER, "-tp", "4", multinode={"nodeCount": 2})
     _, follower = gms.pods(single, configured(gms.CLAIMING, **added))
     return {each["name"]: each["resources"] for each in follower["initContainers"]}
@@ -33,16 +33,16 @@ def resources(**added: Any) -> dict[str, Any]:
 CLAIM = {"claims": [{"name": "intrapod-shared-gpu"}]}
 
 
-def test_without_a_word_they_have_what_those_of_the_operator_have() -> None:
+def test_by_default_they_have_the_resources_of_the_operators_containers() -> None:
     assert resources() == {"wait-for-leader-mp": {}, "gms-server": CLAIM}
 
 
-def test_they_have_what_the_settings_say() -> None:
+def test_they_have_the_resources_of_the_settings() -> None:
     made = resources(init=INIT, gpuMemoryServer=SERVER)
     assert made == {"wait-for-leader-mp": INIT, "gms-server": {**SERVER, **CLAIM}}
 
 
-def test_the_directory_of_memory_between_pods_is_opened_with_the_same() -> None:
+def test_the_container_that_opens_the_memory_directory_between_pods_has_them_too() -> None:
     children = graph_children(graph(gms.worker(gms.BETWEEN), backendFramework="vllm"), configured(gms.GROVE, init=INIT))
     (made,) = of_kind(children, "PodCliqueSet")
     opened = [each["spec"]["podSpec"]["initContainers"] for each in made["spec"]["template"]["cliques"]]
@@ -50,6 +50,6 @@ def test_the_directory_of_memory_between_pods_is_opened_with_the_same() -> None:
     assert all(each["resources"] == INIT for (each,) in opened)
 
 
-def test_a_word_in_place_of_an_amount_is_refused() -> None:
+def test_an_invalid_quantity_is_rejected() -> None:
     with pytest.raises(ValidationError, match="cpu"):
         resources(init={"limits": {"cpu": "much"}})

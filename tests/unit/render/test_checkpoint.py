@@ -1,4 +1,4 @@
-"""What takes a checkpoint: its identity, its Job, its storage, and the DynamoCheckpoint that is made for a component."""
+"""Taking a checkpoint: its identity, its Job, its storage, and the DynamoCheckpoint that a component creates."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -61,7 +61,7 @@ def main_of(obj: KubeObject, config: render.RenderConfig = TAKING) -> KubeObject
     return container
 
 
-def test_the_hash_of_an_identity_is_the_reference_s() -> None:
+def test_the_hash_of_an_identity_equals_that_of_the_reference() -> None:
     assert hash_of() == HASH
 
 
@@ -75,7 +75,7 @@ def test_the_hash_of_an_identity_is_the_reference_s() -> None:
         {"dynamoVersion": ""},
     ],
 )
-def test_what_is_not_given_is_as_good_as_the_default(same: dict[str, Any]) -> None:
+def test_an_omitted_field_equals_its_default(same: dict[str, Any]) -> None:
     assert hash_of(**same) == HASH
 
 
@@ -92,23 +92,23 @@ def test_what_is_not_given_is_as_good_as_the_default(same: dict[str, Any]) -> No
         {"extraParameters": {"a": "b"}},
     ],
 )
-def test_each_field_makes_another_identity(other: dict[str, Any]) -> None:
+def test_each_field_changes_the_identity(other: dict[str, Any]) -> None:
     assert hash_of(**other) != HASH
 
 
-def test_the_order_of_parameters_does_not_count() -> None:
+def test_the_order_of_parameters_does_not_matter() -> None:
     assert hash_of(extraParameters={"b": "2", "a": "1"}) == hash_of(extraParameters={"a": "1", "b": "2"})
 
 
 @pytest.mark.parametrize(
     ("parameters", "digest"),
     [
-        # sha256 of {...,"extraParameters":{"q":"a\u003cb\u0026c\u003ed"}}, and of the letters themselves.
+        # sha256 of {...,"extraParameters":{"q":"a\u003cb\u0026c\u003ed"}}, and of the unescaped letters.
         ({"q": "a<b&c>d"}, "1e7eaebf5efc11b4"),
         ({"q": "größe"}, "ebd5636ce50d834f"),
     ],
 )
-def test_texts_are_written_as_go_writes_them(parameters: dict[str, str], digest: str) -> None:
+def test_texts_are_escaped_as_in_go(parameters: dict[str, str], digest: str) -> None:
     assert hash_of(extraParameters=parameters) == digest
 
 
@@ -123,7 +123,7 @@ def test_a_job_runs_once_and_is_kept_for_a_while() -> None:
     assert (owner["kind"], owner["name"], owner["controller"]) == ("DynamoCheckpoint", "llama", True)
 
 
-def test_the_agent_finds_the_pod_and_learns_what_to_do() -> None:
+def test_the_agent_gets_the_pod_and_its_task() -> None:
     template = job_of(manifest())["spec"]["template"]
     assert template["metadata"]["labels"] == {
         "team": "a",
@@ -141,7 +141,7 @@ def test_the_agent_finds_the_pod_and_learns_what_to_do() -> None:
     }
 
 
-def test_the_engine_is_asked_only_whether_the_agent_may_begin() -> None:
+def test_the_readiness_of_the_engine_is_that_the_agent_may_start() -> None:
     probe = {"httpGet": {"path": "/", "port": 1}}
     main = main_of(manifest({"livenessProbe": probe, "startupProbe": probe, "readinessProbe": probe}))
     assert main["readinessProbe"] == {
@@ -152,7 +152,7 @@ def test_the_engine_is_asked_only_whether_the_agent_may_begin() -> None:
     assert "startupProbe" not in main
 
 
-def test_the_pod_has_storage_a_way_to_the_agent_and_shared_memory() -> None:
+def test_the_pod_has_storage_a_connection_to_the_agent_and_shared_memory() -> None:
     pod = job_of(manifest(pod={"volumes": [{"name": "data", "emptyDir": {}}]}))["spec"]["template"]["spec"]
     volumes = {each.pop("name"): each for each in map(dict, pod["volumes"])}
     assert list(volumes) == ["data", "shared-memory", "checkpoint-storage", "snapshot-control", "podinfo"]
@@ -188,7 +188,7 @@ def test_shared_memory(memory: KubeObject, size: str | None) -> None:
     assert result == size
 
 
-def test_the_engine_is_a_worker_that_stands_alone() -> None:
+def test_the_engine_is_a_standalone_worker() -> None:
     config = replace(TAKING, infrastructure=(("NATS_SERVER", "nats://n"),))
     result = variables(main_of(manifest({"env": [{"name": "DYN_SYSTEM_PORT", "value": "1"}]}), config))
     assert result["DYN_SYSTEM_PORT"] == "1"
@@ -226,12 +226,12 @@ def test_an_engine_of_several_gpus_is_started_by_cuda_checkpoint(
         (manifest(gpuMemoryService={"enabled": True}), "shared GPUs need Dynamic Resource Allocation"),
     ],
 )
-def test_what_no_pod_can_be_made_of_is_refused(obj: KubeObject, message: str) -> None:
+def test_an_invalid_checkpoint_is_rejected(obj: KubeObject, message: str) -> None:
     with pytest.raises(render.RenderError, match=message):
         children(obj)
 
 
-def test_seccomp_of_the_installation_joins_the_users_security_context() -> None:
+def test_the_seccomp_profile_of_the_installation_is_added_to_the_users_security_context() -> None:
     obj = manifest(pod={"securityContext": {"runAsUser": 7}})
     profile = {"type": "Localhost", "localhostProfile": "profiles/block-iouring.json"}
     assert job_of(obj)["spec"]["template"]["spec"]["securityContext"] == {"runAsUser": 7, "seccompProfile": profile}
@@ -239,7 +239,7 @@ def test_seccomp_of_the_installation_joins_the_users_security_context() -> None:
     assert job_of(obj, without)["spec"]["template"]["spec"]["securityContext"] == {"runAsUser": 7}
 
 
-def test_access_to_discovery_is_the_checkpoint_s_own() -> None:
+def test_the_checkpoint_has_its_own_access_to_discovery() -> None:
     made = children(manifest())
     assert [each["kind"] for each in made] == ["ServiceAccount", "Role", "RoleBinding", "Job"]
     assert made[0]["metadata"]["name"] == "llama-k8s-service-discovery"
@@ -262,7 +262,7 @@ def test_a_gpu_memory_service_runs_in_the_job_s_pod() -> None:
     assert pod["resourceClaims"][0]["resourceClaimTemplateName"] == template["metadata"]["name"]
 
 
-def test_other_containers_stay_as_they_are_and_the_input_is_not_changed() -> None:
+def test_other_containers_and_the_input_are_not_changed() -> None:
     sidecar = {"name": "log", "image": "log:1"}
     obj = manifest()
     obj["spec"]["job"]["podTemplateSpec"]["spec"]["containers"].insert(0, sidecar)
@@ -276,7 +276,7 @@ def test_other_containers_stay_as_they_are_and_the_input_is_not_changed() -> Non
 @pytest.mark.parametrize(
     ("defaults", "reason"), [(CheckpointDefaults(), DISABLED), (ON, GPU_MEMORY), (replace(ON, gpu_memory=True), None)]
 )
-def test_who_may_take_a_checkpoint_with_a_gpu_memory_service(defaults: CheckpointDefaults, reason: str | None) -> None:
+def test_checkpoints_with_a_gpu_memory_service_need_support(defaults: CheckpointDefaults, reason: str | None) -> None:
     spec = parse_checkpoint(manifest(gpuMemoryService={"enabled": True})).spec
     assert spec is not None
     result = refusal(spec, defaults)
@@ -305,7 +305,7 @@ def agent(container: str = "agent", volume: str = "checkpoints", claim: str = "p
     ],
     ids=["nowhere", "the agent's", "the agent that has one", "the settings'"],
 )
-def test_where_checkpoints_are_kept(
+def test_the_storage_of_checkpoints(
     defaults: CheckpointDefaults, agents: list[KubeObject], storage: Storage | None
 ) -> None:
     assert storage_of(defaults, agents) == storage
@@ -316,7 +316,7 @@ def test_each_version_has_its_directory(base: str, location: str) -> None:
     assert Storage("c", base).location("h", "2") == location
 
 
-def test_a_claim_is_made_where_the_settings_say_so() -> None:
+def test_a_claim_is_created_if_the_settings_say_so() -> None:
     assert claim_of(replace(ON, claim="c"), "ns") is None
     made = claim_of(replace(ON, claim="c", create=True, size="1Ti", storage_class="fast"), "ns")
     assert made is not None
@@ -347,7 +347,7 @@ def made_for(**fields: Any) -> KubeObject:
     return checkpoint_of(parse_component(dcd), identity, TAKING, NEW_COMPONENT)
 
 
-def test_a_component_s_checkpoint_is_of_its_engine_alone() -> None:
+def test_the_checkpoint_of_a_component_depends_only_on_its_engine() -> None:
     made = made_for(sidecars=[{"name": "front", "image": "f:1"}], frontendSidecar="front", sharedMemorySize="2Gi")
     loaded = load_manifest(made)
     assert isinstance(loaded, DynamoCheckpoint)
@@ -371,14 +371,14 @@ def test_generations_of_a_component_have_the_same_checkpoint() -> None:
     assert made_for() == made_for(labels={"nvidia.com/dynamo-worker-hash": "other"})
 
 
-def test_the_job_of_a_component_s_checkpoint_can_be_made() -> None:
+def test_the_job_of_a_components_checkpoint_can_be_rendered() -> None:
     made = {**made_for(), "metadata": {**made_for()["metadata"], "uid": "u"}}
     pod = job_of(made)["spec"]["template"]["spec"]
     assert [each["name"] for each in pod["volumes"]].count("shared-memory") == 1
     assert pod["serviceAccountName"] == f"checkpoint-{HASH}-k8s-service-discovery"
 
 
-def test_the_example_becomes_a_job() -> None:
+def test_the_example_renders_a_job() -> None:
     text = (Path(__file__).parents[3] / "examples" / "resources" / "checkpoint.yaml").read_text()
     obj = {**yaml.safe_load(text)}
     made = job_of({**obj, "metadata": {**obj["metadata"], "namespace": "ns", "uid": "u"}})

@@ -1,4 +1,4 @@
-"""Pods that start from a checkpoint, whatever runs them, and what may not."""
+"""Pods that start from a checkpoint, for every kind of workload, and combinations that are rejected."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,14 +29,14 @@ def starting(restore: Restore | None = RESTORE, config: render.RenderConfig = ON
     return template
 
 
-def test_until_a_checkpoint_is_ready_pods_load_the_model_themselves() -> None:
+def test_pods_load_the_model_until_their_checkpoint_is_ready() -> None:
     template = starting(None, main=VLLM)
     assert template["spec"]["containers"][0]["command"] == VLLM["command"]
     assert "snapshot" not in str(template)
     assert "podinfo" not in str(template)
 
 
-def test_a_checkpoint_that_is_off_is_as_good_as_none() -> None:
+def test_a_disabled_checkpoint_counts_as_none() -> None:
     off = graph(component(experimental={"checkpoint": {"enabled": False, "checkpointRef": "c"}}))
     (spec,) = parse_graph(off).spec.components
     assert starts_of([("Worker", spec)], NO_CHECKPOINTS, ON) == NO_STARTS
@@ -46,7 +46,7 @@ def test_a_checkpoint_that_is_off_is_as_good_as_none() -> None:
         assert names == [each["metadata"]["name"] for each in graph_children(graph(component()), config)]
 
 
-def test_one_that_is_on_counts_as_one_that_is_there() -> None:
+def test_an_enabled_checkpoint_is_used_like_a_named_one() -> None:
     there, on = (
         graph(component(experimental={"checkpoint": {"checkpointRef": "c", **switch}}))
         for switch in ({}, {"enabled": True})
@@ -75,7 +75,7 @@ def test_the_container_waits_for_the_agent() -> None:
     }
 
 
-def test_the_agent_finds_the_pods() -> None:
+def test_the_agent_selects_the_pods() -> None:
     metadata = starting()["metadata"]
     assert metadata["labels"]["nvidia.com/snapshot-is-restore-target"] == "true"
     assert metadata["labels"]["nvidia.com/snapshot-checkpoint-id"] == "0123456789abcdef"
@@ -101,13 +101,13 @@ WELL = {"httpGet": {"path": "/r", "port": 1}}
     ],
     ids=["liveness", "readiness", "none"],
 )
-def test_the_first_question_is_asked_as_long_as_it_takes(probes: KubeObject, asked: KubeObject) -> None:
+def test_the_startup_probe_waits_as_long_as_the_restore_takes(probes: KubeObject, asked: KubeObject) -> None:
     # A component without a type has no probes of its own.
     main = starting(type_=None, main=probes)["spec"]["containers"][0]
     assert main["startupProbe"] == {**asked, "failureThreshold": FOREVER, "successThreshold": 1}
 
 
-def test_other_containers_start_as_they_do() -> None:
+def test_other_containers_start_normally() -> None:
     sidecar = {"name": "log", "image": "log:1", "command": ["log"]}
     result = starting(sidecars=[sidecar])["spec"]["containers"][1]
     assert result["command"] == ["log"]
@@ -137,7 +137,7 @@ def test_a_frontend_loads_no_model() -> None:
         graph_children(obj, ON)
 
 
-def test_pods_of_grove_start_from_it_too() -> None:
+def test_pods_on_grove_start_from_it_too() -> None:
     config = replace(ON, grove=True)
     obj = graph(component(experimental={"checkpoint": {"checkpointRef": "c"}}), component("Other", "decode"))
     made = graph_children(obj, config, restores={"Worker": RESTORE})
@@ -149,7 +149,7 @@ def test_pods_of_grove_start_from_it_too() -> None:
     assert "nvidia.com/snapshot-is-restore-target" not in second["labels"]
 
 
-def test_starting_from_a_checkpoint_makes_no_new_generation_of_workers() -> None:
+def test_starting_from_a_checkpoint_does_not_change_the_worker_generation() -> None:
     obj = graph(component(experimental={"checkpoint": {"checkpointRef": "c"}}))
     cold, warm = graph_children(obj, ON), graph_children(obj, ON, restores={"Worker": RESTORE})
     assert cold == warm

@@ -1,4 +1,4 @@
-"""Command lines are read in every form that people write them in, and given flags where the engine sees them."""
+"""Command lines are parsed in every common form, and flags are added where the engine reads them."""
 
 import subprocess
 import time
@@ -34,14 +34,14 @@ def container(command, args=()):
         (container(["python3", "-m", "dynamo.vllm"]), 1),
     ],
 )
-def test_a_flag_that_counts(line, expected) -> None:
+def test_the_flag_that_counts(line, expected) -> None:
     assert commandline.read("Worker", line).number("--tensor-parallel-size", "-tp") == expected
 
 
 MODULE = ["python3", "-m", "dynamo.vllm"]
 
 
-def test_flags_come_last_where_no_shell_reads_them() -> None:
+def test_flags_are_appended_if_no_shell_parses_them() -> None:
     line = container(MODULE, ["--model", "x"])
     assert commandline.read("Worker", line).with_flags(FLAGS, "vllm") == (MODULE, ["--model", "x", *FLAGS])
 
@@ -56,12 +56,12 @@ def test_flags_come_last_where_no_shell_reads_them() -> None:
         (["bash", "-c"], ["# was: cd /x; {0} -v\necho {0}\nexec {0}@".format("python3 -m dynamo.vllm")]),
         (["bash", "-c"], ["echo 'run # 1' ; exec python3 -m dynamo.vllm@ # python3 -m dynamo.vllm"]),
         (["bash", "-c"], ["exec python3 \\\n  -m dynamo.vllm@ \\\n  --model x"]),
-        # Where everything looks like a comment, the quotes were misread, and the first one it is.
+        # If everything seems to be a comment, the quotes were misread, and the first one is the comment.
         (["bash", "-c"], ['eval " # exec python3 -m dynamo.vllm@"']),
     ],
 )
-def test_flags_come_where_the_engine_sees_them(command, args) -> None:
-    """The sign says where."""
+def test_flags_are_inserted_where_the_engine_reads_them(command, args) -> None:
+    """The marker shows the place."""
 
     def with_(flags: str) -> list[list[str]]:
         return [[each.replace("@", flags) for each in words] for words in (command, args)]
@@ -70,7 +70,7 @@ def test_flags_come_where_the_engine_sees_them(command, args) -> None:
     assert list(commandline.read("Worker", line).with_flags(FLAGS, "vllm")) == with_(" --nnodes 2")
 
 
-def test_arithmetic_takes_a_shell() -> None:
+def test_arithmetic_needs_a_shell() -> None:
     line = commandline.read("Worker", container(["python3", "-m", "dynamo.vllm"], ["--x", '{"a": 1}']))
     command, (script,) = line.with_flags(["--node-rank", "$((INDEX + 1))"], "vllm", shell=True)
     assert command == ["sh", "-c"]
@@ -86,19 +86,19 @@ def test_arithmetic_takes_a_shell() -> None:
         (container(["bash", "start.sh"]), "starts 'bash', to which"),
     ],
 )
-def test_what_cannot_be_given_flags_is_refused(line, message) -> None:
+def test_a_command_that_cannot_get_flags_is_rejected(line, message) -> None:
     with pytest.raises(RenderError, match=message):
         commandline.read("Worker", line)
 
 
 @pytest.mark.parametrize("script", ["./start.sh", "python3 -m dynamo.sglang", "echo python3; vllm serve x"])
-def test_a_script_that_starts_something_else_is_refused(script) -> None:
+def test_a_script_that_starts_another_program_is_rejected(script) -> None:
     line = commandline.read("Worker", container(["sh", "-c"], [script]))
     with pytest.raises(RenderError, match=r"does not start `python3 -m dynamo\.vllm` itself"):
         line.with_flags(FLAGS, "vllm")
 
 
-def test_a_quoted_word_is_the_word_again_to_a_shell() -> None:
+def test_a_shell_reads_a_quoted_word_as_the_same_word() -> None:
     pieces = [
         "a",
         " ",
@@ -124,14 +124,14 @@ def test_a_quoted_word_is_the_word_again_to_a_shell() -> None:
         "{a,b}",
     ]
     words = [*pieces, *(first + second for first in pieces for second in pieces), ""]
-    # A word that looks like a variable of Kubernetes is no longer one when a shell sees it.
+    # A word that has the form of a Kubernetes variable loses it when a shell reads it.
     words = [word for word in words if "$(id)" not in word]
     script = f"printf '%s\\0' {' '.join(commandline.quote(word) for word in words)}"
     output = subprocess.run(["/bin/sh", "-c", script], capture_output=True, check=True, timeout=30).stdout
     assert output.decode().split("\0")[:-1] == words
 
 
-def test_a_shell_reads_the_value_of_a_variable_once() -> None:
+def test_a_shell_expands_the_value_of_a_variable_once() -> None:
     values = {"SETTINGS": '{"a": "$b`c`"}', "MODEL": "org/model", "my.settings": '{"a": 1}'}
     line = {**container(MODULE, ["--x", "$(SETTINGS)", "$(MODEL) $(my.settings)"]), "env": []}
     line["env"] = [{"name": name, "value": value} for name, value in values.items()]
@@ -142,7 +142,7 @@ def test_a_shell_reads_the_value_of_a_variable_once() -> None:
     assert output.decode().split("\0")[2:4] == ["--x", values["SETTINGS"]]
 
 
-def test_variables_of_kubernetes_are_not_quoted_away() -> None:
+def test_variables_of_kubernetes_are_not_quoted() -> None:
     assert commandline.quote("tcp://$(POD_IP):5555 $HOME") == '"tcp://$(POD_IP):5555 \\$HOME"'
 
 
@@ -182,7 +182,7 @@ def test_the_number_of_a_flag_raised(line, expected) -> None:
     ],
     ids=lambda _: "",
 )
-def test_a_script_of_a_megabyte_takes_no_time(script: str) -> None:
+def test_a_script_of_a_megabyte_is_parsed_quickly(script: str) -> None:
     line = commandline.read("Worker", container(["sh", "-c"], [script]))
     began = time.process_time()
     assert line.number("-tp") == 1

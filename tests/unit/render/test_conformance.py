@@ -1,4 +1,4 @@
-"""Rendered objects equal those that the reference operator was recorded to make of the same input."""
+"""Rendered objects equal those that the reference operator was recorded to create from the same input."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from .recorded import CASES, MUST, canonical_module, differences, load, normaliz
 NAMESPACE = "recorded-namespace"
 BETA = "nvidia.com/v1beta1"
 PROFILES = ("deployments", "grove")
-#: As `operator-config.yaml` next to the cases says.
+#: Like `operator-config.yaml` next to the cases.
 CONFIG = render.RenderConfig(
     discovery_backend="kubernetes",
     infrastructure=(
@@ -34,7 +34,7 @@ CONFIG = render.RenderConfig(
     ssh_secret="mpi-run-ssh-secret",
     device_claims=True,
 )
-#: What this part of the platform makes; the rest of a case is others' to compare.
+#: The resources that this part of the platform creates. Other tests compare the rest of a case.
 KINDS = {
     "dynamocomponentdeployments",
     "deployments",
@@ -48,12 +48,12 @@ KINDS = {
     "rolebindings",
     "resourceclaimtemplates",
 }
-#: Faults of the reference that this platform no longer has, by case: `../shared/conformance/cases` records them.
+#: Errors of the reference that this platform does not have, by case: `../shared/conformance/cases` records them.
 BETTER = {
-    # A probe that only tunes the default is laid over it; the reference passes it on with nothing to ask.
+    # A probe that only tunes the default is merged with it. The reference passes it on without a handler.
     "grove-examples-deployments-gke-vllm-disagg",
     "grove-examples-deployments-gke-vllm-v1beta1-disagg",
-    # Mounts of a service count next to those of its mainContainer; 1.2 lost them.
+    # The mounts of a service are added to those of its mainContainer. Version 1.2 lost them.
     "deployments-examples-backends-trtllm-deploy-disagg-multinode",
     "grove-examples-backends-trtllm-deploy-disagg-multinode",
 }
@@ -66,19 +66,19 @@ pytestmark = pytest.mark.skipif(
 
 
 def graphs(case: KubeObject) -> list[KubeObject]:
-    """The case's graphs, as v1beta1, with what admission fills in."""
+    """The case's graphs as v1beta1, with the defaults of admission."""
     documents = [doc for doc in case["input"] if doc["kind"] == "DynamoGraphDeployment"]
     return [convert(default(doc, platform_version=CONFIG.operator_version), BETA) for doc in documents]
 
 
 def is_refused(path: Path) -> bool:
-    """Whether the case's graphs ask for what the cluster of its folder cannot do; the reference refused them, too."""
+    """Whether the case's graphs need what the cluster of their folder cannot do; the reference rejected them, too."""
     graph = "DynamoGraphDeployment"
     return any(entry["kind"] == graph and not entry["accepted"] for entry in load(path)["admission"])
 
 
 def rendered(graph: KubeObject, *, grove: bool = False) -> dict[str, KubeObject]:
-    """All children and grandchildren of a graph, keyed as the recording keys them."""
+    """All children and grandchildren of a graph, with the keys of the recording."""
     config = replace(CONFIG, grove=grove)
     graph = {**graph, "metadata": {**graph["metadata"], "namespace": NAMESPACE, "uid": "graph-uid", "generation": 1}}
     children = render.graph_children(parse_graph(graph), config)
@@ -103,7 +103,7 @@ def slug(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
-#: Differs from the reference: tests/conformance/differences.toml says why.
+#: Differences from the reference: tests/conformance/differences.toml gives the reasons.
 MEANT = ("labels.nvidia.com/dynamo-base-model: expected None", "selector.nvidia.com/dynamo-component-type: expected ''")
 
 
@@ -126,15 +126,15 @@ def test_equals_the_recording(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CASES_REFUSED, ids=slug)
-def test_refuses_what_it_cannot_run(path: Path) -> None:
+def test_graphs_that_cannot_run_are_rejected(path: Path) -> None:
     for graph in graphs(load(path)):
         with pytest.raises(render.RenderError, match=r"component agg: .* share GPU memory only where Grove runs them"):
             rendered(graph)
 
 
 @pytest.mark.parametrize("path", [path for path in MUST_RUN if graphs(load(path))], ids=slug)
-def test_runs_what_the_reference_does_not(path: Path) -> None:
-    """A probe that only tunes the default, which the reference passes on without anything to ask."""
+def test_graphs_run_that_the_reference_cannot_run(path: Path) -> None:
+    """A probe that only tunes the default, which the reference passes on without a handler."""
     results = [obj for graph in graphs(load(path)) for obj in rendered(graph).values() if obj["kind"] == "Deployment"]
     assert results
     for obj in results:
@@ -144,7 +144,7 @@ def test_runs_what_the_reference_does_not(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CASES_RENDERED, ids=slug)
-def test_is_plain_data_and_leaves_its_input_alone(path: Path) -> None:
+def test_rendering_returns_plain_data_and_does_not_change_its_input(path: Path) -> None:
     case = load(path)
     for graph in graphs(case):
         once = rendered(graph, grove=path.parent.name == "grove")
@@ -154,12 +154,12 @@ def test_is_plain_data_and_leaves_its_input_alone(path: Path) -> None:
 
 
 def only_json(value: Any) -> bool:
-    """Whether a value has JSON's own types only, no subclass of them."""
+    """Whether a value has only JSON's own types, no subclasses of them."""
     if type(value) is dict:
         return all(type(key) is str and only_json(item) for key, item in value.items())
     return all(only_json(item) for item in value) if type(value) is list else type(value) in (str, int, float, bool)
 
 
-def test_all_of_the_recorded_graphs_are_covered() -> None:
+def test_all_recorded_graphs_are_covered() -> None:
     assert len(CASES_RENDERED) >= 183
     assert len(CASES_REFUSED) == 2

@@ -27,5 +27,5 @@ def test_engines_of_a_command(container: dict[str, Any] | None, engines: set[str
 
 def test_long_scripts_take_linear_time() -> None:
     script = "python3 -m x " * 20_000 + "dynamo."
-    # With one backtracking expression this would outlast the time-out of any test.
+    # With one backtracking expression this would exceed the time-out of any test.
     assert detect({"args": [script]}) == set()

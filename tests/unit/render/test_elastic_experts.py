@@ -1,4 +1,4 @@
-"""A vLLM engine on one node whose experts are elastic: a Ray head, which pods that come later join, from runtime 1.5.0 on."""
+"""A vLLM engine on one node with elastic experts: from runtime 1.5.0 on a Ray head, which later pods join."""
 
 from dataclasses import replace
 from typing import Any
@@ -30,7 +30,7 @@ def services(single: KubeObject) -> dict[str, KubeObject]:
     return {each["metadata"]["name"]: each for each in of_kind(graph_children(graph(single), ON_GROVE), "Service")}
 
 
-def test_ray_starts_first_and_the_engine_is_the_process_of_the_container() -> None:
+def test_ray_starts_first_and_the_engine_is_the_main_process_of_the_container() -> None:
     main = main_of(worker())
     assert main["command"] == ["/bin/sh", "-c"]
     (script,) = main["args"]
@@ -42,7 +42,7 @@ def test_ray_starts_first_and_the_engine_is_the_process_of_the_container() -> No
     assert sources["POD_IP"] == sources["VLLM_DP_MASTER_IP"] == address
 
 
-def test_a_script_stays_a_script_and_variables_of_its_author_stay() -> None:
+def test_a_script_and_the_authors_variables_are_kept() -> None:
     own = [{"name": "VLLM_DP_MASTER_IP", "value": "10.0.0.1"}]
     single = worker([f"cd /x && python3 -m dynamo.vllm {' '.join(RAY[:3])}"], ["/bin/sh", "-c"])
     single["podTemplate"]["spec"]["containers"][0]["env"] = own
@@ -54,7 +54,7 @@ def test_a_script_stays_a_script_and_variables_of_its_author_stay() -> None:
 
 
 @pytest.mark.parametrize("backend", [["-dpb=ray"], ["-dpb", "ray"], ["--data-parallel-backend=ray"]])
-def test_each_way_to_write_the_flag_counts(backend: list[str]) -> None:
+def test_each_notation_of_the_flag_counts(backend: list[str]) -> None:
     assert "ray start" in main_of(worker(["--enable-elastic-ep", *backend]))["args"][0]
 
 
@@ -68,13 +68,13 @@ def test_each_way_to_write_the_flag_counts(backend: list[str]) -> None:
         (["-dpb", "ray"], {}),
     ],
 )
-def test_other_engines_start_as_they_are_written(args: list[str], fields: dict[str, Any]) -> None:
+def test_other_engines_start_as_written(args: list[str], fields: dict[str, Any]) -> None:
     single = worker(args, **fields)
     assert main_of(single)["args"] == args
     assert services(single).keys() <= {"graph-worker"}
 
 
-def test_with_grove_a_headless_service_leads_to_it_before_it_is_ready() -> None:
+def test_on_grove_a_headless_service_publishes_it_before_it_is_ready() -> None:
     made = services(worker(annotations={"own.example/a": "b"}, labels={"own.example/c": "d"}))["graph-worker-ray"]
     assert made["metadata"]["annotations"]["own.example/a"] == "b"
     assert made["metadata"]["labels"] == {"own.example/c": "d"}
@@ -89,7 +89,7 @@ def test_with_grove_a_headless_service_leads_to_it_before_it_is_ready() -> None:
     assert ports == {"ray-gcs": (6379, 6379), "system": (9090, "system")}
 
 
-def test_of_several_replicas_each_is_a_cluster_of_its_own() -> None:
+def test_each_replica_is_its_own_cluster() -> None:
     single = worker(replicas=2)
     assert "ray start" in main_of(single)["args"][0]
     assert "graph-worker-ray" not in services(single)
@@ -100,7 +100,7 @@ def test_long_names_are_shortened_as_the_reference_does() -> None:
     assert names.ray_service(long) == "a-very-long-dynamo-graph-deployment-name-with-a-long-compo-502d"
 
 
-def test_two_engines_of_a_pod_cannot_both_head_a_cluster() -> None:
+def test_only_one_engine_of_a_pod_can_be_the_head_of_a_cluster() -> None:
     sharing = {"gpuMemoryService": {"mode": "IntraPod"}, "failover": {"mode": "IntraPod"}}
     obj = graph(worker(experimental=sharing), backendFramework="vllm")
     with pytest.raises(RenderError, match="would start Ray on the same port"):

@@ -1,4 +1,4 @@
-"""Canary requests of embedding workers: SGLang's of a runtime 1.5 refuse them, and would never become ready (dynamo#14680)."""
+"""Canary requests of embedding workers: SGLang's of runtime 1.5 reject them, and never became ready (dynamo#14680)."""
 
 from typing import Any
 
@@ -33,12 +33,12 @@ VLLM = {"command": ["python3", "-m", "dynamo.vllm", "--embedding-worker"]}
         ([], {"framework": "vllm", **VLLM}, "true"),
     ],
 )
-def test_embedding_workers_of_1_5_get_none(flags: list[str], fields: dict[str, Any], enabled: str) -> None:
+def test_embedding_workers_of_1_5_send_none(flags: list[str], fields: dict[str, Any], enabled: str) -> None:
     assert canary(*flags, **fields) == enabled
 
 
 @pytest.mark.parametrize(
     "own", [{"name": ENABLED, "value": "true"}, {"name": "DYN_HEALTH_CHECK_PAYLOAD", "value": '{"input": "1"}'}]
 )
-def test_what_the_author_says_of_them_stands(own: KubeObject) -> None:
+def test_the_authors_variable_is_kept(own: KubeObject) -> None:
     assert canary("--embedding-worker", env=[own]) == "true"

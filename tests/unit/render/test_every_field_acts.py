@@ -1,7 +1,7 @@
-"""Every field of a component, set by itself, changes what is made, or is refused, or is warned of.
+"""Every field of a component, set alone, changes the rendered objects, is rejected, or gives a warning.
 
-`tests/unit/api/test_every_field_counts.py` knows by the names of fields that a module reads them. Here it shows, for each
-type of component, with Grove and without.
+`tests/unit/api/test_every_field_counts.py` checks by their names that a module reads the fields. This test checks
+their effect, for each type of component, with Grove and without.
 """
 
 import copy
@@ -38,7 +38,7 @@ SHARED = {"enabled": True, "mode": "interPod"}
 SCALED = {"enabled": True, "maxReplicas": 5}
 REACHED = {"enabled": True, "host": "h"}
 
-#: Field -> what it needs next to it, and its value. A field that only a reconciler reads has none.
+#: Field -> the other fields that it needs, and its value. A field that only a reconciler reads has none.
 ALPHA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "annotations": ({}, {"a.b/c": "d"}),
     "autoscaling.behavior": ({"autoscaling": SCALED}, {"scaleDown": {"stabilizationWindowSeconds": 5}}),
@@ -50,7 +50,7 @@ ALPHA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "checkpoint.enabled": None,
     "checkpoint.identity": ({"checkpoint": {"enabled": True, "checkpointRef": "r"}}, IDENTITY),
     "checkpoint.mode": None,
-    # What a graph does by these is in test_snapshots.py.
+    # test_snapshots.py has the effect of these on a graph.
     "checkpoint.startupPolicy": None,
     "checkpoint.deletionPolicy": ({"checkpoint": {"enabled": True, "identity": IDENTITY}}, "Delete"),
     "checkpoint.targetContainerName": None,
@@ -133,7 +133,7 @@ BETA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
     "experimental.checkpoint.job.gmsClientContainers": ({"experimental": {"checkpoint": {"enabled": True}}}, ["log"]),
     "experimental.checkpoint.job.podTemplate": None,
     "experimental.failover.mode": ({"experimental": {"gpuMemoryService": {"mode": "InterPod"}}}, "InterPod"),
-    # The only number that is allowed is the default.
+    # The only allowed number is the default.
     "experimental.failover.numShadows": None,
     "experimental.gpuMemoryService.deviceClassName": ({}, "x"),
     "experimental.gpuMemoryService.extraClientContainers": ({"experimental": {"gpuMemoryService": {}}}, ["log"]),
@@ -160,12 +160,12 @@ BETA_FIELDS: dict[str, tuple[dict[str, Any], Any] | None] = {
 }
 FIELDS = {ALPHA: ALPHA_FIELDS, BETA: BETA_FIELDS}
 TYPES = ("frontend", "worker", "epp", "")
-#: Fields that state how a component is. Where pods do not differ by it, the statement is as good as any, and no mistake.
+#: Fields that describe a component. If the pods do not differ, the description is harmless, and not an error.
 STATED: dict[str, tuple[str, ...]] = {"runtimeVersionOverride": ("worker", "epp"), "roles": ()}
 
 
 def leaves(schema: dict[str, Any], path: str = "") -> Iterator[str]:
-    """Fields without fields of their own; what is a table's single entry is one, too."""
+    """Fields without subfields; the single entry of a table counts as one, too."""
     for name, child in schema.get("properties", {}).items():
         here = f"{path}.{name}".strip(".")
         inner = child.get("properties") if "x-dynamo-embedded" not in child else None
@@ -189,7 +189,7 @@ def test_the_tables_have_every_field(version: str) -> None:
 
 
 def graph(version: str, kind: str, fields: KubeObject, *, constrained: bool) -> KubeObject:
-    """A graph with one component of a type; `fields` go over what the type needs."""
+    """A graph with one component of a type; `fields` override those that the type needs."""
     command = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--tensor-parallel-size", "8"]}
     main = {"image": "i", **(command if kind == "worker" else {"command": ["run"]})}
     picker = {"eppConfig": {"configMapRef": {"name": "n", "key": "l"}}} if kind == "epp" else {}
@@ -235,7 +235,7 @@ def nested(path: str, value: Any) -> KubeObject:
 
 
 def objects(obj: KubeObject, config: render.RenderConfig) -> str:
-    """All that a graph becomes, less the names that hashes give; or why it becomes nothing."""
+    """All rendered objects of a graph without the names that contain hashes; or why it cannot be rendered."""
     stored = convert(obj, DYNAMO_COMPONENT_DEPLOYMENTS.api_version)
     try:
         made = render.graph_children(parse_graph({**stored, "metadata": {**stored["metadata"], "uid": "u"}}), config)
@@ -260,7 +260,7 @@ CASES = [
 
 @pytest.mark.parametrize("grove", [False, True], ids=["alone", "grove"])
 @pytest.mark.parametrize(("version", "path", "kind"), CASES, ids=lambda each: each or "none")
-def test_a_field_acts_or_its_author_is_warned(version: str, path: str, kind: str, *, grove: bool) -> None:
+def test_a_field_has_an_effect_or_gives_a_warning(version: str, path: str, kind: str, *, grove: bool) -> None:
     needed, value = FIELDS[version][path] or ({}, None)
     constrained = path.startswith("topologyConstraint")
     before = graph(version, kind, needed, constrained=constrained)
@@ -268,7 +268,7 @@ def test_a_field_acts_or_its_author_is_warned(version: str, path: str, kind: str
     facts = Facts(grove=grove, inference_pools=True, topologies={"t": ("zone", "rack")})
     findings, known = validate(after, None, facts), validate(before, None, facts)
     if schema_errors(after) or findings.errors:
-        return  # refused
+        return  # rejected
     config = replace(CONFIG, grove=grove)
     warned = set(findings.warnings) - set(known.warnings)
     deprecated = any(path.partition(".")[0] in each for each in findings.warnings)

@@ -1,4 +1,4 @@
-"""Faults of the reference operator that have no better place: each is right here."""
+"""Errors of the reference operator that no other file covers: the platform is correct here."""
 
 from dynamo_pod_builder.render.config import NEW_COMPONENT
 from dynamo_pod_builder.render.context import context_of
@@ -17,7 +17,7 @@ def service_of(type_: str) -> bool:
     return needs_service(context_of(parse_component(obj), CONFIG, NEW_COMPONENT))
 
 
-def test_a_pickers_service_is_there_whatever_discovery_is_used() -> None:
+def test_the_service_of_a_picker_exists_with_every_discovery() -> None:
     """The InferencePool names it (behaviour, section 11.6)."""
     assert service_of("epp")
     assert service_of("frontend")

@@ -1,4 +1,4 @@
-"""Gateways and meshes before a graph."""
+"""Gateways and service meshes in front of a graph."""
 
 from dataclasses import replace
 
@@ -48,13 +48,13 @@ def test_a_route_leads_to_the_frontend() -> None:
     }
 
 
-def test_a_route_leads_to_the_pool_where_a_picker_chooses() -> None:
+def test_a_route_leads_to_the_pool_if_a_picker_chooses() -> None:
     route = made(CONFIG, "epp", "worker")["HTTPRoute"]
     (rule,) = route["spec"]["rules"]
     assert rule["backendRefs"] == [{"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "g-pool"}]
 
 
-def test_a_mesh_learns_how_to_reach_the_picker() -> None:
+def test_a_mesh_gets_the_settings_for_the_connection_to_the_picker() -> None:
     rule = made(CONFIG, "epp", "worker")["DestinationRule"]
     assert rule["metadata"]["name"] == "g-epp"
     assert rule["spec"] == {
@@ -64,7 +64,7 @@ def test_a_mesh_learns_how_to_reach_the_picker() -> None:
     assert "DestinationRule" not in made(CONFIG, "frontend", "worker")
 
 
-def test_a_mesh_of_mutual_tls_names_its_own_certificate() -> None:
+def test_a_mesh_with_mutual_tls_names_its_own_certificate() -> None:
     mesh = render.Mesh(
         destination_rules=True, tls_mode="MUTUAL", client_certificate="/c", private_key="/k", ca_certificates="/a"
     )
@@ -84,7 +84,7 @@ def test_a_mesh_of_mutual_tls_names_its_own_certificate() -> None:
         (render.Mesh(), {}, {}, {"Epp": None, "Worker": None}),
     ],
 )
-def test_a_picker_speaks_tls_itself_so_it_has_no_proxy_of_the_mesh(mesh, own, graph_wide, expected) -> None:
+def test_a_picker_with_its_own_tls_has_no_mesh_proxy(mesh, own, graph_wide, expected) -> None:
     obj = graph("epp", "worker")
     obj["spec"]["annotations"] = graph_wide
     obj["spec"]["components"][0]["podTemplate"]["metadata"] = {"annotations": own}
@@ -104,9 +104,9 @@ def test_a_picker_speaks_tls_itself_so_it_has_no_proxy_of_the_mesh(mesh, own, gr
         replace(CONFIG, gateway=render.GatewayDefaults("public"), mesh=render.Mesh()),
     ],
 )
-def test_nothing_is_made_that_is_not_desired_or_not_known_to_the_cluster(config) -> None:
+def test_only_desired_objects_that_the_cluster_supports_are_rendered(config) -> None:
     assert not {"HTTPRoute", "DestinationRule"} & made(config, "epp", "worker").keys()
 
 
-def test_a_graph_that_no_one_can_ask_has_no_route() -> None:
+def test_a_graph_without_a_frontend_has_no_route() -> None:
     assert "HTTPRoute" not in made(CONFIG, "worker")

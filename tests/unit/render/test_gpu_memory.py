@@ -1,4 +1,4 @@
-"""GPU memory that engines share, and engines that fail over: rules that the recorded graphs do not show."""
+"""Engines that share GPU memory or fail over: rules that the recorded graphs do not cover."""
 
 import copy
 from dataclasses import replace
@@ -29,7 +29,7 @@ EXECUTOR = "nvidia.com/vllm-distributed-executor-backend"
 
 
 def worker(experimental: KubeObject, *args: str, engine: str = "vllm", gpus: int = 2, **fields: Any) -> KubeObject:
-    """A worker on two GPUs; `main` has more fields of its container."""
+    """A worker with two GPUs; `main` has more fields of its container."""
     command = ["python3", "-m", f"dynamo.{engine}"]
     resources = {"limits": {"nvidia.com/gpu": str(gpus)}}
     main = {"command": command, "args": list(args), "resources": resources, **fields.pop("main", {})}
@@ -37,7 +37,7 @@ def worker(experimental: KubeObject, *args: str, engine: str = "vllm", gpus: int
 
 
 def pod(single: KubeObject, config: render.RenderConfig = CLAIMING) -> KubeObject:
-    """Pod spec of the only component of a graph; of the leader, where there are several."""
+    """The pod spec of the only component of a graph; on several nodes, of the leader."""
     return pods(single, config)[0]
 
 
@@ -52,7 +52,7 @@ def pods(single: KubeObject, config: render.RenderConfig = CLAIMING) -> list[Kub
 
 
 def grove_template(single: KubeObject, **observed: Any) -> KubeObject:
-    """Template of the PodCliqueSet of a graph with one component."""
+    """The template of the PodCliqueSet of a graph with one component."""
     (made,) = of_kind(graph_children(graph(single, backendFramework="vllm"), GROVE, **observed), "PodCliqueSet")
     template: KubeObject = made["spec"]["template"]
     return template
@@ -70,7 +70,7 @@ def main_of(clique: KubeObject) -> KubeObject:
 # Within a pod
 
 
-def test_other_containers_use_the_service_where_the_graph_says_so() -> None:
+def test_other_containers_use_the_service_if_the_graph_says_so() -> None:
     asked = {"limits": {"nvidia.com/gpu": "2", "cpu": "1"}, "claims": [{"name": "nic"}]}
     sidecars = [{"name": "saver", "image": "s", "resources": asked}, {"name": "log", "image": "l"}]
     before = copy.deepcopy(sidecars)
@@ -85,7 +85,7 @@ def test_other_containers_use_the_service_where_the_graph_says_so() -> None:
         assert variables(saver) == {"GMS_SOCKET_DIR": "/gms-intrapod-control"}
         assert saver["volumeMounts"] == [{"name": "gms-intrapod-control", "mountPath": "/gms-intrapod-control"}]
         plain = {each["name"]: each for each in pod(worker(features, sidecars=sidecars))["containers"]}
-        # The generation of workers, which is in a variable, is another one.
+        # A variable contains the worker generation, which differs.
         assert {name: each["volumeMounts"] for name, each in containers.items() if name != "log"} == {
             name: each["volumeMounts"] for name, each in plain.items() if name not in ("saver", "log")
         }
@@ -93,12 +93,12 @@ def test_other_containers_use_the_service_where_the_graph_says_so() -> None:
     assert sidecars == before
 
 
-def test_a_client_that_is_not_there_is_refused() -> None:
+def test_a_missing_client_container_is_rejected() -> None:
     with pytest.raises(render.RenderError, match=r"extraClientContainers\[1\]: 'gone' is not a container"):
         pod(worker({"gpuMemoryService": {"extraClientContainers": ["main", "gone"]}}))
 
 
-def test_gpus_are_claimed_instead_of_counted_whatever_they_are_called() -> None:
+def test_gpus_of_every_resource_name_are_claimed_instead_of_counted() -> None:
     asked = {"limits": {"nvidia.com/mig-1g.5gb": "2", "cpu": "4"}, "requests": {"nvidia.com/mig-1g.5gb": "2"}}
     made = pod(worker(WITHIN, main={"resources": asked}))
     claim = {"name": "intrapod-shared-gpu"}
@@ -116,7 +116,7 @@ def test_claims_and_tolerations_of_the_user_stay() -> None:
     assert [each["name"] for each in made["containers"][0]["resources"]["claims"]] == ["nic", "intrapod-shared-gpu"]
 
 
-def test_the_service_starts_after_the_users_own_preparations() -> None:
+def test_the_service_starts_after_the_users_init_containers() -> None:
     made = pod(worker(WITHIN, pod={"initContainers": [{"name": "prepare", "image": "i"}]}))
     assert [each["name"] for each in made["initContainers"]] == ["prepare", "gms-server"]
 
@@ -138,19 +138,19 @@ def test_the_service_starts_after_the_users_own_preparations() -> None:
         ),
     ],
 )
-def test_the_parts_of_the_service_have_their_names_for_themselves(fields, message) -> None:
+def test_names_of_the_services_parts_are_reserved(fields, message) -> None:
     with pytest.raises(render.RenderError, match=f"component Worker: podTemplate.spec.{message}"):
         pod(worker(WITHIN, pod=fields))
 
 
-def test_the_service_runs_as_its_engine() -> None:
+def test_the_service_runs_with_the_security_context_of_its_engine() -> None:
     confined = {"allowPrivilegeEscalation": False, "runAsUser": 7}
     (server,) = pod(worker(WITHIN, main={"securityContext": confined}))["initContainers"]
     assert server["securityContext"] == confined
 
 
 @pytest.mark.parametrize("grove", [False, True])
-def test_the_graph_makes_the_template_of_its_claims(grove) -> None:
+def test_the_graph_creates_the_claim_template(grove) -> None:
     single = worker({"gpuMemoryService": {"deviceClassName": "mig.nvidia.com"}}, gpus=4)
     (made,) = of_kind(graph_children(graph(single), replace(CLAIMING, grove=grove)), "ResourceClaimTemplate")
     (request,) = made["spec"]["spec"]["devices"]["requests"]
@@ -159,7 +159,7 @@ def test_the_graph_makes_the_template_of_its_claims(grove) -> None:
     assert request["exactly"] == {"deviceClassName": "mig.nvidia.com", "allocationMode": "ExactCount", "count": 4}
 
 
-def test_a_component_on_its_own_makes_the_template_itself() -> None:
+def test_a_standalone_component_creates_the_claim_template() -> None:
     (dcd,) = component_deployments(graph(worker(WITHIN)), CLAIMING).values()
     of_graph = component_children(dcd, CLAIMING)
     alone = {**dcd, "metadata": {"name": "alone", "namespace": "ns"}}
@@ -183,12 +183,12 @@ def engines(made: KubeObject) -> list[KubeObject]:
     return [each for each in made["containers"] if each["name"].startswith("engine-")]
 
 
-def test_engines_take_the_place_of_main_before_the_other_containers() -> None:
+def test_engines_replace_main_before_the_other_containers() -> None:
     made = pod(worker(WITHIN_FAILOVER, sidecars=[{"name": "log", "image": "log"}]))
     assert [each["name"] for each in made["containers"]] == ["engine-0", "engine-1", "log"]
 
 
-def test_engines_take_nothing_for_themselves_that_the_user_said_of_the_one() -> None:
+def test_variables_that_differ_between_engines_override_the_users() -> None:
     own = [
         {"name": name, "value": "1"} for name in ("ENGINE_ID", "DYN_SYSTEM_PORT", "DYN_HEALTH_CHECK_ENABLED", "MINE")
     ]
@@ -204,7 +204,7 @@ def test_engines_take_nothing_for_themselves_that_the_user_said_of_the_one() -> 
         assert "DYN_HEALTH_CHECK_ENABLED" not in values
 
 
-def test_probes_that_ask_over_http_ask_each_engine_and_others_stay() -> None:
+def test_http_probes_get_the_port_of_each_engine_and_others_stay() -> None:
     runs = {"exec": {"command": ["true"]}}
     first, second = engines(pod(worker(WITHIN_FAILOVER, main={"livenessProbe": runs})))
     assert first["livenessProbe"] == second["livenessProbe"] == runs
@@ -228,13 +228,13 @@ def test_probes_that_ask_over_http_ask_each_engine_and_others_stay() -> None:
         ),
     ],
 )
-def test_the_second_engine_meets_its_processes_elsewhere(main, command, args) -> None:
+def test_the_processes_of_the_second_engine_use_other_ports(main, command, args) -> None:
     first, second = engines(pod(worker(WITHIN_FAILOVER, main=main)))
     assert first["args"] == main["args"]
     assert (second["command"], second["args"]) == (command, args)
 
 
-def test_engines_on_several_nodes_find_the_others_of_their_number() -> None:
+def test_engines_on_several_nodes_find_those_of_the_same_number() -> None:
     leader, follower = pods(worker(WITHIN_FAILOVER, "-tp", "4", multinode={"nodeCount": 2}))
     for made in (leader, follower):
         first, second = engines(made)
@@ -244,7 +244,7 @@ def test_engines_on_several_nodes_find_the_others_of_their_number() -> None:
     assert [each["name"] for each in follower["initContainers"]] == ["wait-for-leader-mp", "gms-server"]
 
 
-def test_data_parallel_engines_coordinate_apart() -> None:
+def test_data_parallel_engines_coordinate_separately() -> None:
     first, second = engines(pod(worker(WITHIN_FAILOVER, "-dp", "4", multinode={"nodeCount": 2})))
     assert "--data-parallel-rpc-port 13445" in " ".join(first["args"])
     assert "--data-parallel-rpc-port 13545" in " ".join(second["args"])
@@ -253,7 +253,7 @@ def test_data_parallel_engines_coordinate_apart() -> None:
 @pytest.mark.parametrize(
     ("args", "advice"), [(("-tp", "4"), f"{EXECUTOR} to mp"), (("--enable-elastic-ep", "-dp", "4"), "remove failover")]
 )
-def test_two_engines_of_a_pod_cannot_both_start_ray(args, advice) -> None:
+def test_only_one_engine_of_a_pod_can_start_ray(args, advice) -> None:
     single = worker(WITHIN_FAILOVER, *args, multinode={"nodeCount": 2}, annotations={EXECUTOR: "ray"})
     with pytest.raises(render.RenderError, match=rf"experimental\.failover: .* would start Ray.*{advice}"):
         pods(single)
@@ -263,7 +263,7 @@ def test_two_engines_of_a_pod_cannot_both_start_ray(args, advice) -> None:
 
 
 @pytest.mark.parametrize(("asked", "waits"), [(BETWEEN, False), (BETWEEN_FAILOVER, True)])
-def test_only_engines_that_fail_over_between_pods_wait_for_another_to_fail(asked, waits) -> None:
+def test_only_engines_that_fail_over_between_pods_wait_for_a_failure(asked, waits) -> None:
     for clique in cliques(worker(asked, multinode={"nodeCount": 2})).values():
         assert ("DYN_VLLM_GMS_SHADOW_MODE" in variables(main_of(clique))) is waits, clique["name"]
 
@@ -297,7 +297,7 @@ def test_memory_of_every_rank() -> None:
     ]
 
 
-def test_engines_of_one_index_are_one_engine_over_the_ranks() -> None:
+def test_engines_of_one_index_form_one_engine_over_all_ranks() -> None:
     result = cliques(worker(BETWEEN_FAILOVER, "-tp", "4", multinode={"nodeCount": 2}))
     host = "$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-worker-ldr-$(GROVE_PCLQ_POD_INDEX).$(GROVE_HEADLESS_SERVICE)"
     for name, rank in (("worker-ldr", "0"), ("worker-wkr-1", "1")):
@@ -311,7 +311,7 @@ def test_engines_of_one_index_are_one_engine_over_the_ranks() -> None:
     assert "worker-ldr-${GROVE_PCLQ_POD_INDEX}." in waiting["command"][-1]
 
 
-def test_the_server_counts_the_sockets_of_its_gpus_and_runs_nothing_else() -> None:
+def test_the_server_waits_for_the_sockets_of_its_gpus_and_runs_nothing_else() -> None:
     own: KubeObject = {
         "sidecars": [{"name": "log", "image": "log"}],
         "pod": {"initContainers": [{"name": "prepare", "image": "i"}]},
@@ -326,12 +326,12 @@ def test_the_server_counts_the_sockets_of_its_gpus_and_runs_nothing_else() -> No
     assert server["restartPolicy"] == "Always"
 
 
-def test_a_load_format_of_the_users_stays() -> None:
+def test_a_load_format_of_the_user_is_kept() -> None:
     result = cliques(worker(BETWEEN_FAILOVER, "--load-format=auto"))
     assert main_of(result["worker"])["args"] == ["--load-format=auto"]
 
 
-def test_cliques_that_are_there_keep_their_order_and_so_do_claims() -> None:
+def test_existing_cliques_and_claims_keep_their_order() -> None:
     parts = [worker(BETWEEN, name=name) for name in ("a", "b")]
     present = ("b-gms-0", "b", "a-gms-0", "a")
     children = graph_children(graph(*parts, backendFramework="vllm"), GROVE, cliques=present)
@@ -341,13 +341,13 @@ def test_cliques_that_are_there_keep_their_order_and_so_do_claims() -> None:
     assert [each["name"] for each in template["resourceClaimTemplates"]] == ["b-gpu-rank-0", "a-gpu-rank-0"]
 
 
-def test_topology_is_that_of_the_group() -> None:
+def test_the_topology_belongs_to_the_group() -> None:
     made = grove_template(worker(BETWEEN, topologyConstraint={"packDomain": "host"}))
     assert made["podCliqueScalingGroups"][0]["topologyConstraint"] == {"packDomain": "host"}
     assert all("topologyConstraint" not in each for each in made["cliques"])
 
 
-# What cannot be run is said
+# Combinations that cannot run are reported
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_topology_is_that_of_the_group() -> None:
         (worker({**WITHIN, "failover": {"mode": "InterPod"}}), GROVE, "failover: .* with mode InterPod"),
     ],
 )
-def test_what_cannot_be_shared_is_refused(single, config, message) -> None:
+def test_unsupported_combinations_are_rejected(single, config, message) -> None:
     with pytest.raises(render.RenderError, match=rf"component (Worker|Front): experimental\.{message}"):
         graph_children(graph(single), config)
 
@@ -378,7 +378,7 @@ def test_a_graph_that_opts_out_of_grove_shares_no_memory_between_pods() -> None:
         graph_children(off, GROVE)
 
 
-def test_without_gpus_there_is_nothing_to_claim() -> None:
+def test_without_gpus_no_claim_is_rendered() -> None:
     with pytest.raises(
         render.RenderError, match=r"resources\.limits: requests no GPU, and the platform claims as many"
     ):

@@ -1,4 +1,4 @@
-"""What a graph becomes besides pods: component deployments, access, labels, refusals."""
+"""The objects of a graph other than pods: component deployments, access, labels, rejections."""
 
 from dataclasses import replace
 from typing import Any
@@ -129,7 +129,7 @@ def test_labels_of_the_platform_override_those_of_the_user() -> None:
     assert selected == {"nvidia.com/selector": made["metadata"]["name"]}
 
 
-def test_annotations_reach_pods_but_for_the_version() -> None:
+def test_annotations_reach_pods_except_for_the_version() -> None:
     made = deployment(component(annotations={"a": "own"}), annotations={"nvidia.com/enable-metrics": "false", "x": "y"})
     object_labels = made["spec"]["template"]["metadata"]["annotations"]
     assert object_labels == made["metadata"]["annotations"] == {"a": "own", "nvidia.com/enable-metrics": "false"}
@@ -166,8 +166,8 @@ def test_an_upgrade_of_the_platform_changes_no_pod_of_grove(origin: dict[str, st
     assert origin.items() <= after["spec"]["template"]["cliques"][0]["annotations"].items()
 
 
-def test_services_of_components_on_grove_have_the_annotations_that_users_wrote() -> None:
-    """As those of component deployments do: load balancers and scrapers read them."""
+def test_services_of_components_on_grove_have_the_users_annotations() -> None:
+    """As those of component deployments do, because load balancers and scrapers read them."""
     own = component("Frontend", "frontend", annotations={"both": "pod", "nvidia.com/enable-metrics": "false"})
     obj = graph(own, annotations={"nvidia.com/dynamo-discovery-backend": "kubernetes"})
     obj["spec"]["annotations"] = {"team": "a", "both": "graph"}
@@ -196,7 +196,7 @@ def test_strategy(object_annotations: dict[str, str], expected: KubeObject) -> N
 
 
 @pytest.mark.parametrize(("fields", "replicas"), [({}, 1), ({"replicas": 0}, 0), ({"replicas": 3}, 3)])
-def test_the_platform_owns_the_replicas_of_a_graph_also_where_it_names_none(fields: KubeObject, replicas: int) -> None:
+def test_the_platform_owns_the_replicas_of_a_graph_even_if_it_sets_none(fields: KubeObject, replicas: int) -> None:
     given = component(**fields)
     (dcd,) = component_deployments(graph(given)).values()
     assert dcd["spec"]["replicas"] == deployment(given)["spec"]["replicas"] == replicas
@@ -258,7 +258,7 @@ REFUSALS = {
 @pytest.mark.parametrize(("message", "obj"), REFUSALS.items())
 def test_refusals(message: str, obj: KubeObject) -> None:
     with pytest.raises(render.RenderError, match=message):
-        # Past what admission would refuse already: parsing is tolerant of it, as of objects stored before.
+        # More than admission would reject: parsing is tolerant of these, as of objects stored before.
         graph_children(obj)
 
 
@@ -291,13 +291,13 @@ def test_access_of_planners_and_pickers(parts: list[KubeObject], fields: dict[st
 
 
 def bound(children: list[KubeObject]) -> list[str]:
-    """Accounts that may register themselves and find others."""
+    """Accounts that may register themselves and discover others."""
     bindings = {each["metadata"]["name"]: each for each in of_kind(children, "RoleBinding")}
     return [each["name"] for name, each in bindings.items() if "discovery" in name for each in each["subjects"]]
 
 
 def test_accounts_that_pod_templates_name_may_register_their_pods() -> None:
-    """As those of a cloud's workload identity: https://github.com/ai-dynamo/dynamo/issues/10590."""
+    """For example those of a cloud's workload identity: https://github.com/ai-dynamo/dynamo/issues/10590."""
     template = {"serviceAccountName": "reads-buckets"}
     parts = [FRONTEND, component("One", pod=template), component("Two", pod=template), PLANNER, PICKER]
     children = graph_children(graph(*parts), render.RenderConfig(inference_pools=True))
@@ -309,8 +309,8 @@ def test_accounts_that_pod_templates_name_may_register_their_pods() -> None:
 
 
 @pytest.mark.parametrize("parts", [[PLANNER], [FRONTEND, PICKER], [FRONTEND]])
-def test_what_pods_are_given_the_pod_builder_may_do_itself(parts: list[KubeObject]) -> None:
-    """The API server refuses a Role that holds more than its writer does."""
+def test_the_pod_builder_has_the_rights_that_it_gives_to_pods(parts: list[KubeObject]) -> None:
+    """The API server rejects a Role with more rights than its writer has."""
     children = graph_children(graph(component(), *parts), render.RenderConfig(inference_pools=True))
     rules = [rule for role in of_kind(children, "Role") for rule in role["rules"]]
     assert rules
@@ -324,7 +324,7 @@ def test_what_pods_are_given_the_pod_builder_may_do_itself(parts: list[KubeObjec
     assert [each for each in given if not any(allows(right, *each, "") for right in RIGHTS)] == []
 
 
-def test_multinode_of_a_component_on_its_own_is_refused() -> None:
+def test_multinode_of_a_standalone_component_is_rejected() -> None:
     dcd = component_deployments(graph(component()))["Worker"]
     with pytest.raises(render.RenderError):
         component_children({**dcd, "spec": {**dcd["spec"], "multinode": {"nodeCount": 2}}})
@@ -371,7 +371,7 @@ def test_pods_have_the_label_of_their_model(model: str, value: str) -> None:
     assert template["annotations"]["nvidia.com/dynamo-base-model"] == model
 
 
-def test_pods_that_lack_the_label_are_not_replaced_for_it() -> None:
+def test_pods_without_the_label_are_not_replaced_for_it() -> None:
     (dcd,) = component_deployments(graph(component("Worker", modelRef={"name": "m"}))).values()
     kept = of_kind(component_children(dcd, lacking=frozenset({"nvidia.com/dynamo-base-model"})), "Deployment")[0][
         "spec"
@@ -386,7 +386,7 @@ def test_services_of_a_model_are_shared() -> None:
     assert [render.is_shared(child) for child in children] == [False, False, True]
 
 
-def test_a_component_on_its_own_gets_its_access() -> None:
+def test_a_standalone_component_gets_its_access() -> None:
     metadata = {"name": "alone", "namespace": "ns"}
     spec = {key: value for key, value in component().items() if key != "name"}
     dcd = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoComponentDeployment", "metadata": metadata, "spec": spec}

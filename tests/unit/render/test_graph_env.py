@@ -1,4 +1,4 @@
-"""Variables that the settings give to all graphs, beneath what graphs and components say themselves."""
+"""Variables that the settings give to all graphs, with less precedence than those of graphs and components."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ def configured(**variables_of_all: str) -> RenderConfig:
     return replace(CONFIG, graph_env=render_config(settings, lambda _: False, {}).graph_env)
 
 
-def test_all_components_have_them_and_own_words_win() -> None:
+def test_all_components_get_them_and_their_own_values_win() -> None:
     config = configured(DYN_HTTP_HOST="::", NCCL_DEBUG="WARN", OF_THE_GRAPH="no", OF_THE_COMPONENT="no")
     own = component(main={"env": [{"name": "OF_THE_COMPONENT", "value": "yes"}]})
     container = main(own, config, env=[{"name": "OF_THE_GRAPH", "value": "yes"}])
@@ -24,19 +24,19 @@ def test_all_components_have_them_and_own_words_win() -> None:
     assert variables(container).items() >= given.items()
 
 
-def test_containers_that_do_not_run_dynamo_have_none() -> None:
+def test_containers_that_do_not_run_dynamo_get_none() -> None:
     sidecar = component(sidecars=[{"name": "logs", "image": "logs:1"}])
     main_container, logs = pod(sidecar, configured(A="b"))["containers"]
     assert variables(main_container)["A"] == "b"
     assert "env" not in logs
 
 
-def test_none_change_nothing() -> None:
+def test_without_variables_nothing_changes() -> None:
     obj = graph(component(), component("Frontend", "frontend"))
     assert workloads(obj, configured()) == workloads(obj, CONFIG)
 
 
 @pytest.mark.parametrize("name", ["", "1A", "A=B", "A B", "A" * 254])
-def test_a_name_that_kubernetes_refuses_is_refused(name: str) -> None:
+def test_an_invalid_name_is_rejected(name: str) -> None:
     with pytest.raises(ValidationError, match="graphEnv"):
         configured(**{name: "x"})

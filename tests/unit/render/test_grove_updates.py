@@ -1,4 +1,4 @@
-"""How Grove replaces the pods of a graph, as the graph's annotation says."""
+"""How Grove replaces the pods of a graph, according to the graph's annotation."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,5 +23,5 @@ def test_the_set_has_the_strategy_of_its_graph(strategy: str) -> None:
 
 
 @pytest.mark.parametrize("annotations", [{}, {STRATEGY: "Coherent"}], ids=["none", "stored before it was refused"])
-def test_without_one_it_is_left_to_grove(annotations: dict[str, str]) -> None:
+def test_without_the_annotation_the_strategy_is_left_to_grove(annotations: dict[str, str]) -> None:
     assert "updateStrategy" not in spec_of_set(**annotations)

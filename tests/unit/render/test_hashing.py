@@ -1,4 +1,4 @@
-"""The worker hash changes when and only when pods of workers would."""
+"""The worker hash changes if and only if the pods of workers would."""
 
 import copy
 import random
@@ -43,7 +43,7 @@ def container(obj: KubeObject, name: str) -> KubeObject:
 
 
 def shuffled(value: Any, rng: random.Random) -> Any:
-    """The same JSON object with its keys in another order."""
+    """The same JSON object with another order of its keys."""
     if isinstance(value, dict):
         keys = list(value)
         rng.shuffle(keys)
@@ -110,15 +110,15 @@ CHANGES_ALL = {
 }
 
 
-def test_what_few_pods_have_of_a_later_runtime_replaces_no_others() -> None:
-    """An upgrade of the platform, which learns what a version has, leaves the workers that state it as they are."""
+def test_fields_of_a_later_runtime_that_few_pods_have_do_not_change_other_hashes() -> None:
+    """An upgrade of the platform, which learns the features of a runtime version, does not replace existing workers."""
     one, other = sample(), sample()
     part(one, "Decode").update(runtimeVersionOverride="1.5.0")
     part(other, "Decode").update(runtimeVersionOverride="1.6.1")
     assert hash_of(one) == hash_of(other)
 
 
-def test_what_is_said_of_a_checkpoint_beyond_its_name_does_not_change_it() -> None:
+def test_checkpoint_fields_other_than_its_name_do_not_change_it() -> None:
     plain, more = sample(), sample()
     for obj, policies in (
         (plain, {}),
@@ -133,7 +133,7 @@ def test_what_is_said_of_a_checkpoint_beyond_its_name_does_not_change_it() -> No
 
 
 @pytest.mark.parametrize("change", CHANGES_NOTHING.values(), ids=CHANGES_NOTHING)
-def test_what_does_not_change_it(change: Any) -> None:
+def test_changes_that_do_not_change_it(change: Any) -> None:
     obj = sample()
     before = hash_of(obj)
     change(obj)
@@ -141,7 +141,7 @@ def test_what_does_not_change_it(change: Any) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES_ALL.values(), ids=CHANGES_ALL)
-def test_what_changes_it(change: Any) -> None:
+def test_changes_that_change_it(change: Any) -> None:
     obj = sample()
     before = hash_of(obj)
     change(obj)
@@ -161,7 +161,7 @@ def test_different_images_have_different_hashes(one: str, other: str) -> None:
     assert (hash_of(first) == hash_of(second)) == (one == other)
 
 
-def test_order_of_init_containers_and_later_duplicates_count() -> None:
+def test_order_of_init_containers_and_later_duplicates_matter() -> None:
     obj = sample()
     part(obj, "Decode")["podTemplate"]["spec"]["initContainers"] = [
         {"name": "b", "image": "b"},
@@ -181,7 +181,7 @@ def test_an_upgrade_of_the_platform_changes_no_hash() -> None:
     assert hash_of(sample(), newer) == hash_of(sample())
 
 
-def test_it_is_in_names_and_labels_of_all_workers_and_of_nothing_else() -> None:
+def test_only_names_and_labels_of_workers_contain_it() -> None:
     digest = hash_of(sample())
     assert len(digest) == 8
     result = component_deployments(sample())

@@ -28,18 +28,18 @@ def test_pods_wait_in_the_queue_of_their_graph(annotation, queue, pod) -> None:
     assert result["spec"]["podSpec"]["schedulerName"] == "kai-scheduler"
 
 
-def test_pods_of_another_scheduler_are_left_to_it() -> None:
+def test_pods_of_another_scheduler_are_left_alone() -> None:
     result = clique(CONFIG, schedulerName="mine")
     assert "kai.scheduler/queue" not in result["labels"]
     assert result["spec"]["podSpec"]["schedulerName"] == "mine"
 
 
-def test_without_the_scheduler_nothing_is_said_of_queues() -> None:
+def test_without_the_scheduler_no_queue_is_set() -> None:
     result = clique(replace(CONFIG, kai_queues=None), "team-a")
     assert "kai.scheduler/queue" not in result["labels"]
     assert "schedulerName" not in result["spec"]["podSpec"]
 
 
-def test_an_invalid_queue_is_refused() -> None:
+def test_an_invalid_queue_is_rejected() -> None:
     with pytest.raises(render.RenderError, match="has no queue 'team-b'; there are: dynamo, team-a"):
         clique(CONFIG, "team-b")

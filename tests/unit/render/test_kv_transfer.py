@@ -1,4 +1,4 @@
-"""A policy for KV caches: workers read their domain from a file, which the kubelet writes from a label of their pod."""
+"""A policy for KV caches: workers read their domain from a file that the kubelet writes from a label of their pod."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,7 +40,7 @@ def topology_of(pod: KubeObject) -> tuple[dict[str, Any], list[KubeObject], list
     return given, mounts, [each for each in pod.get("volumes", ()) if each["name"] == VOLUME["name"]]
 
 
-def test_pods_of_workers_have_all_that_it_takes_and_frontends_nothing() -> None:
+def test_pods_of_workers_have_all_parts_and_frontends_have_none() -> None:
     made = workloads(sample(), LEADER_WORKER_SETS)
     (frontend,), (prefill,) = of_kind(made["Frontend"], "Deployment"), of_kind(made["Prefill"], "Deployment")
     (decode,) = of_kind(made["Decode"], "LeaderWorkerSet")
@@ -52,7 +52,7 @@ def test_pods_of_workers_have_all_that_it_takes_and_frontends_nothing() -> None:
     assert ANNOTATION not in frontend["spec"]["template"]["metadata"].get("annotations", {})
 
 
-def test_cliques_of_workers_have_the_same() -> None:
+def test_cliques_of_workers_have_the_same_parts() -> None:
     (result,) = of_kind(graph_children(sample(), replace(CONFIG, grove=True)), "PodCliqueSet")
     cliques = {each["name"]: each for each in result["spec"]["template"]["cliques"]}
     for name in ("prefill", "decode-ldr", "decode-wkr"):
@@ -70,7 +70,7 @@ def test_a_preference_has_a_weight(weight: float, text: str) -> None:
     assert topology_of(spec)[0] == expected
 
 
-def test_what_the_user_has_of_these_names_is_replaced() -> None:
+def test_user_fields_with_these_names_are_replaced() -> None:
     env = [{"name": "DYN_KV_TRANSFER_PREFERRED_WEIGHT", "value": "1"}, {"name": "DYN_TOPOLOGY_ENABLED", "value": "no"}]
     volume_mounts = [{"name": "topology-labels", "mountPath": "/a"}, {"name": "b", "mountPath": "/etc/dynamo/topology"}]
     main = {"env": env, "volumeMounts": volume_mounts}
@@ -82,7 +82,7 @@ def test_what_the_user_has_of_these_names_is_replaced() -> None:
     assert [each["name"] for each in spec["volumes"]] == ["b", "topology-labels"]
 
 
-def test_a_policy_without_a_label_of_nodes_is_refused() -> None:
+def test_a_policy_without_a_node_label_is_rejected() -> None:
     with pytest.raises(
         render.RenderError, match="labelKey: is required: the platform reads the rack of a node from this label"
     ):

@@ -66,7 +66,7 @@ def test_the_platform_sets_the_port_of_a_frontend(entry: str) -> None:
         ("routing: {mode: fastest}", "routing.mode is 'fastest', not one of kv, round-robin, random"),
     ],
 )
-def test_nonsense_is_refused(text: str, problem: str) -> None:
+def test_invalid_configurations_are_rejected(text: str, problem: str) -> None:
     with pytest.raises(render.RenderError) as refused:
         component_deployments(graph(configured(text)))
     assert "component Worker: " in str(refused.value)
@@ -90,7 +90,7 @@ def value(obj: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def test_yaml_says_what_a_component_is_and_we_write_what_it_is() -> None:
+def test_the_yaml_of_a_component_is_read_and_rendered() -> None:
     assert value(configured(PRINTED)) == {
         "namespace": "ns-graph",
         "component": "Worker",
@@ -99,7 +99,7 @@ def test_yaml_says_what_a_component_is_and_we_write_what_it_is() -> None:
     }
 
 
-def test_a_frontends_endpoint_is_written_where_none_is_given() -> None:
+def test_the_endpoint_of_a_frontend_is_set_if_it_is_missing() -> None:
     assert value(configured("routing: {mode: random}", "Front", "frontend")) == {
         "namespace": "ns-graph",
         "component": "Front",
@@ -109,7 +109,7 @@ def test_a_frontends_endpoint_is_written_where_none_is_given() -> None:
 
 
 @pytest.mark.parametrize(("own", "mode"), [([], "kv"), ([{"name": "DYN_ROUTER_MODE", "value": "random"}], "random")])
-def test_routing_is_the_frontends_router_mode(own: list[dict[str, Any]], mode: str) -> None:
+def test_routing_becomes_the_router_mode_of_the_frontend(own: list[dict[str, Any]], mode: str) -> None:
     front = component("Front", "frontend", main={"env": own})
     specs = component_deployments(graph(front, configured(PRINTED)))
     env = specs["Front"]["spec"]["podTemplate"]["spec"]["containers"][0]["env"]
@@ -118,7 +118,7 @@ def test_routing_is_the_frontends_router_mode(own: list[dict[str, Any]], mode: s
     assert all(each["name"] != "DYN_ROUTER_MODE" for each in worker)
 
 
-def test_yaml_of_the_older_shape_counts_and_stays_as_it_is_written() -> None:
+def test_yaml_of_the_older_form_is_read_and_kept_as_written() -> None:
     text = "Worker:\n  ServiceArgs:\n    workers: 3\n"
     spec = component_deployments(graph(configured(text)))["Worker"]["spec"]
     assert spec["replicas"] == 3

@@ -61,7 +61,7 @@ objects = st.dictionaries(st.text(max_size=2), json_values, max_size=4)
 
 
 @given(objects, objects)
-def test_merge_is_idempotent_and_changes_nothing_it_was_given(base: dict[str, Any], override: dict[str, Any]) -> None:
+def test_merge_is_idempotent_and_does_not_change_its_inputs(base: dict[str, Any], override: dict[str, Any]) -> None:
     before = repr((base, override))
     once = merge(base, override)
     assert merge(once, override) == once
@@ -95,8 +95,8 @@ def test_env_is_a_sorted_union_in_which_the_last_wins(given_layers: list[list[di
         ({"A": "$(A) $(GONE) $(", "B": "b"}, ["A", "B"]),
     ],
 )
-def test_a_variable_stands_behind_those_that_it_names(values: dict[str, str], order: list[str]) -> None:
-    """Kubernetes puts in only what stands before."""
+def test_a_variable_follows_those_that_it_references(values: dict[str, str], order: list[str]) -> None:
+    """Kubernetes expands only earlier variables."""
     given_ = [{"name": name, "value": value} for name, value in values.items()]
     assert [each["name"] for each in merge_env(given_)] == order
     assert [each["name"] for each in merge_env(reversed(given_))] == order
@@ -106,13 +106,13 @@ references = st.builds(lambda n, v: {"name": n, "value": v}, names, st.sampled_f
 
 
 @given(st.lists(references, max_size=6))
-def test_no_variable_is_lost_or_there_twice_whatever_they_name(given_layer: list[dict[str, str]]) -> None:
+def test_no_variable_is_lost_or_duplicated_whatever_it_references(given_layer: list[dict[str, str]]) -> None:
     merged = merge_env(given_layer)
     assert sorted(each["name"] for each in merged) == sorted({each["name"] for each in given_layer})
     assert merge_env(merged) == merged
 
 
-def test_a_megabyte_of_variables_takes_no_time() -> None:
+def test_a_megabyte_of_variables_is_merged_quickly() -> None:
     began = time.process_time()
     assert len(merge_env([{"name": f"V{number}"} for number in range(50_000)])) == 50_000
     assert time.process_time() - began < 5

@@ -1,4 +1,4 @@
-"""How many replicas of a component Grove starts together, and components that are scaling groups because they are asked to be."""
+"""How many replicas of a component Grove starts together, and components that are scaling groups on request."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,12 +19,12 @@ def template_of(single: KubeObject) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("fields", "least"), [({}, 1), ({"minAvailable": 3}, 3)])
-def test_a_clique_has_it(fields: dict[str, Any], least: int) -> None:
+def test_a_clique_has_min_available(fields: dict[str, Any], least: int) -> None:
     (clique,) = template_of(component(replicas=4, **fields))["cliques"]
     assert (clique["spec"]["replicas"], clique["spec"]["minAvailable"]) == (4, least)
 
 
-def test_a_scaling_group_has_it_and_its_cliques_need_all_of_their_pods() -> None:
+def test_a_scaling_group_has_it_and_its_cliques_need_all_their_pods() -> None:
     template = template_of(component(replicas=4, minAvailable=2, main=TENSORS, multinode={"nodeCount": 3}))
     (group,) = template["podCliqueScalingGroups"]
     assert (group["replicas"], group["minAvailable"]) == (4, 2)
@@ -55,17 +55,17 @@ FORCED: dict[str, Any] = {"experimental": {"grove": {"forceScalingGroup": True}}
     [({}, {"spec": {"minAvailable": 2}}), (SEVERAL, {"minAvailable": 2}), (FORCED, {"minAvailable": 2})],
     ids=["a clique", "a group", "a forced group"],
 )
-def test_an_override_in_the_words_of_grove_says_the_same(fields: dict[str, Any], value: dict[str, Any]) -> None:
+def test_a_grove_override_gives_the_same_result(fields: dict[str, Any], value: dict[str, Any]) -> None:
     given = template_of(component(replicas=4, **fields, **override(value)))
     assert given == template_of(component(replicas=4, minAvailable=2, **fields))
 
 
-def test_without_grove_nothing_differs() -> None:
+def test_without_grove_nothing_changes() -> None:
     given = workloads(graph(component(replicas=4, minAvailable=3)), LEADER_WORKER_SETS)
     assert given == workloads(graph(component(replicas=4)), LEADER_WORKER_SETS)
 
 
-def test_a_component_on_one_node_is_a_group_of_single_pods_where_it_says_so() -> None:
+def test_a_single_node_component_becomes_a_group_of_single_pods_on_request() -> None:
     plain, forced = (
         template_of(component(replicas=4, minAvailable=2, topologyConstraint={"packDomain": "rack"}, **fields))
         for fields in ({}, FORCED)
@@ -80,21 +80,21 @@ def test_a_component_on_one_node_is_a_group_of_single_pods_where_it_says_so() ->
 
 
 @pytest.mark.parametrize("fields", [{}, {"forceScalingGroup": False}])
-def test_otherwise_it_is_a_clique(fields: dict[str, Any]) -> None:
+def test_otherwise_it_becomes_a_clique(fields: dict[str, Any]) -> None:
     assert template_of(component(experimental={"grove": fields})) == template_of(component())
 
 
-def test_a_component_on_several_nodes_is_the_same_group() -> None:
+def test_a_multi_node_component_becomes_the_same_group() -> None:
     plain = component(replicas=2, main=TENSORS, multinode={"nodeCount": 3})
     assert template_of({**plain, **FORCED}) == template_of(plain)
 
 
-def test_a_group_has_room_for_its_name_and_that_of_its_clique() -> None:
+def test_the_name_of_a_group_leaves_room_for_that_of_its_clique() -> None:
     long = {"name": "g" * 30}
     (result,) = of_kind(graph_children(graph(component("Worker" * 2, **FORCED), **long), ON_GROVE), "PodCliqueSet")
     assert len(result["metadata"]["name"]) == 45 - 2 * 12
 
 
-def test_without_grove_a_group_is_as_any_component() -> None:
+def test_without_grove_a_group_is_like_any_component() -> None:
     given = workloads(graph(component(**FORCED)), LEADER_WORKER_SETS)
     assert given == workloads(graph(component()), LEADER_WORKER_SETS)
