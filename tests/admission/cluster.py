@@ -62,7 +62,7 @@ async def api_server(kubeconfig: Path) -> AsyncIterator[ApiServer]:
         yield ApiServer(session, connection.server)
 
 
-async def equip(kube: KubeClient) -> None:
+async def install_optional_kinds(kube: KubeClient) -> None:
     """Install what the rules need in a cluster: Grove with a ClusterTopology, and InferencePools."""
     for resource in (TOPOLOGY, POOL):
         with contextlib.suppress(AlreadyExists):
@@ -73,7 +73,7 @@ async def equip(kube: KubeClient) -> None:
         await eventually(partial(_created, kube, topology), "ClusterTopologies are served")
 
 
-async def withdraw(kube: KubeClient) -> None:
+async def delete_webhook_configurations(kube: KubeClient) -> None:
     """Delete the webhook configurations that a stopped replica leaves behind."""
     for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
         for each in await kube.list(resource):

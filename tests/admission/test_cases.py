@@ -21,7 +21,7 @@ from tests.integration.admission import admission_platform
 from tests.integration.platform import eventually
 
 from .case import CASES, Case, Cluster, load
-from .cluster import ApiServer, equip, withdraw
+from .cluster import ApiServer, delete_webhook_configurations, install_optional_kinds
 from .conftest import NAMESPACE
 
 LOADED = load()
@@ -70,7 +70,7 @@ class Clusters:
             return
         await self.end()
         if expected != "bare":
-            await equip(self._kube)
+            await install_optional_kinds(self._kube)
         self._stop = asyncio.Event()
         ready = asyncio.Event()
         self._serving = asyncio.create_task(self._serve(expected, ready, self._stop))
@@ -84,7 +84,7 @@ class Clusters:
         if self._serving is not None:
             self._stop.set()
             await self._serving
-            await withdraw(self._kube)
+            await delete_webhook_configurations(self._kube)
         self._serving, self._present = None, None
 
     async def _serve(self, expected: Cluster, ready: asyncio.Event, stop: asyncio.Event) -> None:

@@ -22,7 +22,7 @@ from dynamo_shared.kube import KubeClient
 
 from tests.integration.admission import Admission, admission_process, authorities
 
-from .cluster import ApiServer, withdraw
+from .cluster import ApiServer, delete_webhook_configurations
 from .conftest import NAMESPACE
 from .mutations import mutated, seeds, text_of
 
@@ -47,7 +47,7 @@ _UID = "5f1b4e9e-0000-4000-8000-{:012d}"
 
 
 @dataclass(slots=True)
-class Asker:
+class ReviewClient:
     """Sends requests to one replica as the API server would, and checks the form of its answers."""
 
     session: aiohttp.ClientSession
@@ -122,34 +122,34 @@ async def replica(
     """A replica in a separate process, called by the API server."""
     async with admission_process(control_plane.kubeconfig, tmp_path_factory.mktemp("admission")) as running:
         yield running
-    await withdraw(kube)
+    await delete_webhook_configurations(kube)
 
 
 @pytest.fixture
-async def asker(replica: Admission, kube: KubeClient) -> AsyncIterator[Asker]:
+async def review_client(replica: Admission, kube: KubeClient) -> AsyncIterator[ReviewClient]:
     """Connections to the replica that stay open."""
     tls = ssl.create_default_context(cadata=base64.b64decode(await authorities(kube)).decode())
     connector = aiohttp.TCPConnector(ssl=tls, limit=AT_ONCE)
     timeout = aiohttp.ClientTimeout(total=ANSWERED_WITHIN)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-        yield Asker(session, replica.url)
+        yield ReviewClient(session, replica.url)
 
 
 async def test_mutations_are_answered_without_memory_growth(
-    replica: Admission, asker: Asker, server: ApiServer
+    replica: Admission, review_client: ReviewClient, server: ApiServer
 ) -> None:
     valid = seeds()
     work = list(_mutations(valid))
     async with asyncio.timeout(ALL_WITHIN):
-        await _all(work[:WARM_UP], lambda item: _one(asker, server, *item))
+        await _all(work[:WARM_UP], lambda item: _one(review_client, server, *item))
         warm = _rss_mib(replica.pid)
-        await _all(work[WARM_UP:], lambda item: _one(asker, server, *item))
+        await _all(work[WARM_UP:], lambda item: _one(review_client, server, *item))
         assert len(work) == MUTATIONS
-    assert _rss_mib(replica.pid) - warm < SLACK, asker.said
+    assert _rss_mib(replica.pid) - warm < SLACK, review_client.said
     # Most mutations are rejected and some are harmless: both kinds must occur.
-    assert asker.said["mutate denied"] > MUTATIONS / 5
-    assert asker.said["mutate allowed"] > MUTATIONS / 50
-    assert asker.said["convert Success"] > MUTATIONS / 5
+    assert review_client.said["mutate denied"] > MUTATIONS / 5
+    assert review_client.said["mutate allowed"] > MUTATIONS / 50
+    assert review_client.said["convert Success"] > MUTATIONS / 5
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ async def test_mutations_are_answered_without_memory_growth(
     ],
     ids=lambda value: value[:40].decode(errors="replace") if isinstance(value, bytes) else str(value),
 )
-async def test_a_body_that_is_not_a_review_is_rejected(asker: Asker, body: bytes, expected: int) -> None:
+async def test_a_body_that_is_not_a_review_is_rejected(review_client: ReviewClient, body: bytes, expected: int) -> None:
     for path in ("mutate", "validate", "convert", "scale"):
-        async with asker.session.post(f"{asker.url}/{path}", data=body) as answer:
+        async with review_client.session.post(f"{review_client.url}/{path}", data=body) as answer:
             assert answer.status == expected, await answer.text()
 
 
@@ -189,16 +189,16 @@ def _mutations(valid: list[KubeObject]) -> Iterator[tuple[int, KubeObject, str]]
             number += 1
 
 
-async def _one(asker: Asker, server: ApiServer, number: int, seed: KubeObject, text: str) -> None:
+async def _one(review_client: ReviewClient, server: ApiServer, number: int, seed: KubeObject, text: str) -> None:
     resource, others = _resources(seed)
     before = json.dumps(seed)
-    allowed = (await asker.admission("mutate", resource, text))["allowed"]
-    assert (await asker.admission("validate", resource, text))["allowed"] == allowed
-    await asker.admission("validate", resource, text, before)
+    allowed = (await review_client.admission("mutate", resource, text))["allowed"]
+    assert (await review_client.admission("validate", resource, text))["allowed"] == allowed
+    await review_client.admission("validate", resource, text, before)
     stored, is_whole = _stored(text, resource) if allowed else (text, False)
     for other in others:
-        there = await asker.conversion(other, stored)
-        back = await asker.conversion(resource, there) if there is not None else None
+        there = await review_client.conversion(other, stored)
+        back = await review_client.conversion(resource, there) if there is not None else None
         if is_whole:
             assert back is not None
             assert _without_status(back) == _without_status(stored)

@@ -50,7 +50,7 @@ def archive(text: str, shell: bytes) -> bytes:
     return buffer.getvalue()
 
 
-async def ask(kube: KubeClient, name: str, tag: str) -> None:
+async def create_request(kube: KubeClient, name: str, tag: str) -> None:
     """Create a request."""
     metadata = {"name": name, "namespace": NAMESPACE}
     obj = {**DYNAMO_NIM_REQUESTS.type_meta, "metadata": metadata, "spec": {"bentoTag": tag}}
@@ -73,7 +73,7 @@ async def timed(kube: KubeClient, tag: str, *names: str) -> tuple[float, list[Ku
     """Ask for the image of a tag under these names; the seconds until all are answered, and the answers."""
     answers = asyncio.create_task(answered(kube, *names))
     begun = time.perf_counter()
-    await asyncio.gather(*(ask(kube, name, tag) for name in names))
+    await asyncio.gather(*(create_request(kube, name, tag) for name in names))
     statuses = await answers
     return time.perf_counter() - begun, statuses
 

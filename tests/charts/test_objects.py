@@ -33,16 +33,16 @@ async def kube() -> AsyncIterator[KubeClient]:
 
 
 @pytest.fixture(scope="module")
-def taken() -> list[Any]:
+def accepted() -> list[Any]:
     """Objects that the API server accepted: most objects are the same with most values."""
     return []
 
 
 @pytest.mark.parametrize("values", helm.VALUES, ids=lambda path: path.stem)
-async def test_the_api_server_accepts_every_object(kube: KubeClient, values: Path, taken: list[Any]) -> None:
+async def test_the_api_server_accepts_every_object(kube: KubeClient, values: Path, accepted: list[Any]) -> None:
     objects = helm.rendered(values)
     for each in objects:
-        if each["apiVersion"].partition("/")[0] in OF_OTHERS or each in taken:
+        if each["apiVersion"].partition("/")[0] in OF_OTHERS or each in accepted:
             continue
         placed = {**each, "metadata": {"namespace": helm.NAMESPACE, **each["metadata"]}}
         if each["kind"] in ("ClusterRole", "ClusterRoleBinding", "Namespace"):
@@ -52,9 +52,9 @@ async def test_the_api_server_accepts_every_object(kube: KubeClient, values: Pat
         # The pod of `helm test` gets tolerations.
         if each["kind"] != "Pod":
             assert differences(placed, stored) == [], f"{each['kind']} {each['metadata']['name']}"
-        taken.append(each)
+        accepted.append(each)
     for name, pod in helm.pods(objects):
-        if pod in taken:
+        if pod in accepted:
             continue
         metadata = {"name": "a-pod", "namespace": helm.NAMESPACE}
         # Its ServiceAccount does not exist here.
@@ -68,7 +68,7 @@ async def test_the_api_server_accepts_every_object(kube: KubeClient, values: Pat
             )
         except Exception as error:
             raise AssertionError(f"{name}: {error}") from error
-        taken.append(pod)
+        accepted.append(pod)
 
 
 async def test_the_api_server_accepts_the_definitions(kube: KubeClient) -> None:

@@ -69,7 +69,7 @@ async def test_every_component_becomes_ready(path: Path, way: tuple[str, KubeCli
         async def successful() -> bool:
             await bind_claims(kube, namespace)
             if name == "grove":
-                await play_grove(kube, namespace)
+                await act_as_grove(kube, namespace)
             graphs = await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)
             last[:] = [graph.get("status", {}) for graph in graphs]
             return all(status.get("state") == "successful" for status in last)
@@ -107,7 +107,7 @@ def load(path: Path, namespace: str) -> KubeObject:
     return case
 
 
-async def play_grove(kube: KubeClient, namespace: str) -> None:
+async def act_as_grove(kube: KubeClient, namespace: str) -> None:
     """Act as Grove: create a clique for each clique of a set and a group for each group, all of them ready."""
     for item in await kube.list(POD_CLIQUE_SETS, namespace):
         template, prefix = item["spec"]["template"], f"{item['metadata']['name']}-0"

@@ -48,7 +48,7 @@ def variables(store: str, registry: str, buildkitd: str) -> dict[str, str]:
     }
 
 
-async def furnish(kube: KubeClient, registry: str) -> None:
+async def create_prerequisites(kube: KubeClient, registry: str) -> None:
     """Create namespaces, and the credentials for builds to push and for nodes to pull."""
     for name, labels in ((NAMESPACE, {}), (BUILDS, {"pod-security.kubernetes.io/enforce": "restricted"})):
         await kube.create(
@@ -77,7 +77,7 @@ async def main() -> int:
         buildkitd = await stack.enter_async_context(
             parts.buildkitd(result.programs["buildkitd"], folder / "buildkitd", NETWORK.node)
         )
-        await furnish(kube, registry.host)
+        await create_prerequisites(kube, registry.host)
         os.environ |= variables(store.url, registry.host, buildkitd)
         settings = await stack.enter_async_context(
             platform_on(node.kubeconfig, folder / "platform" / NAMESPACE, NAMESPACE, programs)

@@ -40,7 +40,7 @@ def webhook_client(folder: Path, pair: KeyPair, port: int) -> Path:
     return file
 
 
-async def asked(url: str, bundle: bytes, pair: KeyPair | None, body: Any) -> tuple[int, str]:
+async def answer_of(url: str, bundle: bytes, pair: KeyPair | None, body: Any) -> tuple[int, str]:
     """The answer to a client with or without a certificate."""
     tls = ssl.create_default_context(cadata=bundle.decode())
     if pair is not None:
@@ -70,13 +70,13 @@ async def test_only_the_api_server_may_send_reviews(programs: Programs, tmp_path
             review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u"}}
             for path in ("validate", "mutate"):
                 url = f"{up.url}/{path}"
-                status, text = await asked(url, bundle, None, review)
+                status, text = await answer_of(url, bundle, None, review)
                 assert (status, "client certificate" in text) == (403, True)
-                status, text = await asked(url, bundle, trusted.client("someone", "someone"), review)
+                status, text = await answer_of(url, bundle, trusted.client("someone", "someone"), review)
                 assert (status, "clientNames" in text) == (403, True)
                 with pytest.raises(aiohttp.ClientError):
-                    await asked(url, bundle, foreign.client("api-server", "kube-apiserver"), review)
-                assert (await asked(url, bundle, api_server, review))[0] not in (401, 403)
+                    await answer_of(url, bundle, foreign.client("api-server", "kube-apiserver"), review)
+                assert (await answer_of(url, bundle, api_server, review))[0] not in (401, 403)
         others: dict[str, Any] = {"PLATFORM__ADMISSION__CLIENT_NAMES": '["another"]', **settings}
         async with admission_platform(plane, port=port, called=False, **others):
             with pytest.raises(KubeError, match="clientNames"):

@@ -50,7 +50,7 @@ def example(namespace: str, name: str = "") -> KubeObject:
     return dict(written)
 
 
-async def until_ready_says(kube, resource, namespace: str, name: str, reason: str) -> KubeObject:
+async def until_ready_reason(kube, resource, namespace: str, name: str, reason: str) -> KubeObject:
     """The status, once its condition has this reason."""
 
     def says(status: KubeObject) -> bool:
@@ -67,7 +67,7 @@ async def until_successful(kube, namespace: str, name: str) -> None:
 @pytest.mark.usefixtures("running_platform")
 async def test_the_image_of_an_artifact_is_requested_built_and_run(kube, namespace):
     await kube.create(DYNAMO_DEPLOYMENTS, example(namespace))
-    status = await until_ready_says(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageBuilding")
+    status = await until_ready_reason(kube, DYNAMO_DEPLOYMENTS, namespace, "disagg", "ImageBuilding")
     assert status["state"] == "pending"
     assert status["conditions"][0]["message"].startswith(f"waiting for the image of {TAG}, which is being built: ")
     deployment = await kube.get(DYNAMO_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
@@ -110,7 +110,7 @@ async def test_a_service_uses_an_existing_request(kube, namespace):
     del written["spec"]["envs"]
     await kube.create(DYNAMO_NIM_DEPLOYMENTS, written)
     name = written["metadata"]["name"]
-    await until_ready_says(kube, DYNAMO_NIM_DEPLOYMENTS, namespace, name, "ImageBuilding")
+    await until_ready_reason(kube, DYNAMO_NIM_DEPLOYMENTS, namespace, name, "ImageBuilding")
     await pod_ends(kube, namespace, f"digest={DIGEST}\n")
     (deployment,) = await eventually(lambda: kube.list(DEPLOYMENTS, namespace), "its Deployment is created")
     (main,) = deployment["spec"]["template"]["spec"]["containers"]

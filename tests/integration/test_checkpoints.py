@@ -107,13 +107,13 @@ def conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
     return {each["type"]: (each["status"], each["reason"]) for each in obj["status"]["conditions"]}
 
 
-async def agent_says(kube: KubeClient, namespace: str, word: str, job: str = JOB) -> None:
+async def agent_reports(kube: KubeClient, namespace: str, word: str, job: str = JOB) -> None:
     """Report the snapshot agent's result."""
     patch = {"metadata": {"annotations": {SNAPSHOT_STATUS: word}}}
     await kube.merge_patch(JOBS, ObjectKey(namespace, job), patch)
 
 
-async def node_ends(kube: KubeClient, namespace: str, job: str = JOB, status: KubeObject | None = None) -> None:
+async def node_reports_end(kube: KubeClient, namespace: str, job: str = JOB, status: KubeObject | None = None) -> None:
     """Report, as the node of a Job's pod, that the engine has ended; successfully by default."""
     of_job = f"job-name={job}"
     (pod,) = await eventually(lambda: kube.list(PODS, namespace, label_selector=of_job), "the Job's pod")
@@ -121,7 +121,7 @@ async def node_ends(kube: KubeClient, namespace: str, job: str = JOB, status: Ku
     await kube.merge_patch(PODS, key, {"status": status or {"phase": "Succeeded"}}, subresource="status")
 
 
-async def agent_holds(kube: KubeClient, namespace: str, job: str = JOB) -> None:
+async def agent_holds_lease(kube: KubeClient, namespace: str, job: str = JOB) -> None:
     """Hold the Lease of the agent's work on a checkpoint, for longer than any test."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": "agent", "leaseDurationSeconds": 600, "renewTime": now}
@@ -152,8 +152,8 @@ async def test_a_checkpoint_becomes_a_job_and_is_ready_when_the_agent_reports_su
     claim = await kube.get(PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, "checkpoints"))
     assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
 
-    await agent_says(kube, namespace, "completed")
-    await node_ends(kube, namespace)
+    await agent_reports(kube, namespace, "completed")
+    await node_reports_end(kube, namespace)
     result = await until_phase(kube, namespace, "Ready")
     assert conditions(result)["JobCompleted"] == ("True", "JobSucceeded")
     assert result["status"]["createdAt"]
@@ -177,7 +177,7 @@ async def test_deleting_a_checkpoint_deletes_its_objects_and_keeps_the_storage(k
 
 @pytest.mark.usefixtures("running_platform", "storage")
 async def test_a_graph_creates_its_checkpoint_and_then_starts_from_it(kube, namespace):
-    await agent_holds(kube, namespace)
+    await agent_holds_lease(kube, namespace)
     started = {**worker("Worker"), "experimental": {"checkpoint": {"identity": IDENTITY}}}
     await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, components=[frontend(), started]))
     key, name = ObjectKey(namespace, "disagg"), f"checkpoint-{HASH}"
@@ -191,7 +191,7 @@ async def test_a_graph_creates_its_checkpoint_and_then_starts_from_it(kube, name
     assert "ownerReferences" not in made["metadata"]
     of_job = ObjectKey(namespace, JOB)
     await until_status(kube, JOBS, of_job, "ended", lambda status: find(status.get("conditions", ()), "Complete"))
-    await agent_says(kube, namespace, "completed")
+    await agent_reports(kube, namespace, "completed")
     await until_phase(kube, namespace, "Ready", name)
     warm = await eventually(
         lambda: template_of(kube, namespace),

@@ -132,7 +132,7 @@ async def test_a_stream_ends_with_its_token(api: Api, issuer: OidcIssuer, namesp
     pytest.fail("no stream began before its token ended")
 
 
-async def begun(api: Api, back: str = "/%23/team-a/deployments/a") -> tuple[str, str]:
+async def start_login(api: Api, back: str = "/%23/team-a/deployments/a") -> tuple[str, str]:
     """The redirect of the browser, and its cookie."""
     answer = await api("GET", f"/api/v1/session/login?returnTo={back}")
     assert answer.status == 303
@@ -141,7 +141,7 @@ async def begun(api: Api, back: str = "/%23/team-a/deployments/a") -> tuple[str,
     return answer.headers["Location"], cookie.partition(";")[0]
 
 
-async def at_issuer(api: Api, url: str) -> dict[str, str]:
+async def log_in_at_issuer(api: Api, url: str) -> dict[str, str]:
     """The parameters with which the issuer redirects the browser back."""
     async with api.session.get(url, allow_redirects=False) as response:
         location = urlsplit(response.headers["Location"])
@@ -156,10 +156,10 @@ async def back(api: Api, cookie: str, **given: str) -> Answer:
 
 async def test_a_browser_logs_in_at_the_issuer(api: Api, issuer: OidcIssuer, namespace: str) -> None:
     assert (await api("GET", "/api/v1/session/ways")).json == {"token": True, "login": "/api/v1/session/login"}
-    url, login = await begun(api)
+    url, login = await start_login(api)
     asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
     assert (asked["response_type"], asked["code_challenge_method"], asked["redirect_uri"]) == ("code", "S256", CALLBACK)
-    answered = await at_issuer(api, url)
+    answered = await log_in_at_issuer(api, url)
     done = await back(api, login, **answered)
     assert (done.status, done.headers["Location"]) == (303, "/#/team-a/deployments/a")
     session = next(each for each in done.headers.getall("Set-Cookie") if each.startswith("__Host-dynadmin="))
@@ -180,31 +180,31 @@ async def test_a_browser_logs_in_at_the_issuer(api: Api, issuer: OidcIssuer, nam
 
 
 async def test_logins_that_dynadmin_did_not_start_are_rejected(api: Api, issuer: OidcIssuer) -> None:
-    url, login = await begun(api)
-    answered = await at_issuer(api, url)
-    other_url, other = await begun(api)
+    url, login = await start_login(api)
+    answered = await log_in_at_issuer(api, url)
+    other_url, other = await start_login(api)
     assert (await back(api, "", **answered)).status == 401, "without the cookie"
     assert (await back(api, other, **answered)).status == 401, "with the cookie of another login"
     assert (await back(api, login, **{**answered, "state": "x"})).status == 401
     assert (await back(api, login, **{**answered, "iss": "https://elsewhere.test"})).status == 401
     # An attacker's code in the victim's login: PKCE's verifier does not match.
-    stolen = await at_issuer(api, other_url)
+    stolen = await log_in_at_issuer(api, other_url)
     assert (await back(api, login, **{**answered, "code": stolen["code"]})).status == 401
     session = (await api("POST", "/api/v1/session", {"token": issuer.token()})).headers["Set-Cookie"]
     sealed = session.partition(";")[0].replace("__Host-dynadmin=", "__Host-dynadmin-login=")
     assert (await back(api, sealed, **answered)).status == 401, "a cookie for another purpose"
     issuer.nonce = "of another login"
-    url, login = await begun(api)
-    assert (await back(api, login, **await at_issuer(api, url))).status == 401
+    url, login = await start_login(api)
+    assert (await back(api, login, **await log_in_at_issuer(api, url))).status == 401
     issuer.nonce, issuer.denies = None, True
-    url, login = await begun(api)
-    denied = await back(api, login, **await at_issuer(api, url))
+    url, login = await start_login(api)
+    denied = await back(api, login, **await log_in_at_issuer(api, url))
     assert (denied.status, "not today" in denied.json["detail"]) == (401, True)
 
 
 async def test_users_are_redirected_only_to_this_origin(api: Api) -> None:
-    url, login = await begun(api, "//evil.test")
-    done = await back(api, login, **await at_issuer(api, url))
+    url, login = await start_login(api, "//evil.test")
+    done = await back(api, login, **await log_in_at_issuer(api, url))
     assert (done.status, done.headers["Location"]) == (303, "/")
 
 

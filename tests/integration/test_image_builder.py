@@ -54,7 +54,7 @@ async def running_builder(control_plane, nats_server, namespace, store) -> Async
         yield
 
 
-async def ask(kube, namespace: str, name: str, tag: str = TAG) -> None:
+async def create_request(kube, namespace: str, name: str, tag: str = TAG) -> None:
     metadata = {"name": name, "namespace": namespace}
     obj = {**DYNAMO_NIM_REQUESTS.type_meta, "metadata": metadata, "spec": {"bentoTag": tag}}
     await kube.create(DYNAMO_NIM_REQUESTS, obj)
@@ -93,7 +93,7 @@ async def pod_ends(kube, namespace: str, message: str, code: int = 0) -> None:
 
 @pytest.mark.usefixtures("running_builder")
 async def test_a_request_gets_its_image_and_the_next_one_gets_it_at_once(kube, namespace):
-    await ask(kube, namespace, "one")
+    await create_request(kube, namespace, "one")
     status = await until(kube, namespace, "one", "Building")
     (job,) = await jobs(kube, namespace)
     assert status["job"] == f"{namespace}/{job['metadata']['name']}"
@@ -109,7 +109,7 @@ async def test_a_request_gets_its_image_and_the_next_one_gets_it_at_once(kube, n
     (job,) = await jobs(kube, namespace)
     assert job["metadata"]["annotations"][keys.IMAGE_DIGEST] == DIGEST
 
-    await ask(kube, namespace, "two")
+    await create_request(kube, namespace, "two")
     second = await until(kube, namespace, "two", "Ready")
     assert (second["imageRef"], second["cached"]) == (status["imageRef"], True)
     assert len(await jobs(kube, namespace)) == 1

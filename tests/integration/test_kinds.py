@@ -39,7 +39,7 @@ def crd_of(resource: Resource) -> dict[str, Any]:
     return next(crd for crd in crd_manifests() if crd["spec"]["names"]["kind"] == resource.kind)
 
 
-def alone(resource: Resource) -> Resource:
+def without_conversion(resource: Resource) -> Resource:
     """The kind under which a version can be used without conversion."""
     definition = next(each for each in DEFINITIONS if each.kind == resource.kind)
     if resource == definition.resource or not definition.is_converted:
@@ -52,9 +52,9 @@ async def versions(kube: KubeClient) -> AsyncIterator[None]:
     """Install the versions that are not storage versions as separate kinds."""
     made = []
     for resource in VERSIONS.values():
-        if alone(resource) == resource:
+        if without_conversion(resource) == resource:
             continue
-        crd, copied = crd_of(resource), alone(resource)
+        crd, copied = crd_of(resource), without_conversion(resource)
         crd["metadata"]["name"] = f"{copied.plural}.{ALONE}"
         crd["spec"]["group"] = ALONE
         crd["spec"]["names"] = {"kind": copied.kind, "plural": copied.plural}
@@ -69,7 +69,7 @@ async def versions(kube: KubeClient) -> AsyncIterator[None]:
 
 
 def manifest(resource: Resource, namespace: str, spec: Any, name: str = "a") -> dict[str, Any]:
-    return {**alone(resource).type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    return {**without_conversion(resource).type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
 def written(obj: dict[str, Any], resource: Resource) -> dict[str, Any]:
@@ -123,14 +123,14 @@ def full(schema: dict[str, Any]) -> Any:
 async def test_every_field_is_stored_as_written(kube: KubeClient, namespace: str, resource: Resource) -> None:
     properties = schema_of(resource)["properties"]
     spec = full(properties["spec"])
-    created = await kube.create(alone(resource), manifest(resource, namespace, spec))
+    created = await kube.create(without_conversion(resource), manifest(resource, namespace, spec))
     assert created["spec"] == spec
     assert to_dict(load_manifest(written(created, resource)))["spec"] == spec
     if "status" in properties:
         status = full(properties["status"])
         obj = {**manifest(resource, namespace, {}), "status": status}
         del obj["spec"]
-        stored = await kube.apply_status(alone(resource), obj)
+        stored = await kube.apply_status(without_conversion(resource), obj)
         assert stored["status"] == status
         assert to_dict(load_manifest(written(stored, resource)))["status"] == status
 
@@ -199,7 +199,7 @@ async def test_defaults_of_the_platform_equal_those_of_the_api_server(
 ) -> None:
     resource = VERSIONS[name]
     short = manifest(resource, namespace, spec)
-    created = await kube.create(alone(resource), short)
+    created = await kube.create(without_conversion(resource), short)
     assert created["spec"] != spec, "the server filled something in"
     assert to_dict(load_manifest(written(short, resource)))["spec"] == created["spec"]
 
@@ -253,7 +253,7 @@ async def test_api_server_and_platform_reject_each_violated_rule(
     resource = VERSIONS[name]
     bad = manifest(resource, namespace, spec)
     with pytest.raises(Invalid, match=message):
-        await kube.create(alone(resource), bad)
+        await kube.create(without_conversion(resource), bad)
     assert schema_errors(written(bad, resource))
 
 
@@ -385,7 +385,7 @@ async def test_the_platform_rejects_what_the_api_server_rejects(
     resource = VERSIONS[name]
     bad = manifest(resource, namespace, spec)
     with pytest.raises(KubeError):
-        await kube.create(alone(resource), bad)
+        await kube.create(without_conversion(resource), bad)
     assert schema_errors(written(bad, resource))
 
 
@@ -398,7 +398,7 @@ async def test_a_graph_as_large_as_allowed_is_within_the_cost_of_its_rules(kube:
         "services": {f"s{number}": service for number in range(25)},
         "pvcs": [{"name": f"c{number}", **claim} for number in range(100)],
     }
-    await kube.create(alone(resource), manifest(resource, namespace, spec))
+    await kube.create(without_conversion(resource), manifest(resource, namespace, spec))
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ async def until_kinds(kube: KubeClient, key: ObjectKey, expected: set[str]) -> N
     await until_status(kube, DYNAMO_GRAPH_DEPLOYMENTS, key, f"serves on {expected}", right)
 
 
-async def want_grove(kube: KubeClient, key: ObjectKey, expected: bool) -> None:
+async def set_grove(kube: KubeClient, key: ObjectKey, expected: bool) -> None:
     note = {"metadata": {"annotations": {ENABLE_GROVE: None if expected else "false"}}}
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, note)
 
@@ -100,7 +100,7 @@ async def test_to_grove_when_it_is_installed_and_back_by_annotation(kube, namesp
         assert now["spec"]["selector"] == first["spec"]["selector"]
         assert (await uids(kube, SERVICES, namespace)).items() >= models.items()
 
-        await want_grove(kube, key, False)
+        await set_grove(kube, key, False)
         await until_owned(kube, service, "DynamoComponentDeployment")
         await eventually(lambda: gone(kube, POD_CLIQUE_SETS, key), "the set is deleted once Deployments serve")
         await until_kinds(kube, key, {"Deployment"})

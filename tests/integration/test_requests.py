@@ -61,7 +61,7 @@ def candidate(asked: ProfilingRequest, name: str = "") -> DeploymentCandidate:
     )
 
 
-class Played:
+class ControlledProfiler:
     """A profiler that finishes when the test says so."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ def no_result(_: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult:
 class Profiler:
     name = "profiler"
 
-    def __init__(self, profiler: Played, read: Any = no_result) -> None:
+    def __init__(self, profiler: ControlledProfiler, read: Any = no_result) -> None:
         self.profiler, self.read, self.large = profiler, read, Offload(above=0, at_once=1)
 
     async def run(self, context: ServiceContext) -> None:
@@ -99,7 +99,7 @@ class Profiler:
 
 @asynccontextmanager
 async def planning(
-    plane: Any, nats: Any, namespace: str, profiler: Played, read: Any = no_result
+    plane: Any, nats: Any, namespace: str, profiler: ControlledProfiler, read: Any = no_result
 ) -> AsyncIterator[None]:
     """The platform for one namespace, because requests of earlier tests may still be in deletion."""
     parts: list[Service] = [WatcherService(), PodBuilderService(), Profiler(profiler, read)]
@@ -130,7 +130,7 @@ async def create(kube: KubeClient, obj: KubeObject) -> KubeObject:
 
 
 async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_plane, nats_server, kube, namespace):
-    profiler = Played()
+    profiler = ControlledProfiler()
     async with planning(control_plane, nats_server, namespace, profiler):
         await create(kube, request(namespace))
         status = await eventually(
@@ -177,7 +177,7 @@ async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_pla
 async def test_profiling_restarts_with_the_service_and_is_cancelled_with_its_request(
     control_plane, nats_server, kube, namespace
 ):
-    first, second = Played(), Played()
+    first, second = ControlledProfiler(), ControlledProfiler()
     async with planning(control_plane, nats_server, namespace, first):
         await create(kube, request(namespace))
         await until_phase(kube, namespace, "Profiling")

@@ -20,7 +20,7 @@ async def running_platform(control_plane: ControlPlane, nats_server: NatsServer)
         yield up
 
 
-async def ask(kube: KubeClient, key: ObjectKey, restart: dict[str, Any] | None) -> None:
+async def request_restart(kube: KubeClient, key: ObjectKey, restart: dict[str, Any] | None) -> None:
     await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"spec": {"restart": restart}})
 
 
@@ -53,7 +53,7 @@ async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace):
     await until_state(kube, key, "successful")
     before, old_pods = await deployments(kube, namespace), await pod_uids(kube, namespace)
 
-    await ask(kube, key, {"id": "first", "strategy": {"type": "Parallel"}})
+    await request_restart(kube, key, {"id": "first", "strategy": {"type": "Parallel"}})
     await until_restart(kube, key, "Completed", "first")
     done = await until_state(kube, key, "successful")
     after = await deployments(kube, namespace)
@@ -71,7 +71,7 @@ async def test_every_pod_is_replaced_and_no_object_but_pods(kube, namespace):
     await until_event(kube, namespace, "RestartStarted")
 
     # Removing the restart field rolls nothing.
-    await ask(kube, key, None)
+    await request_restart(kube, key, None)
     stored = await until_state(kube, key, "successful")
     assert stored["status"]["restart"]["phase"] == "Completed"
     now = await deployments(kube, namespace)

@@ -40,7 +40,7 @@ CLUSTER = "local"
 BUSY = {"PLATFORM__SCALER__LIMITS__DOWN__COOLDOWN": "0s"}
 
 
-class Asking:
+class CommandClient:
     """Sends commands to the scaler, and reads its events."""
 
     def __init__(self, bus: NatsBus, namespace: str) -> None:
@@ -89,10 +89,10 @@ class Asking:
 
 
 @asynccontextmanager
-async def asking(nats_url: str, namespace: str) -> AsyncIterator[Asking]:
+async def command_client(nats_url: str, namespace: str) -> AsyncIterator[CommandClient]:
     bus = await NatsBus.connect(NatsOptions(servers=(nats_url,), name="tests"), wait=10)
     try:
-        yield Asking(bus, namespace)
+        yield CommandClient(bus, namespace)
     finally:
         await bus.close()
 
@@ -102,11 +102,11 @@ def everything() -> list[Service]:
 
 
 @asynccontextmanager
-async def scaled(kubeconfig: Path, nats_url: str, namespace: str, **extra: str) -> AsyncIterator[Asking]:
+async def scaled(kubeconfig: Path, nats_url: str, namespace: str, **extra: str) -> AsyncIterator[CommandClient]:
     """The platform with a scaler, and a client that sends commands."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(platform(settings(kubeconfig, nats_url, **extra), everything()))
-        yield await stack.enter_async_context(asking(nats_url, namespace))
+        yield await stack.enter_async_context(command_client(nats_url, namespace))
 
 
 def disagg(namespace: str, name: str, *, adapters: bool, replicas: int = 1) -> dict[str, Any]:

@@ -90,7 +90,7 @@ async def only(kube: KubeClient, resource: Resource) -> KubeObject:
     return obj
 
 
-async def taken(kube: KubeClient, job: KubeObject, name: str) -> KubeObject:
+async def take_snapshot(kube: KubeClient, job: KubeObject, name: str) -> KubeObject:
     """A PodSnapshot, as the Snapshot operator takes it for a SnapshotJob."""
     template = job["spec"]["podSnapshotTemplate"]
     metadata = {"name": name, "namespace": KEY.namespace, **template["metadata"]}
@@ -100,7 +100,7 @@ async def taken(kube: KubeClient, job: KubeObject, name: str) -> KubeObject:
 
 async def operator_captures(kube: KubeClient, job: KubeObject) -> KubeObject:
     """Act as the Snapshot operator after its agent has captured the pod of a SnapshotJob."""
-    snapshot = await taken(kube, job, "captured")
+    snapshot = await take_snapshot(kube, job, "captured")
     at = "2026-01-01T00:00:00Z"
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": at}
     status = {"boundSnapshotContentName": "content", "conditions": [ready]}
@@ -154,7 +154,7 @@ async def test_a_worker_is_captured_and_its_next_pod_starts_from_the_pod_snapsho
     assert variables["SNAPSHOT_RESTORE_STANDBY"] == "1"
 
     await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, KEY)
-    late = await taken(kube, job, "late")
+    late = await take_snapshot(kube, job, "late")
     for resource, obj in ((SNAPSHOT_JOBS, job), (POD_SNAPSHOTS, snapshot), (POD_SNAPSHOTS, late)):
 
         async def is_gone(resource: Resource = resource, obj: KubeObject = obj) -> bool:

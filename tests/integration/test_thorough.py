@@ -77,7 +77,7 @@ def mount_account(kubeconfig: Path, folder: Path, token: str) -> str:
     return str(cluster["server"])
 
 
-def profiler_says(folder: Path, **fields: str) -> None:
+def profiler_reports(folder: Path, **fields: str) -> None:
     text = "".join(f'{name}: "{value}"\n' for name, value in fields.items())
     (folder / "profiler_status.yaml").write_text(text)
 
@@ -103,14 +103,14 @@ async def ends(process: asyncio.subprocess.Process) -> None:
 
 
 async def test_the_relay_reports_steps_and_the_result(measuring, kube, namespace, tmp_path):
-    profiler_says(tmp_path, phase="SweepingDecode", status="running", message="4 of 9 decode engines")
+    profiler_reports(tmp_path, phase="SweepingDecode", status="running", message="4 of 9 decode engines")
     await eventually(
         lambda: status_of(kube, namespace),
         "the profiler's step is in the status",
         where=lambda answer: answer.get("profilingPhase") == "SweepingDecode",
     )
     (tmp_path / "final_config.yaml").write_text(RESULT)
-    profiler_says(tmp_path, phase="Done", status="success", message="done")
+    profiler_reports(tmp_path, phase="Done", status="success", message="done")
     await ends(measuring)
     status = await until_phase(kube, namespace, "Ready")
     assert status["profilingResults"]["source"] == "thorough"
@@ -124,7 +124,7 @@ async def test_a_namespace_with_restricted_pod_security_admits_the_job(control_p
     level = {"pod-security.kubernetes.io/enforce": "restricted"}
     await kube.merge_patch(NAMESPACES, ObjectKey("", namespace), {"metadata": {"labels": level}})
     async with planning(control_plane, nats_server, namespace, Played(), read):
-        await waits(kube, namespace, "the profiling pod is not scheduled: ")
+        await until_message(kube, namespace, "the profiling pod is not scheduled: ")
 
 
 async def test_the_status_says_why_a_namespace_refuses_the_pod_of_the_job(control_plane, nats_server, kube, namespace):
@@ -134,7 +134,7 @@ async def test_the_status_says_why_a_namespace_refuses_the_pod_of_the_job(contro
         await waits(kube, namespace, "the API server refuses the profiling pod: exceeded quota: few")
 
 
-async def waits(kube: KubeClient, namespace: str, words: str) -> None:
+async def until_message(kube: KubeClient, namespace: str, words: str) -> None:
     """Wait until a new request's status says why the pod of its Job waits."""
 
     async def message() -> str:

@@ -39,7 +39,7 @@ async def serving(bus: Bus, handler: Handler, **options: Any) -> AsyncIterator[C
         yield CommandSender(bus, "c")
 
 
-async def ask(sender: CommandSender, request: str = "r1") -> tuple[bool, CommandResult]:
+async def send_and_wait(sender: CommandSender, request: str = "r1") -> tuple[bool, CommandResult]:
     return await sender.ask("scaler", "scale", "ns", ASK, request=request, timeout=60)
 
 
@@ -70,7 +70,7 @@ async def test_a_command_is_carried_out_and_answered(bus: Bus) -> None:
         return "done"
 
     async with serving(bus, handler) as sender:
-        completed, result = await ask(sender)
+        completed, result = await send_and_wait(sender)
     assert completed
     assert (result.service, result.verb, result.message, result.deliveries) == ("scaler", "scale", "done", 1)
     assert got == [("com.nvidia.dynamo.command.scale.v1", ASK)]
@@ -85,7 +85,7 @@ async def test_an_answer_may_have_an_outcome_and_the_subject_determines_the_name
         return Answered("Held", "later")
 
     async with serving(bus, handler) as sender:
-        completed, result = await ask(sender)
+        completed, result = await send_and_wait(sender)
         # A user who may send to one namespace claims another one.
         foreign = sender.command("scaler", "scale", "other", ASK, "r2")
         subject = subjects.command_subject("c", "ns", "scaler", "scale")
@@ -103,9 +103,9 @@ async def test_repeated_requests_with_one_id_run_once(bus: Bus) -> None:
         count += 1
 
     async with serving(bus, handler) as sender:
-        await ask(sender)
-        await ask(sender)
-        await ask(sender, "r2")
+        await send_and_wait(sender)
+        await send_and_wait(sender)
+        await send_and_wait(sender, "r2")
     assert count == 2
 
 
@@ -119,7 +119,7 @@ async def test_a_failed_command_is_retried(bus: Bus) -> None:
             raise RuntimeError("not yet")
 
     async with serving(bus, handler) as sender:
-        completed, result = await ask(sender)
+        completed, result = await send_and_wait(sender)
     assert (completed, result.deliveries, tries) == (True, 3, 3)
 
 
@@ -128,7 +128,7 @@ async def test_a_command_becomes_a_dead_letter_after_its_last_delivery(bus: Bus)
         raise RuntimeError("never")
 
     async with serving(bus, handler) as sender:
-        completed, result = await ask(sender)
+        completed, result = await send_and_wait(sender)
     assert (completed, result.reason, result.message, result.deliveries) == (False, "RetriesExhausted", "never", 3)
     [letter] = await letters(bus)
     assert letter.subject == "dynamo.dlq.v1.c.ns.scaler.scale"
@@ -142,7 +142,7 @@ async def test_a_refused_command_is_answered_and_not_dead_lettered(bus: Bus) -> 
         raise CommandRefusedError("NotFound", "there is no such graph")
 
     async with serving(bus, handler) as sender:
-        completed, result = await ask(sender)
+        completed, result = await send_and_wait(sender)
     assert (completed, result.reason, result.deliveries) == (False, "NotFound", 1)
     assert await letters(bus) == []
 
@@ -168,7 +168,7 @@ async def test_a_long_command_is_not_redelivered(bus: Bus) -> None:
         await asyncio.sleep(4.0)
 
     async with serving(bus, handler, ack_wait=3.0) as sender:
-        completed, result = await ask(sender)
+        completed, result = await send_and_wait(sender)
     assert (completed, result.deliveries, count) == (True, 1, 1)
 
 
@@ -182,7 +182,7 @@ async def test_a_slow_command_does_not_block_others(bus: Bus) -> None:
     async with serving(bus, handler) as sender:
         slow = dataclasses.asdict(Slow())
         waiting = asyncio.create_task(sender.ask("scaler", "scale", "ns", slow, request="slow", timeout=60))
-        assert (await ask(sender))[0]
+        assert (await send_and_wait(sender))[0]
         release.set()
         assert (await waiting)[0]
 
@@ -209,7 +209,7 @@ async def test_a_command_in_progress_is_redelivered_at_once_when_its_receiver_st
         await sender.send("scaler", "scale", "ns", ASK, request="r1")
         await asyncio.wait_for(started.wait(), 60)
     async with serving(bus, answers, ack_wait=600) as sender:
-        completed, result = await ask(sender)
+        completed, result = await send_and_wait(sender)
     assert (completed, result.deliveries) == (True, 2)
 
 
@@ -235,7 +235,7 @@ async def test_a_command_is_acknowledged_only_after_its_answer_is_stored(
             await sender.send("scaler", "scale", "ns", ASK, request="r1")
             await asyncio.wait_for(answering.wait(), 60)
     async with serving(bus, handler, ack_wait=600) as sender:
-        completed, result = await ask(sender)
+        completed, result = await send_and_wait(sender)
     assert (completed, result.message, result.deliveries) == (True, "done", 2)
 
 
@@ -285,7 +285,7 @@ async def test_a_waiting_command_goes_to_any_free_receiver(bus: Bus) -> None:
             await started.wait()
         await sender.send("scaler", "scale", "ns", ASK, request="second")
         async with serving(bus, answers) as other:
-            completed, result = await ask(other, "second")
+            completed, result = await send_and_wait(other, "second")
     assert (completed, result.deliveries) == (True, 1)
 
 
@@ -314,10 +314,10 @@ async def test_malformed_commands_do_not_block_others(bus: Bus, payload: bytes) 
 
     async with serving(bus, handler) as sender:
         await bus.publish(subjects.command_subject("c", "ns", "scaler", "scale"), payload)
-        completed, _ = await ask(sender)
+        completed, _ = await send_and_wait(sender)
         await until_done(bus)
         assert completed
-        assert (await ask(sender, "r2"))[0]
+        assert (await send_and_wait(sender, "r2"))[0]
 
 
 async def test_expectation_headers_of_the_sender_are_not_copied_to_the_dead_letter(
@@ -332,7 +332,7 @@ async def test_expectation_headers_of_the_sender_are_not_copied_to_the_dead_lett
     async with serving(bus, handler) as sender:
         await bus.publish(subjects.command_subject("c", "ns", "scaler", "scale"), b"unreadable", headers=demands)
         await until_done(bus)
-        assert (await ask(sender))[0]
+        assert (await send_and_wait(sender))[0]
     [letter] = await letters(bus)
     assert (letter.payload, letter.headers["mine"]) == (b"unreadable", "x")
 
@@ -355,4 +355,4 @@ async def test_commands_continue_when_one_cannot_be_buried(bus: Bus, monkeypatch
         name = consumer_name("c", "scaler")
         await bus.publish(f"{streams.ADVISORY_PREFIX}.{name}", advisory)
         await until(lambda: asked)
-        assert (await ask(sender))[0]
+        assert (await send_and_wait(sender))[0]

@@ -129,7 +129,7 @@ def api() -> Iterator[tuple[str, set[str]]]:
         yield f"{subjects.inbox_prefix(user)}.x", set()
 
 
-def heard() -> Iterator[tuple[str, set[str]]]:
+def subscriptions() -> Iterator[tuple[str, set[str]]]:
     for user in USERS:
         yield f"{subjects.inbox_prefix(user)}.x.*", {user}
     yield f"dynamo.evt.v1.{TOKEN}.>", {INTEGRATOR, PEOPLE}
@@ -157,7 +157,7 @@ async def test_each_user_publishes_and_subscribes_to_exactly_what_it_needs(serve
     own = {PLATFORM: set(SERVICES)}.get(user, {user})
     for subject in PUBLISHED:
         await client.publish(subject, b"")
-    for subject, _ in heard():
+    for subject, _ in subscriptions():
         await client.subscribe(subject)
     # The library's flush sends its ping before buffered data: after the answer to the second one, all errors have
     # arrived.
@@ -165,9 +165,11 @@ async def test_each_user_publishes_and_subscribes_to_exactly_what_it_needs(serve
         await client.flush()
     await client.close()
     published = {subject for subject in PUBLISHED if f'publish to "{subject}"'.lower() not in "\n".join(refused)}
-    subscribed = {subject for subject, _ in heard() if f'subscription to "{subject}"'.lower() not in "\n".join(refused)}
+    subscribed = {
+        subject for subject, _ in subscriptions() if f'subscription to "{subject}"'.lower() not in "\n".join(refused)
+    }
     assert published == {subject for subject, who in PUBLISHED.items() if who & own}
-    assert subscribed == {subject for subject, who in heard() if user in who}
+    assert subscribed == {subject for subject, who in subscriptions() if user in who}
 
 
 async def test_a_connection_without_a_password_is_rejected(server: NatsServer) -> None:

@@ -43,7 +43,7 @@ def marked(namespace: str, name: str, *containers: KubeObject, **own: str) -> Ku
     return obj(resources.PODS, namespace, name, labels=_LABELS, annotations=given, spec=spec)
 
 
-async def taken(world: World, name: str = "mine", container: Any = "main", **own: str) -> dict[str, str]:
+async def take_snapshot(world: World, name: str = "mine", container: Any = "main", **own: str) -> dict[str, str]:
     """Create a PodSnapshot that is ready; returns the annotations that pin a pod to it."""
     given = {
         annotations.SNAPSHOT_COMPATIBILITY_VERSION: snapshots.VERSION,
@@ -79,7 +79,7 @@ async def _fair(world: World) -> None:
 
 
 async def _of_many(world: World, pods: int, variables: int) -> None:
-    pinned = await taken(world)
+    pinned = await take_snapshot(world)
     # Valid ones: for invalid ones the API server itself takes minutes to list all errors.
     env = [{"name": "A"}] * variables
     main = {"name": "main", "image": IMAGE, "command": ["python3", "-m", "dynamo.vllm"], "env": env}
@@ -104,7 +104,7 @@ async def _many(world: World) -> None:
     slack=2.0,
 )
 async def _name(world: World) -> None:
-    pinned = await taken(world, container="m" * 1_000_000)
+    pinned = await take_snapshot(world, container="m" * 1_000_000)
     containers = [{"name": f"c{number}", "image": IMAGE} for number in range(1000)]
     targets = {annotations.RESTORE_TARGETS: ",".join(f"c{number}" for number in range(1000))}
     await world.create_all([marked(world.namespace, "named", *containers, **targets, **pinned)])
@@ -112,7 +112,7 @@ async def _name(world: World) -> None:
 
 @attack("marked-pods-source", ROW, "100 marked pods of a PodSnapshot of a megabyte of small entries", slack=SHARED)
 async def _source(world: World) -> None:
-    pinned = await taken(world)
+    pinned = await take_snapshot(world)
     entries = {"metadata": {"labels": {"a": "b"}}, "spec": {"entries": [{}] * (LARGE // 3)}}
     world.note(await world.tenant.patch(POD_SNAPSHOTS, world.namespace, "mine", entries))
     await world.create_all([marked(world.namespace, f"source-{number}", **pinned) for number in range(100)])
@@ -143,7 +143,7 @@ async def _paths(world: World) -> None:
     memory=160.0,
 )
 async def _storm(world: World) -> None:
-    await taken(world)
+    await take_snapshot(world)
     await world.create_all(
         [starting(world.namespace, f"named-{number}", checkpointRef="mine") for number in range(world.graphs)]
     )
@@ -156,7 +156,7 @@ async def _storm(world: World) -> None:
 async def _status(world: World) -> None:
     await world.create(starting(world.namespace, "forged"))
     (job,) = await eventually(lambda: world.admin.list(SNAPSHOT_JOBS, world.namespace), "its SnapshotJob")
-    await taken(world)
+    await take_snapshot(world)
     completed = {**_READY, "type": "Completed"}
     failed = {**_READY, "type": "Failed", "message": "m" * 30_000}
     for status in (
@@ -210,7 +210,7 @@ async def _of_two(world: World) -> None:
         annotations.CHECKPOINT_OWNER_UID: owner,
         annotations.CHECKPOINT_DELETION_POLICY: snapshots.DELETE,
     }
-    pinned = await taken(world, **own)
+    pinned = await take_snapshot(world, **own)
     status = {
         "podSnapshotName": "mine",
         "podSnapshotUID": pinned[annotations.RESTORE_SNAPSHOT_UID],
