@@ -23,7 +23,7 @@ from dynamo_watcher.app import WatcherService
 
 from .archive_store import Store, archive_store
 from .platform import eventually, platform, until_event, until_status
-from .test_image_builder import DIGEST, TAG, ask, builder_settings, jobs, pod_ends
+from .test_image_builder import DIGEST, TAG, builder_settings, create_request, jobs, pod_ends
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
 IMAGE = f"registry.example.com/team/yatai-bentos:yatai.frontend.jh2o6dqzpsgfued4@{DIGEST}"
@@ -103,7 +103,7 @@ async def test_the_image_of_an_artifact_is_requested_built_and_run(kube, namespa
 
 @pytest.mark.usefixtures("running_platform")
 async def test_a_service_uses_an_existing_request(kube, namespace):
-    await ask(kube, namespace, REQUEST)
+    await create_request(kube, namespace, REQUEST)
     (written,) = yaml.safe_load_all((EXAMPLES / "dynamo-nim-deployment.yaml").read_text())
     written["metadata"]["namespace"] = namespace
     # The printed example has a placeholder there.

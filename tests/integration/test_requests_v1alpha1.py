@@ -7,7 +7,7 @@ from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 
 from .platform import eventually, platform, settings
-from .test_requests import Played, Profiler, no_result
+from .test_requests import ControlledProfiler, Profiler, no_result
 
 ALPHA = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1")
 NODE = {
@@ -26,7 +26,7 @@ NODE = {
 async def test_a_v1alpha1_request_is_profiled_and_reports_v1alpha1_states(
     admission_plane, admission_kube, admission_namespace, nats_server
 ):
-    namespace, profiler = admission_namespace, Played()
+    namespace, profiler = admission_namespace, ControlledProfiler()
     profiler.go.set()
     parts: list[Service] = [WatcherService(), Profiler(profiler, no_result)]
     await admission_kube.create(NODES, NODE)

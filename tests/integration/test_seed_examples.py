@@ -43,7 +43,7 @@ from tests.building.control_plane import prepared
 
 from . import command
 from .platform import eventually, settings, until_status
-from .test_requests import Played, Profiler
+from .test_requests import ControlledProfiler, Profiler
 
 EXAMPLES = Path(__file__).with_name("seed_examples")
 SEEDS = Path(__file__).resolve().parents[3] / "shared" / "seeds"
@@ -87,7 +87,12 @@ async def cluster(programs: Programs, tmp_path_factory: pytest.TempPathFactory) 
         )
         configured = webhooks.on_loopback(settings(plane.kubeconfig, nats.url), free_port())
         await webhooks.make_namespace(kube, configured)
-        parts: list[Service] = [WatcherService(), PodBuilderService(), AdmissionService(), Profiler(Played(), read)]
+        parts: list[Service] = [
+            WatcherService(),
+            PodBuilderService(),
+            AdmissionService(),
+            Profiler(ControlledProfiler(), read),
+        ]
         up = await stack.enter_async_context(running(parts, configured))
         await up.ready()
         yield Cluster(kube, await programs.obtain("kubectl"), plane.kubeconfig)

@@ -19,7 +19,7 @@ from dynamo_shared.kube import KubeClient
 from tests.building.processes import ending
 
 from .platform import eventually
-from .test_requests import Played, candidate, conditions, create, planning, request, status_of, until_phase
+from .test_requests import ControlledProfiler, candidate, conditions, create, planning, request, status_of, until_phase
 
 #: No node has this label: the Job's pod waits, and the test acts as the profiler.
 NOWHERE = {"profilingJob": {"template": {"spec": {"nodeSelector": {"no-such": "node"}}}}}
@@ -87,7 +87,7 @@ async def measuring(  # noqa: PLR0917 - fixtures
     control_plane, programs, nats_server, kube, namespace, tmp_path
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """A request whose Job exists, and its relay."""
-    async with planning(control_plane, nats_server, namespace, Played(), read):
+    async with planning(control_plane, nats_server, namespace, ControlledProfiler(), read):
         await create(kube, request(namespace, searchStrategy="thorough", overrides=NOWHERE, autoApply=False))
         status = await until_phase(kube, namespace, "Profiling")
         assert status["profilingJobName"] == "profile-qwen"
@@ -123,7 +123,7 @@ async def test_the_relay_reports_steps_and_the_result(measuring, kube, namespace
 async def test_a_namespace_with_restricted_pod_security_admits_the_job(control_plane, nats_server, kube, namespace):
     level = {"pod-security.kubernetes.io/enforce": "restricted"}
     await kube.merge_patch(NAMESPACES, ObjectKey("", namespace), {"metadata": {"labels": level}})
-    async with planning(control_plane, nats_server, namespace, Played(), read):
+    async with planning(control_plane, nats_server, namespace, ControlledProfiler(), read):
         await until_message(kube, namespace, "the profiling pod is not scheduled: ")
 
 
