@@ -130,8 +130,8 @@ async def test_a_namespace_with_restricted_pod_security_admits_the_job(control_p
 async def test_the_status_says_why_a_namespace_refuses_the_pod_of_the_job(control_plane, nats_server, kube, namespace):
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": namespace}}
     await kube.create(QUOTAS, {**quota, "spec": {"hard": {"pods": "0"}}})
-    async with planning(control_plane, nats_server, namespace, Played(), read):
-        await waits(kube, namespace, "the API server refuses the profiling pod: exceeded quota: few")
+    async with planning(control_plane, nats_server, namespace, ControlledProfiler(), read):
+        await until_message(kube, namespace, "the API server refuses the profiling pod: exceeded quota: few")
 
 
 async def until_message(kube: KubeClient, namespace: str, words: str) -> None:
