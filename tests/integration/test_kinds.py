@@ -270,7 +270,7 @@ def test_every_rule_is_tested() -> None:
         tried.setdefault(name, set()).add(message)
     for name, resource in VERSIONS.items():
         for message in set(rules_of(schema_of(resource))) - {
-            "identity cannot be changed; make another DynamoCheckpoint"
+            "identity cannot be changed; create another DynamoCheckpoint"
         }:
             assert any(message.startswith(each) for each in tried.get(name, ())), f"{name}: {message}"
 
@@ -281,7 +281,7 @@ async def test_the_identity_of_a_checkpoint_is_immutable(kube: KubeClient, names
     made = manifest(checkpoints, namespace, {"identity": IDENTITY, "job": {"podTemplateSpec": {}}})
     await kube.apply(checkpoints, made)
     made["spec"]["identity"] = {**IDENTITY, "model": "other"}
-    with pytest.raises(Invalid, match="identity cannot be changed; make another DynamoCheckpoint"):
+    with pytest.raises(Invalid, match="identity cannot be changed; create another DynamoCheckpoint"):
         await kube.apply(checkpoints, made)
 
 

@@ -179,16 +179,21 @@ async def test_the_sla_driven_deployment_is_profiled_by_its_image_and_deployed(c
 @pytest.mark.parametrize(
     ("example", "resource", "successor"),
     [
-        ("dynamo-deployment", "dynamodeployments/disagg", "write a DynamoGraphDeployment, as dynamoctl convert does"),
+        (
+            "dynamo-deployment",
+            "dynamodeployments/disagg",
+            "write a DynamoGraphDeployment (dynamoctl convert creates one)",
+        ),
         (
             "dynamo-nim-deployment",
             "dynamonimdeployments/test-41fa991-vllmworker",
-            "write a DynamoGraphDeployment, as dynamoctl convert does, or a DynamoComponentDeployment for one component",
+            "write a DynamoGraphDeployment (dynamoctl convert creates one), or a DynamoComponentDeployment for one "
+            "component",
         ),
         (
             "dynamo-nim-request",
             "dynamonimrequests/frontend--jh2o6dqzpsgfued4",
-            "name a built image in the pod template of a DynamoGraphDeployment",
+            "write the built image in the pod template of a DynamoGraphDeployment",
         ),
     ],
 )

@@ -243,7 +243,7 @@ def test_no_rule_reads_an_object_with_more_values_than_a_manifest_has(webhook):
 
 def test_tens_of_thousands_of_errors_are_only_counted():
     message = refused(ask(graph(env=[0] * 20_000)))
-    assert message == "20000 errors, where at most 10000 are listed; correct what is repeated first"
+    assert message == "20000 errors, more than the 10000 that are listed; correct repeated mistakes first"
 
 
 PRESERVED = "nvidia.com/preserved-fields"

@@ -82,26 +82,28 @@ WRONG: dict[str, list[str]] = {
         "ttft: must be a number, not '3'",
     ],
     "features.planner: {optimization_target: sla, enable_throughput_scaling: false}": [
-        "enable_throughput_scaling: off, as enable_load_scaling is; one of them must be on, or nothing is ever scaled"
+        "enable_throughput_scaling: is false, and enable_load_scaling is false, too: enable at least one of them, "
+        "or the planner scales nothing"
     ],
     "features.planner: {optimization_target: sla, pre_deployment_sweeping_mode: none}": [
-        "pre_deployment_sweeping_mode: 'none' leaves throughput scaling without a profile; "
-        "rapid, thorough, or enable_throughput_scaling: false"
+        "pre_deployment_sweeping_mode: 'none' gives throughput scaling no profile: write rapid or thorough, or "
+        "enable_throughput_scaling: false"
     ],
     "features.planner: {optimization_target: sla, enable_load_scaling: true, load_adjustment_interval: 180}": [
         "load_adjustment_interval: 180 s must be shorter than throughput_adjustment_interval_seconds, 180 s"
     ],
     "features.planner: {environment: global-planner, fpm_sample_bucket_size: 15}": [
         "global_planner_namespace: required with environment 'global-planner'",
-        "fpm_sample_bucket_size: 15 is not a square number, as 16 or 25 are",
+        "fpm_sample_bucket_size: 15 is not a square number, such as 16 or 25",
     ],
     "features.planner: {optimization_target: load, decode_scale_up_kv_rate: 30, decode_scale_down_kv_rate: 40}": [
         "prefill_scale_up_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
         "prefill_scale_down_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
-        "decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or replicas come and go in turn",
+        "decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or the planner alternately adds "
+        "and removes replicas",
     ],
     "features.planner: {enable_power_awareness: true}": [
-        "total_gpu_power_limit: required with enable_power_awareness: the watts that all pools may draw"
+        "total_gpu_power_limit: required with enable_power_awareness: the power limit of all pools together, in watts"
     ],
     "profilingConfig.config: {hardware: {min_num_gpus_per_engine: 8, maxNumGpusPerEngine: 4}}": [
         "hardware.min_num_gpus_per_engine: 8 GPUs are more than maxNumGpusPerEngine, 4"
@@ -127,40 +129,40 @@ def test_an_error_is_reported_with_its_path(given: str, errors: list[str]) -> No
 
 LIKELY_NOT_MEANT: dict[str, list[str]] = {
     "features.planner: {max_gpu_budgt: 3}": [
-        "max_gpu_budgt: is not a known key, and is ignored; did you mean max_gpu_budget?"
+        "max_gpu_budgt: is not a known key, and has no effect; did you mean max_gpu_budget?"
     ],
     "features.planner: {enabled: false}": [
-        "enabled: is not a known key, and is ignored: there is a planner where there is this object, whatever it says; "
-        "leave the object out for none"
+        "enabled: is not a known key, and has no effect: this object enables the planner, with any content; to "
+        "disable the planner, leave the object out"
     ],
     "features.planner: {ttft: 300, policy: reference}": [
-        "ttft: is an older name of ttft_ms",
-        "ttft: ignored with optimization_target 'throughput'; only 'sla' works towards it",
+        "ttft: is the old name of ttft_ms",
+        "ttft: ignored with optimization_target 'throughput'; only 'sla' uses this target",
     ],
     "features.planner: {environment: virtual, total_gpu_power_limit: 900, min_endpoint: 2}": [
-        "environment: 'virtual' is ignored: the scaler carries decisions out",
+        "environment: 'virtual' has no effect: the scaler executes the decisions",
         "total_gpu_power_limit: ignored without enable_power_awareness: true",
     ],
     "features.planner: {enable_power_awareness: true, total_gpu_power_limit: 900}": [],
     "features.planner: {mode: decode, prefill_min_endpoint: 2, load_predictor: prophet}": [
-        "prefill_min_endpoint: ignored in mode 'decode', which plans no such pool",
+        "prefill_min_endpoint: ignored in mode 'decode', which has no such pool",
         "load_predictor: ignored with policy 'adaptive'; only 'reference' reads it",
     ],
     "features.planner: {policy: reference, decode_min_endpoint: 2, kalman_r: 5}": [],
     "features.planner: {batch_scheduling: {enabled: true}}": [
-        "batch_scheduling: is ignored: batch jobs are not planned apart from other requests"
+        "batch_scheduling: is ignored: the planner service plans batch jobs together with other requests"
     ],
-    "features.planner: {no_operation: true}": ["no_operation: is an older name of advisory"],
+    "features.planner: {no_operation: true}": ["no_operation: is the old name of advisory"],
     "features.planner: {environment: kubernetes}": [],
     "features.planner: {ttft_ms: 300, enable_load_scaling: false}": [],
-    "features.planner: {min_gpu_budget: 9}": ["min_gpu_budget: 9 is above max_gpu_budget, 8, which wins"],
+    "features.planner: {min_gpu_budget: 9}": ["min_gpu_budget: 9 is above max_gpu_budget, 8, which takes precedence"],
     "profilingConfig: {profilerImage: x, config: {sweep: {dry_run: true, fast: 1}}}": [
-        "config.sweep.dry_run: is an older name of dryRun",
-        "config.sweep.fast: is not a known key, and is ignored",
+        "config.sweep.dry_run: is the old name of dryRun",
+        "config.sweep.fast: is not a known key, and has no effect",
     ],
     "DYN_DEPLOYMENT_CONFIG: {Worker: {served_model_name: x}}": [],
     "dynamo-autoscaling: {Worker: {maxReplicas: 2, minReplica: 1, metrics: [{own: 1}]}}": [
-        "Worker.minReplica: is not a known key, and is ignored; did you mean minReplicas?"
+        "Worker.minReplica: is not a known key, and has no effect; did you mean minReplicas?"
     ],
 }
 

@@ -155,7 +155,7 @@ def test_all_devices_of_a_node_are_unknown_before_the_allocation() -> None:
     templates, claims = {"all": template(ALL)}, {"rest": {"spec": ALL}}
     result = gpus.of_replica(counted, known(templates, claims))
     assert (result.own, result.shared) == (0, {})
-    why = "asks for all devices of a node, and is not allocated yet"
+    why = "requests all devices of a node, and is not allocated yet"
     assert list(map(str, result.unknown)) == [f"ResourceClaimTemplate all {why}", f"ResourceClaim rest {why}"]
 
 
@@ -233,6 +233,6 @@ def test_a_container_has_the_gpus_of_the_claims_that_it_names() -> None:
 
 def test_the_gpus_of_some_claims_of_a_container_are_unknown() -> None:
     assert [*map(str, of_main({"name": "lost"}, {"name": "all"}).unknown)] == [
-        "ResourceClaim whole asks for all devices of a node, and is not allocated yet",
+        "ResourceClaim whole requests all devices of a node, and is not allocated yet",
         "ResourceClaimTemplate gone does not exist",
     ]

@@ -102,8 +102,8 @@ def test_a_command_of_the_user_is_kept_alone(own: KubeObject) -> None:
 def test_tasks_left_to_the_author_are_reported() -> None:
     needs = {"Decode": {"deploymentSelectorKey": "dynamo", "deploymentSelectorValue": "Decode/dynamo"}}
     assert legacy.graph_of_services([service(externalServices=needs)]).remarks == (
-        "component Worker has no image: name the one that was built of frontend--v1",
-        "component Worker: externalServices is left out, as components of a graph find each other",
+        "component Worker has no image: write the image that was built from frontend--v1",
+        "component Worker: externalServices is left out, because components of a graph discover each other",
     )
     assert legacy.graph_of_services([service(extraPodSpec={"mainContainer": {"image": "i"}})]).remarks == ()
 
@@ -111,7 +111,10 @@ def test_tasks_left_to_the_author_are_reported() -> None:
 def test_a_shared_dynamo_namespace_stays() -> None:
     assert component(dynamoNamespace="dynamo")["globalDynamoNamespace"] is True
     (_, said) = legacy.graph_of_services([service(dynamoNamespace="team")]).remarks
-    assert said == "component Worker: dynamoNamespace team is left out, as that of a graph follows from its name"
+    assert said == (
+        "component Worker: dynamoNamespace team is left out, because the name of a graph determines its Dynamo "
+        "namespace"
+    )
     assert "globalDynamoNamespace" not in component(dynamoNamespace="team")
 
 
@@ -143,6 +146,7 @@ def test_services_get_the_variables_of_their_deployment_and_their_own_win() -> N
     assert (frontend["componentType"], frontend["replicas"]) == ("frontend", 0)
     assert worker["envs"] == [{"name": "A", "value": "all"}, {"name": "B", "value": "own"}]
     assert remarks[:2] == (
-        "component Frontend has no image: name the one that was built of frontend:v1",
-        "component Frontend has no command: write how frontend:v1 starts it, unless its image says so",
+        "component Frontend has no image: write the image that was built from frontend:v1",
+        "component Frontend has no command: write the command with which frontend:v1 starts it, unless the image "
+        "has it",
     )

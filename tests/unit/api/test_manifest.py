@@ -87,9 +87,9 @@ def test_all_errors_are_reported_at_once() -> None:
         "spec.components[2].experimental.failover.numShadows: 2 is too large; at most 1",
         "spec.components[2].name: 'a-' is not allowed; letters, digits and '-', and a letter or digit first and last",
         'spec.labels["nvidia.com/x"]: must be a string, not 3',
-        "metadata.name: 'My_Graph' is not a valid object name, which has lower-case letters, digits, '-' and '.', "
-        "and begins and ends with a letter or digit",
-        "spec.components[1].name: 'frontend' is the name of [0] already; case does not count",
+        "metadata.name: 'My_Graph' is not a valid object name: lower-case letters, digits, '-' and '.', a letter "
+        "or digit first and last",
+        "spec.components[1].name: 'frontend' is already the name of [0], if case is ignored",
     ]
 
 
@@ -102,7 +102,7 @@ def test_rules_between_fields_are_checked_too() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("extraPodSpec", {}, "v1beta1 has it in podTemplate.spec, mainContainer being the container main"),
+        ("extraPodSpec", {}, "v1beta1 has it in podTemplate.spec, with the container main for mainContainer"),
         ("componentType", "worker", "v1beta1 calls it type"),
         ("sharedMemory", {"size": "1Gi"}, "v1beta1 calls it sharedMemorySize, a size, or 0 for none"),
         ("scalingAdapters", {}, "did you mean scalingAdapter?"),
@@ -133,8 +133,8 @@ def test_an_unknown_version_gets_the_list_of_versions() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "one manifest expected, there are 0"),
-        (HEAD + "---\n" + HEAD, "one manifest expected, there are 2"),
+        ("", "expected one manifest, got 0"),
+        (HEAD + "---\n" + HEAD, "expected one manifest, got 2"),
         ("- a", "a manifest must be an object, not a list"),
         ("x: 1", "kind: required, and missing; one of DynamoGraphDeployment, DynamoComponentDeployment"),
         (

@@ -81,10 +81,10 @@ BAD: dict[str, list[str]] = {
         "spec.services.Decode.gpuMemoryService.enabled: required, and missing",
         "spec.services.Decode.replica: no such field; did you mean replicas?",
         "spec.services.Decode.podTemplate: no such field; v1alpha1 has it in extraPodSpec and extraPodMetadata, "
-        "the container main being mainContainer",
+        "with mainContainer for the container main",
         'spec.services["x/y"].volumeMounts[0].name: required, and missing',
         "spec.components: no such field; v1alpha1 has a map, services, whose keys are the names",
-        "spec.services.Decode.sharedMemory: size must be set, or disabled be true",
+        "spec.services.Decode.sharedMemory: size must be set, or disabled must be true",
         "spec.pvcs[0]: create: true needs storageClass, volumeAccessMode, too",
     ],
     "v1alpha1 DynamoGraphDeployment: {services: {a: {pvc: {name: p}, resources: {limits: {nvidia.com/gpu: '1'}}}}}": [
@@ -98,10 +98,10 @@ BAD: dict[str, list[str]] = {
     ): [
         "spec.ingress.hosts: no such field; did you mean host?",
         "spec.failover.numShadows: 0 is too small; at least 1",
-        'spec.sharedMemory.size: must be a text, such as "5Gi"; a number of bytes is written in quotation marks',
+        'spec.sharedMemory.size: must be a string, such as "5Gi"; write a number of bytes in quotation marks',
     ],
     "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: 0Gi}}": [
-        "spec.sharedMemory.size: '0Gi' is nothing; write an amount such as 8Gi, or disabled: true"
+        "spec.sharedMemory.size: '0Gi' is not allowed; write an amount such as 8Gi, or disabled: true"
     ],
     "v1beta1 DynamoGraphDeploymentScalingAdapter: {dgdRef: {name: '', serviceName: s}, replicas: 3000000000}": [
         "spec.dgdRef.name: must not be empty",

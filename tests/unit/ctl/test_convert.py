@@ -128,8 +128,10 @@ def test_kinds_before_graphs_become_graphs(version: str, tmp_path: Path, dynamoc
         ("DynamoGraphDeployment", "disagg"),
     ]
     assert {each["apiVersion"] for each in objects[1:]} == {f"nvidia.com/{version}"}
-    assert "DynamoGraphDeployment a--1: component Worker has no image: name the one that was built of a--1" in said
-    assert "DynamoGraphDeployment disagg: component Frontend has no image: name the one that was built of a:1" in said
+    assert "DynamoGraphDeployment a--1: component Worker has no image: write the image that was built from a--1" in said
+    assert (
+        "DynamoGraphDeployment disagg: component Frontend has no image: write the image that was built from a:1" in said
+    )
 
 
 def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, dynamoctl: Dynamoctl) -> None:

@@ -211,7 +211,7 @@ def test_the_same_intent_gives_the_same_object() -> None:
 
 def test_of_tens_of_thousands_of_mistakes_the_number_is_said() -> None:
     problems = refused({**GRAPH, **{f"x{number}": 1 for number in range(20_000)}})
-    assert problems == {"": "20000 errors, where at most 10000 are listed; correct what is repeated first"}
+    assert problems == {"": "20000 errors, more than the 10000 that are listed; correct repeated mistakes first"}
 
 
 def test_what_is_passed_on_as_it_is_has_a_bound() -> None:

@@ -102,7 +102,10 @@ def test_a_graph_without_rules_requests_no_autoscaler():
         ("[]", "must be a map"),
         ("V: {maxReplicas: 2}\n---\nW: {maxReplicas: 2}", "has 2 YAML documents, of which only one would be read"),
         ({"W": {"minReplicas": 3, "maxReplicas": 2}}, "W.maxReplicas: must be at least minReplicas, which is 3"),
-        ({"W": {"maxReplicas": 2, "pollingInterval": 5}}, "W.pollingInterval: is KEDA's, and needs triggers"),
+        (
+            {"W": {"maxReplicas": 2, "pollingInterval": 5}},
+            "W.pollingInterval: is a setting of KEDA, and needs triggers",
+        ),
         ({"W": {"maxReplicas": 2, "metrics": [CPU], "triggers": [{"type": "cpu"}]}}, "W.triggers: cannot be given"),
         ({"W": {"minReplicas": 1}}, "W.maxReplicas"),
     ],

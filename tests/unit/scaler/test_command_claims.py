@@ -96,7 +96,7 @@ async def test_replicas_are_held_until_their_gpus_are_known() -> None:
     desk = Desk(Scaler(limits=FREE, budgets=(Budget(name="twelve", max_gpus=12),)))
     claim(desk, "a", resourceClaimTemplateName="gpus")
     put_template(desk, allocationMode="All")
-    why = "ResourceClaimTemplate gpus asks for all devices of a node, and is not allocated yet"
+    why = "ResourceClaimTemplate gpus requests all devices of a node, and is not allocated yet"
     answer = await desk.scaling.carry_out(desk.ask("a", Decode=2))
     assert answer.reason == "Held"
     assert f"budget twelve: the GPUs of team/a Prefill and 1 more are not known: {why}" in answer.message

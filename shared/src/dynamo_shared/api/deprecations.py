@@ -68,18 +68,20 @@ def _legacy(kind: str, replacement: str) -> Deprecation:
 
 DEPRECATIONS: tuple[Deprecation, ...] = (
     Deprecation((GRAPH, COMPONENT, ADAPTER, REQUEST), _ALPHA, "", _SINCE_BETA, "write apiVersion: nvidia.com/v1beta1"),
-    _legacy("DynamoDeployment", "write a DynamoGraphDeployment, as dynamoctl convert does"),
+    _legacy("DynamoDeployment", "write a DynamoGraphDeployment (dynamoctl convert creates one)"),
     _legacy(
         "DynamoNimDeployment",
-        "write a DynamoGraphDeployment, as dynamoctl convert does, or a DynamoComponentDeployment for one component",
+        "write a DynamoGraphDeployment (dynamoctl convert creates one), or a DynamoComponentDeployment for one "
+        "component",
     ),
-    _legacy("DynamoNimRequest", "name a built image in the pod template of a DynamoGraphDeployment"),
+    _legacy("DynamoNimRequest", "write the built image in the pod template of a DynamoGraphDeployment"),
     Deprecation(
         (GRAPH,),
         _ALPHA,
         "spec.services{}.autoscaling",
         "v0.7.0",
-        "enable scalingAdapter, without which nothing comes of it, and ask in the annotation nvidia.com/dynamo-autoscaling",
+        "enable scalingAdapter, without which this field has no effect, and write the autoscaler in the annotation "
+        "nvidia.com/dynamo-autoscaling",
     ),
     Deprecation(
         (COMPONENT,),
@@ -105,10 +107,10 @@ DEPRECATIONS: tuple[Deprecation, ...] = (
         _ALPHA,
         "spec.pvcs",
         _SINCE_BETA,
-        "create the PersistentVolumeClaim itself, and mount it by its name",
+        "create the PersistentVolumeClaim yourself, and mount it by its name",
     ),
     _of_request("useMocker", "v1beta1 has features.mocker.enabled", silent=False),
-    _of_request("enableGpuDiscovery", "v1beta1 discovers what hardware does not say: leave it out", silent=True),
+    _of_request("enableGpuDiscovery", "v1beta1 discovers values that hardware omits: leave it out", silent=True),
     _of_request("profilingConfig.profilerImage", "v1beta1 has image"),
     _of_request("profilingConfig.config", "v1beta1 has sla, workload, modelCache and features.planner"),
     _of_request("profilingConfig.configMapRef", "v1beta1 has overrides.dgd"),

@@ -47,7 +47,7 @@ class NotCounted(StrEnum):
     """Why the GPUs of a claim are unknown."""
 
     MISSING = "does not exist"
-    ALL_OF_A_NODE = "asks for all devices of a node, and is not allocated yet"
+    ALL_OF_A_NODE = "requests all devices of a node, and is not allocated yet"
 
 
 @dataclass(frozen=True, slots=True)

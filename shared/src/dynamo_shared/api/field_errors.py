@@ -53,7 +53,9 @@ def field_errors(
     of thousands of errors only the number is reported.
     """
     if (count := error.error_count()) > _LISTED:
-        return [FieldError("", f"{count} errors, where at most {_LISTED} are listed; correct what is repeated first")]
+        return [
+            FieldError("", f"{count} errors, more than the {_LISTED} that are listed; correct repeated mistakes first")
+        ]
     return [
         # A search for a similar word takes time, and users never read the thousandth suggestion.
         FieldError(
@@ -132,9 +134,9 @@ def _message(finding: ErrorDetails, schema: Mapping[str, Any], moved: Mapping[st
                 else f"shorter than {context['min_length']} characters"
             )
         case "string_too_long":
-            return f"{len(value)} characters, where at most {context['max_length']} are allowed"
+            return f"{len(value)} characters, but at most {context['max_length']} are allowed"
         case "too_long":
-            return f"{len(value)} items, where at most {context['max_length']} are allowed"
+            return f"{len(value)} items, but at most {context['max_length']} are allowed"
         case "greater_than_equal":
             return f"{shown(value)} is too small; at least {context['ge']}"
         case "greater_than":

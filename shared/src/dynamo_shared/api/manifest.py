@@ -81,7 +81,7 @@ def load_manifest(source: str | Mapping[str, Any]) -> Manifest:
         return _load(source)
     manifests = documents(source)
     if len(manifests) != 1:
-        raise InvalidManifest([FieldError("", f"one manifest expected, there are {len(manifests)}")])
+        raise InvalidManifest([FieldError("", f"expected one manifest, got {len(manifests)}")])
     return _load(manifests[0])
 
 
@@ -212,6 +212,6 @@ def _name_errors(metadata: Any) -> Iterator[FieldError]:
     if not name and not metadata.get("generateName"):
         yield FieldError("metadata.name", "required, and missing")
     elif isinstance(name, str) and len(name) > _NAME_LIMIT:
-        yield FieldError("metadata.name", f"{len(name)} characters, where at most {_NAME_LIMIT} are allowed")
+        yield FieldError("metadata.name", f"{len(name)} characters, but at most {_NAME_LIMIT} are allowed")
     elif isinstance(name, str) and (wrong := wrong_object_name(name)):
         yield FieldError("metadata.name", wrong)

@@ -140,7 +140,7 @@ class _QuantitySchema:
         def check(value: Any) -> int | str:
             if isinstance(value, float):
                 problem = {"value": value}
-                raise PydanticCustomError("quantity", "must be an integer or a text; write '{value}'", problem)
+                raise PydanticCustomError("quantity", "must be an integer or a string; write '{value}'", problem)
             try:
                 quantity.parse(value)
             except quantity.InvalidQuantity as error:

@@ -120,19 +120,19 @@ def problem_of(snapshot: KubeObject, expected: str, owner: str = "") -> str:
     if not captured_container(snapshot):
         return "must name exactly one container in spec.source.podRef.containers"
     if not owner and is_automatic(snapshot) and own.get(annotations.CHECKPOINT_DELETION_POLICY) == RETAIN:
-        return "was taken automatically and retained, and is for no other graph: take another one"
+        return "was taken automatically for one graph and retained, and no other graph can use it: take another one"
     if owner and owner_uid(snapshot) != owner:
         return "was taken for another graph"
     if own.get(annotations.SNAPSHOT_COMPATIBILITY_VERSION) != VERSION:
-        return f"has no annotation {annotations.SNAPSHOT_COMPATIBILITY_VERSION}: {VERSION}, as Dynamo's have"
+        return f"has no annotation {annotations.SNAPSHOT_COMPATIBILITY_VERSION}: {VERSION}, unlike snapshots of Dynamo"
     if own.get(annotations.SNAPSHOT_COMPATIBILITY_HASH) != expected:
         return (
-            "is of a pod that differs from this component's in what must be the same: image, command and arguments, variables, "
-            "init containers, mounted volumes, GPUs, placement, security settings; or another operator took it"
+            "was taken of a pod that differs from this component's pods (image, command and arguments, variables, "
+            "init containers, mounted volumes, GPUs, placement or security settings), or another operator took it"
         )
     if own.get(annotations.SNAPSHOT_GMS_MODE) != NO_MEMORY_SERVICE:
-        return "is of an engine with a GPU memory service, from which no pod can be restored here"
-    return "is ready, and bound to no PodSnapshotContent" if is_ready(snapshot) and not content_of(snapshot) else ""
+        return "was taken of an engine with a GPU memory service, and the platform cannot restore pods from it"
+    return "is ready, but not bound to a PodSnapshotContent" if is_ready(snapshot) and not content_of(snapshot) else ""
 
 
 def can_be_restored(line: Sequence[str]) -> bool:

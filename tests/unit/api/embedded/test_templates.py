@@ -109,41 +109,43 @@ def test_errors_that_the_published_types_detect(fields: str, message: str) -> No
 
 NOT_PUBLISHED = {
     "env: [{name: A=B}]": (
-        "env[0].name: 'A=B' is not a valid name of an environment variable, which has printable ASCII characters, and no "
-        "'=' among them"
+        "env[0].name: 'A=B' is not a valid name of an environment variable: printable ASCII characters, and no '=' "
+        "among them"
     ),
-    "env: [{name: A, valueFrom: {}}]": "env[0].valueFrom: must say where the value comes from, such as fieldRef or secretKeyRef",
+    "env: [{name: A, valueFrom: {}}]": "env[0].valueFrom: must have a source, such as fieldRef or secretKeyRef",
     "env: [{name: A, valueFrom: {secretKeyRef: {key: k}}}]": "env[0].valueFrom.secretKeyRef.name: required, and missing",
-    "envFrom: [{prefix: A_}]": "envFrom[0]: must say where the variables come from: configMapRef or secretRef",
+    "envFrom: [{prefix: A_}]": "envFrom[0]: must have a source: configMapRef or secretRef",
     "envFrom: [{secretRef: {name: s}, configMapRef: {name: c}}]": (
         "envFrom[0]: must have one source, not a configMapRef and a secretRef"
     ),
     "ports: [{containerPort: 0}]": "ports[0].containerPort: 0 is too small; at least 1",
     "ports: [{containerPort: 70000}]": "ports[0].containerPort: 70000 is too large; at most 65535",
     "ports: [{containerPort: 1, name: HTTP}]": (
-        "ports[0].name: 'HTTP' is not a valid port name, which has at most 15 lower-case letters, digits and single '-' "
+        "ports[0].name: 'HTTP' is not a valid port name: at most 15 lower-case letters, digits and single '-' "
         "between them, and at least one letter"
     ),
     "ports: [{containerPort: 1, name: a}, {containerPort: 2, name: a}]": (
         "ports[1].name: another port of the container has the name 'a'"
     ),
-    "resources: {limits: {gpu: 1}}": "resources.limits.gpu: no such resource; a GPU is called nvidia.com/gpu here",
+    "resources: {limits: {gpu: 1}}": "resources.limits.gpu: no such resource; the name of a GPU is nvidia.com/gpu",
     "resources: {limits: {memroy: 1}}": "resources.limits.memroy: no such resource; did you mean memory?",
     "resources: {limits: {fpga: 1}}": (
-        "resources.limits.fpga: no such resource; others have a domain before them, such as nvidia.com/gpu"
+        "resources.limits.fpga: no such resource; other resources have a domain in their name, such as nvidia.com/gpu"
     ),
     "resources: {limits: {cpu: '-1'}}": "resources.limits.cpu: must not be negative",
     "resources: {limits: {nvidia.com/gpu: 1500m}}": "resources.limits[\"nvidia.com/gpu\"]: must be a whole number, not '1500m'",
     "resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}": "resources.requests.memory: 2Gi is more than the limit, 1Gi",
     "resources: {requests: {nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 2}}": (
-        'resources.requests["nvidia.com/gpu"]: must equal the limit, 2; nvidia.com/gpu cannot be shared out'
+        'resources.requests["nvidia.com/gpu"]: must equal the limit, 2; nvidia.com/gpu cannot be overcommitted'
     ),
-    "livenessProbe: {exec: {command: [a]}, grpc: {port: 1}}": "livenessProbe: must ask one question, not exec and grpc",
+    "livenessProbe: {exec: {command: [a]}, grpc: {port: 1}}": (
+        "livenessProbe: must have one action, not exec and grpc"
+    ),
     "livenessProbe: {successThreshold: 2}": "livenessProbe.successThreshold: must be 1 in a livenessProbe, not 2",
     "livenessProbe: {periodSeconds: -1}": "livenessProbe.periodSeconds: -1 is too small; at least 0",
     "readinessProbe: {tcpSocket: {port: my_port}}": (
-        "readinessProbe.tcpSocket.port: 'my_port' is not a valid port name, which has at most 15 lower-case letters, "
-        "digits and single '-' between them, and at least one letter"
+        "readinessProbe.tcpSocket.port: 'my_port' is not a valid port name: at most 15 lower-case letters, digits "
+        "and single '-' between them, and at least one letter"
     ),
     "restartPolicy: always": "restartPolicy: 'always' is not allowed; one of Always, Never, OnFailure",
     "securityContext: {runAsUser: -1}": "securityContext.runAsUser: -1 is too small; at least 0",
@@ -158,21 +160,25 @@ def test_errors_that_the_published_types_do_not_detect(fields: str, message: str
 OF_PODS = {
     "containers: main": "containers: must be a list, not 'main'",
     "containers: [{name: a}, {name: a}]": "containers[1]: has the same name 'a' as the item at 0",
-    "{containers: [{name: a}], initContainers: [{name: a}]}": "initContainers[0].name: a container has the name 'a' already",
+    "{containers: [{name: a}], initContainers: [{name: a}]}": (
+        "initContainers[0].name: another container already has the name 'a'"
+    ),
     "containers: [{name: Main}]": (
-        "containers[0].name: 'Main' is not a valid name, which has lower-case letters, digits and '-', begins and ends "
-        "with a letter or digit, and has at most 63 characters"
+        "containers[0].name: 'Main' is not a valid name: lower-case letters, digits and '-', a letter or digit "
+        "first and last, at most 63 characters"
     ),
     "restartPolicy: Sometimes": "restartPolicy: 'Sometimes' is not allowed; one of Always, Never, OnFailure",
     "volumes: [{name: a, emptyDir: {}, hostPath: {path: /x}}]": "volumes[0]: must have one source, not emptyDir and hostPath",
     "volumes: [{name: a, emptyDir: {sizeLimit: -1Gi}}]": "volumes[0].emptyDir.sizeLimit: must not be negative",
     "volumes: [{name: a, secret: {}}]": "volumes[0].secret.secretName: required, and missing",
-    "tolerations: [{operator: Exists, value: x}]": "tolerations[0].value: must be empty where the operator is Exists",
-    "tolerations: [{}]": "tolerations[0].operator: must be Exists where there is no key",
-    "tolerations: [{key: k, tolerationSeconds: 5}]": "tolerations[0].effect: must be NoExecute where there are tolerationSeconds",
+    "tolerations: [{operator: Exists, value: x}]": "tolerations[0].value: must be empty if the operator is Exists",
+    "tolerations: [{}]": "tolerations[0].operator: must be Exists if there is no key",
+    "tolerations: [{key: k, tolerationSeconds: 5}]": (
+        "tolerations[0].effect: must be NoExecute if tolerationSeconds is set"
+    ),
     "nodeSelector: {pool: a b}": (
-        "nodeSelector.pool: 'a b' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and"
-        " begins and ends with a letter or digit"
+        "nodeSelector.pool: 'a b' is not a valid label value: at most 63 letters, digits, '-', '_' and '.', a "
+        "letter or digit first and last"
     ),
     "nodeSelector: {gpus: 8}": "nodeSelector.gpus: must be a string, not 8",
 }
@@ -185,17 +191,16 @@ def test_pods(fields: str, message: str) -> None:
 
 def test_labels_and_annotations() -> None:
     key = (
-        "is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, "
-        "and may stand behind a DNS name and a '/'"
+        "is not a valid key: at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last, "
+        "optionally after a DNS name and a '/'"
     )
     annotations = {"Example.com/note": "any thing", "a/b/c": ""}
     metadata = {"labels": {"a b": "", "ok": "x" * 64}, "annotations": annotations, "creationTimestamp": "yesterday"}
     assert errors({"metadata": metadata}) == [
         "template.metadata.creationTimestamp: 'yesterday' is not a valid time; write it like 2026-01-31T12:00:00Z",
         f'template.metadata.labels["a b"]: {key}',
-        f"template.metadata.labels.ok: '{'x' * 64}' is not a valid label value, which has at most 63 letters, digits, "
-        "'-', '_' and "
-        "'.', and begins and ends with a letter or digit",
+        f"template.metadata.labels.ok: '{'x' * 64}' is not a valid label value: at most 63 letters, digits, '-', "
+        "'_' and '.', a letter or digit first and last",
         f'template.metadata.annotations["a/b/c"]: {key}',
     ]
 
@@ -265,10 +270,10 @@ def test_no_value_in_any_place_raises(data: st.DataObject) -> None:
 
 
 PODS_THAT_DO_NOT_HOLD_TOGETHER = {
-    "{shareProcessNamespace: true, hostPID: true}": "shareProcessNamespace: not together with hostPID",
-    "{dnsPolicy: None, dnsConfig: {}}": "dnsConfig.nameservers: required, since dnsPolicy is None",
+    "{shareProcessNamespace: true, hostPID: true}": "shareProcessNamespace: cannot be combined with hostPID",
+    "{dnsPolicy: None, dnsConfig: {}}": "dnsConfig.nameservers: required, because dnsPolicy is None",
     "resourceClaims: [{name: a}]": "resourceClaims[0]: must have one source: resourceClaimName or",
-    "resourceClaims: [{name: A, resourceClaimName: c}]": "resourceClaims[0].name: 'A' is not a valid name, which has",
+    "resourceClaims: [{name: A, resourceClaimName: c}]": "resourceClaims[0].name: 'A' is not a valid name: lower-case letters",
     "volumes: [{name: v, hostPath: {path: /../a}}]": "volumes[0].hostPath.path: '/../a' must not contain",
     "volumes: [{name: v, nfs: {server: s, path: models}}]": "volumes[0].nfs.path: 'models' must be an absolute path",
     "volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: /p}]}}]": (
@@ -279,8 +284,8 @@ PODS_THAT_DO_NOT_HOLD_TOGETHER = {
         "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
         "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}}"
     ): (
-        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values:"
-        " required, since operator is In"
+        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values: "
+        "required, because operator is In"
     ),
 }
 
@@ -302,23 +307,23 @@ _CLAIM = "volumes: [{{name: v, ephemeral: {{volumeClaimTemplate: {{spec: {}}}}}}
 REFUSED_LATER = {
     "activeDeadlineSeconds: 0": "activeDeadlineSeconds: 0 is too small; at least 1",
     "activeDeadlineSeconds: 2147483648": "activeDeadlineSeconds: 2147483648 is too large; at most 2147483647",
-    "tolerations: [{key: k, value: a b}]": "tolerations[0].value: 'a b' is not a valid label value, which has",
-    "dnsConfig: {searches: [a..b]}": "dnsConfig.searches[0]: 'a..b' is not a valid domain, which has",
+    "tolerations: [{key: k, value: a b}]": "tolerations[0].value: 'a b' is not a valid label value: at most",
+    "dnsConfig: {searches: [a..b]}": "dnsConfig.searches[0]: 'a..b' is not a valid domain: lower-case",
     f"dnsConfig: {{searches: {['a'] * 33}}}": "dnsConfig.searches: must not have more than 32 domains, not 33",
-    f"dnsConfig: {{searches: {['.'.join(['a' * 63] * 3)] * 11}}}": "dnsConfig.searches: has 2111 characters with blanks",
+    f"dnsConfig: {{searches: {['.'.join(['a' * 63] * 3)] * 11}}}": "dnsConfig.searches: has 2111 characters including blanks",
     "dnsConfig: {options: [{value: '2'}]}": "dnsConfig.options[0].name: required: the name of an option",
     "hostAliases: [{ip: host, hostnames: [a]}]": "hostAliases[0].ip: 'host' is not an IP address",
     "hostAliases: [{ip: 10.0.0.1, hostnames: [A_B]}]": "hostAliases[0].hostnames[0]: 'A_B' is not a valid object name",
-    "readinessGates: [{conditionType: a b}]": "readinessGates[0].conditionType: 'a b' is not a valid key; it has",
-    "schedulingGates: [{name: a b}]": "schedulingGates[0].name: 'a b' is not a valid key; it has",
+    "readinessGates: [{conditionType: a b}]": "readinessGates[0].conditionType: 'a b' is not a valid key: at most",
+    "schedulingGates: [{name: a b}]": "schedulingGates[0].name: 'a b' is not a valid key: at most",
     "overhead: {cpu: '-1'}": "overhead.cpu: must not be negative",
     "securityContext: {sysctls: [{name: A, value: '1'}]}": "securityContext.sysctls[0].name: 'A' is not a valid name of a kernel",
     "securityContext: {sysctls: [{name: a, value: '1'}, {name: a, value: '2'}]}": (
-        "securityContext.sysctls[1].name: 'a' is set already"
+        "securityContext.sysctls[1].name: 'a' is set twice"
     ),
     "securityContext: {supplementalGroups: [5, -1]}": "securityContext.supplementalGroups[1]: -1 is too small; at least 0",
     "securityContext: {seccompProfile: {type: RuntimeDefault, localhostProfile: p}}": (
-        "securityContext.seccompProfile.localhostProfile: only where type is Localhost"
+        "securityContext.seccompProfile.localhostProfile: only allowed with type Localhost"
     ),
     "securityContext: {seccompProfile: {type: Localhost, localhostProfile: /p}}": (
         "securityContext.seccompProfile.localhostProfile: '/p' must be a relative path"
@@ -330,10 +335,10 @@ REFUSED_LATER = {
         "securityContext.appArmorProfile.localhostProfile: must not have more than 4095 bytes"
     ),
     "securityContext: {appArmorProfile: {type: Unconfined, localhostProfile: p}}": (
-        "securityContext.appArmorProfile.localhostProfile: only where type is Localhost"
+        "securityContext.appArmorProfile.localhostProfile: only allowed with type Localhost"
     ),
     "{hostNetwork: true, containers: [{name: a, ports: [{containerPort: 1, hostPort: 2}]}]}": (
-        "containers[0].ports[0].hostPort: must be the containerPort, since hostNetwork is true"
+        "containers[0].ports[0].hostPort: must be the containerPort, because hostNetwork is true"
     ),
     "{containers: [{name: a, volumeDevices: [{name: v, devicePath: /dev/a}]}], volumes: [{name: v, emptyDir: {}}]}": (
         "containers[0].volumeDevices[0].name: 'v' must be a persistentVolumeClaim"
@@ -357,7 +362,7 @@ REFUSED_LATER = {
     ),
     _AFFINITY.format("{matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}"): (
         "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].values:"
-        " must be one value, since a field has one"
+        " must be one value, because a field has one"
     ),
     _NEARBY.format("{topologyKey: a b}"): (
         "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: 'a b' is not a valid key"
@@ -370,8 +375,8 @@ REFUSED_LATER = {
         " 'Gt' is not allowed; one of In, NotIn, Exists, DoesNotExist"
     ),
     _NEARBY.format("{topologyKey: a, namespaceSelector: {matchExpressions: [{key: a, operator: In}]}}"): (
-        "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector.matchExpressions[0].values:"
-        " required, since operator is In"
+        "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector.matchExpressions[0].values: "
+        "required, because operator is In"
     ),
     _NEARBY.format("{topologyKey: a, labelSelector: {matchExpressions: [{key: a, operator: In, values: [b c]}]}}"): (
         "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector.matchExpressions[0].values[0]:"
@@ -390,17 +395,17 @@ REFUSED_LATER = {
     _PROJECTED.format(
         "{secret: {name: s, items: [{key: k, path: p}]}}, {configMap: {name: c, items: [{key: k, path: p}]}}"
     ): (
-        "volumes[0].projected.sources[1].configMap.items[0].path: 'p' is the path of another file already (sources[0])"
+        "volumes[0].projected.sources[1].configMap.items[0].path: 'p' is already the path of another file (sources[0])"
     ),
     _PROJECTED.format("{serviceAccountToken: {path: p, expirationSeconds: 599}}"): (
         "volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds: 599 is too small; at least 600"
     ),
-    "volumes: [{name: v, ephemeral: {}}]": "volumes[0].ephemeral.volumeClaimTemplate: required: what is claimed",
+    "volumes: [{name: v, ephemeral: {}}]": "volumes[0].ephemeral.volumeClaimTemplate: required: the claim",
     _CLAIM.format("{accessModes: [ReadWriteOnce, ReadWriteOncePod], resources: {requests: {storage: 1Gi}}}"): (
-        "volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: must be ReadWriteOncePod alone"
+        "volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: must be only ReadWriteOncePod"
     ),
     _CLAIM.format("{accessModes: [ReadWriteOnce]}"): (
-        "volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage: required: how large"
+        "volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage: required: the size"
     ),
     _CLAIM.format("{accessModes: [ReadWriteOnce], resources: {requests: {storage: 0}}}"): (
         "volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage: must be above 0, not 0"
@@ -456,30 +461,30 @@ def test_values_that_the_api_server_accepts_are_valid(fields: str) -> None:
 
 CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
     "resources: {claims: [{name: gpu}]}": "resources.claims[0].name: 'gpu' is not a claim of the pod",
-    "resources: {limits: {hugepages-2Mi: 4Mi}}": "resources: has hugepages-2Mi, which goes with",
+    "resources: {limits: {hugepages-2Mi: 4Mi}}": "resources: has hugepages-2Mi, which needs",
     "securityContext: {privileged: true, allowPrivilegeEscalation: false}": (
-        "securityContext.allowPrivilegeEscalation: must not be false where privileged is true"
+        "securityContext.allowPrivilegeEscalation: must not be false if privileged is true"
     ),
     "securityContext: {capabilities: {add: [CAP_SYS_ADMIN]}, allowPrivilegeEscalation: false}": (
-        "securityContext.allowPrivilegeEscalation: must not be false where the capability"
+        "securityContext.allowPrivilegeEscalation: must not be false if the capability"
     ),
     "volumeMounts: [{name: v, mountPath: /v, subPath: a, subPathExpr: b}]": (
-        "volumeMounts[0].subPathExpr: must not stand next to a subPath"
+        "volumeMounts[0].subPathExpr: cannot be combined with subPath"
     ),
-    "lifecycle: {preStop: {}}": "lifecycle.preStop: must say what to do",
+    "lifecycle: {preStop: {}}": "lifecycle.preStop: must have an action",
     "lifecycle: {preStop: {sleep: {seconds: 1}, exec: {command: [x]}}}": (
-        "lifecycle.preStop: must do one thing, not exec and sleep"
+        "lifecycle.preStop: must have one action, not exec and sleep"
     ),
     "livenessProbe: {exec: {}}": "livenessProbe.exec.command: required, and missing",
     "livenessProbe: {httpGet: {port: 1, httpHeaders: [{name: A B, value: x}]}}": (
-        "livenessProbe.httpGet.httpHeaders[0].name: 'A B' is not a valid name of an HTTP header, which has"
+        "livenessProbe.httpGet.httpHeaders[0].name: 'A B' is not a valid name of an HTTP header: letters"
     ),
     "lifecycle: {preStop: {sleep: {seconds: -1}}}": "lifecycle.preStop.sleep.seconds: -1 is too small; at least 0",
     "env: [{name: A, valueFrom: {secretKeyRef: {name: A_B, key: k}}}]": (
         "env[0].valueFrom.secretKeyRef.name: 'A_B' is not a valid object name"
     ),
     "env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: a/b}}}]": (
-        "env[0].valueFrom.configMapKeyRef.key: 'a/b' is not a valid key of a Secret or ConfigMap, which has"
+        "env[0].valueFrom.configMapKeyRef.key: 'a/b' is not a valid key of a Secret or ConfigMap: letters"
     ),
     "env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: ..k}}}]": (
         "env[0].valueFrom.secretKeyRef.key: '..k' is not a valid key of a Secret or ConfigMap"
@@ -488,13 +493,14 @@ CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
         "env[0].valueFrom.fieldRef.apiVersion: must be v1, not 'v2'"
     ),
     "env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]": (
-        "env[0].valueFrom.fieldRef.fieldPath: names all entries, and a variable has one; write metadata.labels['KEY']"
+        "env[0].valueFrom.fieldRef.fieldPath: selects all keys, but a variable has one value; write "
+        "metadata.labels['KEY']"
     ),
     "env: [{name: A, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a b']\"}}}]": (
         "env[0].valueFrom.fieldRef.fieldPath: 'a b' is not a valid key"
     ),
     "env: [{name: A, valueFrom: {fieldRef: {fieldPath: \"metadata.name['a']\"}}}]": (
-        "env[0].valueFrom.fieldRef.fieldPath: 'metadata.name' has no entries; only metadata.labels and"
+        "env[0].valueFrom.fieldRef.fieldPath: 'metadata.name' has no keys; only metadata.labels and"
     ),
     "env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.nvidia.com/gpu}}}]": (
         "env[0].valueFrom.resourceFieldRef.resource: 'limits.nvidia.com/gpu' is not allowed; limits. or requests. and one of"
@@ -510,10 +516,10 @@ CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
         "volumeMounts[0].mountPropagation: must not be Bidirectional without securityContext.privileged: true"
     ),
     "{volumeDevices: [{name: v, devicePath: /d}], volumeMounts: [{name: v, mountPath: /v}]}": (
-        "volumeDevices[0].name: 'v' is in volumeMounts, too"
+        "volumeDevices[0].name: 'v' is also in volumeMounts"
     ),
     "{volumeDevices: [{name: v, devicePath: /v}], volumeMounts: [{name: w, mountPath: /v}]}": (
-        "volumeDevices[0].devicePath: '/v' is where a volume is mounted"
+        "volumeDevices[0].devicePath: '/v' is already the mount path of a volume"
     ),
     "volumeDevices: [{name: v, devicePath: /dev/../v}]": "volumeDevices[0].devicePath: '/dev/../v' must not contain '..'",
     "resources: {limits: {hugepages-3: 1e64, cpu: 1}}": "resources.limits.hugepages-3: '1e64' is not a number of whole pages",
@@ -522,7 +528,7 @@ CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
     ),
     "envFrom: [{secretRef: {name: A_B}}]": "envFrom[0].secretRef.name: 'A_B' is not a valid object name",
     "ports: [{containerPort: 1, hostPort: 80}, {containerPort: 2, hostPort: 80}]": (
-        "ports[1].hostPort: 80 is another port's already"
+        "ports[1].hostPort: 80 is already the number of another port"
     ),
 }
 
@@ -536,7 +542,7 @@ def test_contradicting_containers(fields: str, problem: str) -> None:
 def test_the_size_of_annotations_is_limited() -> None:
     (observed,) = errors({"metadata": {"annotations": {"a": "x" * 262144}}})
     assert observed == (
-        "template.metadata.annotations: has 262145 bytes of keys and values, where at most 262144 are allowed"
+        "template.metadata.annotations: has 262145 bytes of keys and values, but at most 262144 are allowed"
     )
 
 

@@ -12,8 +12,10 @@ CASES = [
             "a: {scalingAdapter: {}}",
             metadata=annotated(dynamo_autoscaling="a: {minReplica: 2, maxReplicas: 4, cooldwonPeriod: 60}"),
         ),
-        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.minReplica: is not a known key, and is ignored; did you mean minReplicas?',
-        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.cooldwonPeriod: is not a known key, and is ignored; did you mean cooldownPeriod?',
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.minReplica: is not a known key, and has '
+        "no effect; did you mean minReplicas?",
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.cooldwonPeriod: is not a known key, and '
+        "has no effect; did you mean cooldownPeriod?",
     ),
     Case(
         "alpha: a key of an autoscaler that is misspelt",
@@ -21,7 +23,8 @@ CASES = [
             "a: {scalingAdapter: {enabled: true}}",
             metadata=annotated(dynamo_autoscaling="a: {maxReplicas: 4, trigers: []}"),
         ),
-        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.trigers: is not a known key, and is ignored; did you mean triggers?',
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.trigers: is not a known key, and has no '
+        "effect; did you mean triggers?",
     ),
     Case(
         "beta: autoscalers in two documents, of which only one would be read",
@@ -31,7 +34,8 @@ CASES = [
     Case(
         "alpha: limits of scale commands out of order",
         services({"a": service()}, metadata=annotated(scaling_policy="{'*': {min: 3, max: 2}, b: {}}")),
-        'error: metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0, for any number, or at least min, which is 3',
+        'error: metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0 for no limit, or at least '
+        "min, which is 3",
         'error: metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * selects '
         "all components",
     ),

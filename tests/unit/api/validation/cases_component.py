@@ -198,7 +198,7 @@ CASES = [
               main: {image: x, resources: {limits: {cpu: 4, memory: 2Gi}}}
         """),
         "error: spec.services.a.resources.limits.gpu: must be a whole number, not '1.5'",
-        "error: spec.services.a.resources.requests.custom.gpu: no such resource; a GPU is called nvidia.com/gpu here",
+        "error: spec.services.a.resources.requests.custom.gpu: no such resource; the name of a GPU is nvidia.com/gpu",
         "error: spec.services.a.resources.requests.memory: must not be negative",
         "error: spec.services.a.resources.requests.cpu: 4 is more than the limit, 2",
         "error: spec.services.b.resources.requests.memory: 4Gi is more than the limit, 2Gi",
@@ -210,8 +210,9 @@ CASES = [
             b: {main: {image: x, resources: {limits: {hugepages-2Mi: 1Gi}}}}
             c: {resources: {limits: {cpu: '2'}}, main: {image: x, resources: {limits: {hugepages-2Mi: 1Gi}}}}
         """),
-        "error: spec.services.a.resources: has hugepages-2Mi, which goes with an amount of cpu or memory: add one",
-        "error: spec.services.b.extraPodSpec.mainContainer.resources: has hugepages-2Mi, which goes with an amount of cpu or memory: add one",
+        "error: spec.services.a.resources: has hugepages-2Mi, which needs an amount of cpu or memory: add one",
+        "error: spec.services.b.extraPodSpec.mainContainer.resources: has hugepages-2Mi, which needs an amount of "
+        "cpu or memory: add one",
     ),
     *both(
         "an adapter of a picker",

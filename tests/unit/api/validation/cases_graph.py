@@ -126,10 +126,14 @@ CASES = [
             labels={"team": "blue team", "ok": ""},
             annotations={"note!": "x"},
         ),
-        "error: spec.labels.team: 'blue team' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-        "error: spec.annotations[\"note!\"]: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
-        "error: spec.services.a.extraPodMetadata.labels.team: 'a/b' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-        "error: spec.services.a.extraPodMetadata.annotations[\"my note\"]: is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, and may stand behind a DNS name and a '/'",
+        "error: spec.labels.team: 'blue team' is not a valid label value: at most 63 letters, digits, '-', '_' and "
+        "'.', a letter or digit first and last",
+        "error: spec.annotations[\"note!\"]: is not a valid key: at most 63 letters, digits, '-', '_' and '.', a "
+        "letter or digit first and last, optionally after a DNS name and a '/'",
+        "error: spec.services.a.extraPodMetadata.labels.team: 'a/b' is not a valid label value: at most 63 "
+        "letters, digits, '-', '_' and '.', a letter or digit first and last",
+        'error: spec.services.a.extraPodMetadata.annotations["my note"]: is not a valid key: at most 63 letters, '
+        "digits, '-', '_' and '.', a letter or digit first and last, optionally after a DNS name and a '/'",
     ),
     Case(
         "alpha: more pods unavailable than there are",

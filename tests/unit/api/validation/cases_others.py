@@ -200,7 +200,8 @@ CASES = [
     Case(
         "beta: what the planner does not read",
         _request(BETA, features={"planner": {"mode": "agg", "optimisation_target": "sla"}}),
-        "warning: spec.features.planner.optimisation_target: is not a known key, and is ignored; did you mean optimization_target?",
+        "warning: spec.features.planner.optimisation_target: is not a known key, and has no effect; did you mean "
+        "optimization_target?",
     ),
     Case(
         "alpha: what the profiler does not read",
@@ -217,9 +218,10 @@ CASES = [
         *_OF_PROFILING,
         "warning: spec.profilingConfig.outputPVC is deprecated since v0.11.0, and is removed in v1.0: the results are in the "
         "ConfigMap dgdr-output-<name>: leave it out",
-        "warning: spec.profilingConfig.config.sweep.use_ai_configurator: is an older name of useAiConfigurator",
-        "warning: spec.profilingConfig.config.sweap: is not a known key, and is ignored; did you mean sweep?",
-        "warning: spec.profilingConfig.config.sweep.webuiPort: is ignored: there is no such page; dynadmin shows the results",
+        "warning: spec.profilingConfig.config.sweep.use_ai_configurator: is the old name of useAiConfigurator",
+        "warning: spec.profilingConfig.config.sweap: is not a known key, and has no effect; did you mean sweep?",
+        "warning: spec.profilingConfig.config.sweep.webuiPort: is ignored: the platform has no such page; dynadmin "
+        "shows the results",
         "warning: spec.profilingConfig.outputPVC: has no effect: engines are simulated, and no Job runs; leave out "
         "sweep.useAiConfigurator, and name a backend, to measure them",
     ),

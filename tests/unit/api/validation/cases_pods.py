@@ -30,7 +30,8 @@ CASES: list[Case] = [
             d: {resources: {claims: [{name: gpu}]}, main: {image: x, resources: {claims: [{name: other}]}}}
         """),
         "error: spec.services.a.livenessProbe.successThreshold: must be 1 in a livenessProbe, not 2",
-        "error: spec.services.a.readinessProbe.terminationGracePeriodSeconds: not in a readinessProbe, which ends nothing",
+        "error: spec.services.a.readinessProbe.terminationGracePeriodSeconds: not allowed in a readinessProbe, "
+        "which never stops a container",
         "error: spec.services.c.resources.claims[0].name: 'gpu' is not a claim of the pod: add it to spec.services.c.extraPodSpec.resourceClaims",
         "error: spec.services.d.extraPodSpec.mainContainer.resources.claims[0].name: 'other' is not a claim of the pod: add it to its resourceClaims",
         "warning: spec.services.d.resources.claims: has no effect: "
@@ -62,8 +63,10 @@ CASES: list[Case] = [
             "b: {frontendSidecar: {image: x, envFromSecret: HF_TOKEN}}",
             "c: {envFromSecret: hf-token}",
         ),
-        "error: spec.services.a.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        "error: spec.services.b.frontendSidecar.envFromSecret: 'HF_TOKEN' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.services.a.envFromSecret: 'HF_TOKEN' is not a valid object name: lower-case letters, digits, "
+        "'-' and '.', a letter or digit first and last",
+        "error: spec.services.b.frontendSidecar.envFromSecret: 'HF_TOKEN' is not a valid object name: lower-case "
+        "letters, digits, '-' and '.', a letter or digit first and last",
     ),
     Case(
         "alpha: probes that ask nothing",
@@ -100,11 +103,11 @@ CASES: list[Case] = [
             "b: {compilationCache: {pvcName: Cache, mountPath: /c}}",
         ),
         "error: spec.components[0].podTemplate.spec.containers[0].volumeMounts[1].name: is read as the name of a "
-        "claim, because the pod has no volume of this name, and 'Q' is not a valid object name, which has "
-        "lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "claim, because the pod has no volume of this name, and 'Q' is not a valid object name: lower-case "
+        "letters, digits, '-' and '.', a letter or digit first and last",
         "error: spec.components[1].compilationCache.pvcName: is read as the name of a claim, because the pod has "
-        "no volume of this name, and 'Cache' is not a valid object name, which has lower-case letters, digits, '-' "
-        "and '.', and begins and ends with a letter or digit",
+        "no volume of this name, and 'Cache' is not a valid object name: lower-case letters, digits, '-' and '.', "
+        "a letter or digit first and last",
     ),
     Case(
         "alpha: other containers that mount no volume",
@@ -253,9 +256,12 @@ CASES: list[Case] = [
         ),
         "error: spec.pvcs[0].volumeAccessMode: 'ReadWriteMny' is not an access mode; one of 'ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'; did you mean ReadWriteMany?",
         "error: spec.pvcs[0].size: must be above 0, not '-1Gi'",
-        "error: spec.pvcs[1].name: 'My_Models' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        "error: spec.pvcs[1].storageClass: 'Fast' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        "warning: spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
+        "error: spec.pvcs[1].name: 'My_Models' is not a valid object name: lower-case letters, digits, '-' and "
+        "'.', a letter or digit first and last",
+        "error: spec.pvcs[1].storageClass: 'Fast' is not a valid object name: lower-case letters, digits, '-' and "
+        "'.', a letter or digit first and last",
+        "warning: spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim "
+        "yourself, and mount it by its name",
     ),
     Case(
         "alpha: ingresses that cannot be made",
@@ -281,9 +287,12 @@ CASES: list[Case] = [
         "(lower-case letters, digits, '-' and '.', at most 253 characters): change host",
         "error: spec.services.b.ingress.host: results in the host '10.0.0.1', an IP address, but an Ingress needs "
         "a DNS name: change host or hostSuffix",
-        "error: spec.services.c.ingress.labels.a: 'b c' is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', and begins and ends with a letter or digit",
-        "error: spec.services.c.ingress.ingressControllerClassName: 'Nginx' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
-        "error: spec.services.c.ingress.tls.secretName: 'a/b' is not a valid object name, which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "error: spec.services.c.ingress.labels.a: 'b c' is not a valid label value: at most 63 letters, digits, "
+        "'-', '_' and '.', a letter or digit first and last",
+        "error: spec.services.c.ingress.ingressControllerClassName: 'Nginx' is not a valid object name: lower-case "
+        "letters, digits, '-' and '.', a letter or digit first and last",
+        "error: spec.services.c.ingress.tls.secretName: 'a/b' is not a valid object name: lower-case letters, "
+        "digits, '-' and '.', a letter or digit first and last",
         "error: spec.services.f.ingress.host: results in the host "
         "'a.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b...., which is not a DNS name "
         "(lower-case letters, digits, '-' and '.', at most 253 characters): change host or hostSuffix",

@@ -53,8 +53,8 @@ CASES = [
         "error: spec.components[0].roles[1].podTemplate.spec.containers[0].startupProbe: has no action, and the "
         "platform has no default for it: add httpGet, exec, tcpSocket or grpc",
         "error: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0].name: is read as the "
-        "name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name, "
-        "which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name: "
+        "lower-case letters, digits, '-' and '.', a letter or digit first and last",
         "error: spec.components[0].roles[1].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not "
         "a volume of the pod; did you mean cache?: add it to spec.components[0].roles[1].podTemplate.spec.volumes; "
         "only main can mount claims by name",
@@ -71,8 +71,8 @@ CASES = [
         'error: spec.components[0].roles[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: '
         "needs a limit of the same amount: nvidia.com/gpu cannot be overcommitted",
         "error: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].name: is read as the "
-        "name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name, "
-        "which has lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name: "
+        "lower-case letters, digits, '-' and '.', a letter or digit first and last",
         "error: spec.components[0].roles[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not "
         "a volume of the pod; did you mean cache?: add it to spec.components[0].roles[0].podTemplate.spec.volumes; "
         "only main can mount claims by name",
@@ -93,8 +93,8 @@ CASES = [
         "error: spec.components[0].podTemplate.spec.containers[0].startupProbe: has no action, and the platform "
         "has no default for it: add httpGet, exec, tcpSocket or grpc",
         "error: spec.components[0].podTemplate.spec.containers[0].volumeMounts[0].name: is read as the name of a "
-        "claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name, which has "
-        "lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+        "claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name: lower-case "
+        "letters, digits, '-' and '.', a letter or digit first and last",
         "error: spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume "
         "of the pod; did you mean cache?: add it to spec.components[0].podTemplate.spec.volumes; only main can "
         "mount claims by name",
@@ -212,8 +212,8 @@ CASES = [
         "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be "
         "overcommitted",
         "error: spec.services.a.volumeMounts[0].name: is read as the name of a claim, because the pod has no "
-        "volume of this name, and 'no_claim' is not a valid object name, which has lower-case letters, digits, '-' "
-        "and '.', and begins and ends with a letter or digit",
+        "volume of this name, and 'no_claim' is not a valid object name: lower-case letters, digits, '-' and '.', "
+        "a letter or digit first and last",
     ),
     Case(
         "alpha: a compilation cache is of the pods of all roles",

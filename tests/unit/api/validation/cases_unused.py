@@ -264,7 +264,8 @@ CASES = [
                 {"name": "b", "create": True, "size": "1Gi", "storageClass": "s", "volumeAccessMode": "ReadWriteOnce"},
             ],
         ),
-        "warning: spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim itself, and mount it by its name",
+        "warning: spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim "
+        "yourself, and mount it by its name",
         "warning: spec.pvcs[0].size: has no effect: the claim is not created; set create: true, or leave it out",
         "warning: spec.pvcs[0].volumeAccessMode: has no effect: the claim is not created; set create: true, or leave it out",
         "warning: spec.services.a.resources.limits.gpuType: has no effect without gpu: set gpu to the number of GPUs",

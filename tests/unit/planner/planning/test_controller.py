@@ -160,7 +160,10 @@ async def test_what_a_planner_config_says_in_vain_is_announced_as_planning_begin
     for _ in range(2):
         await controller.reconcile(KEY)
     controller._stop(KEY)
-    said = "ConfigMap plan, planner_config.json: max_gpu_budgt: is not a known key, and is ignored; did you mean max_gpu_budget?"
+    said = (
+        "ConfigMap plan, planner_config.json: max_gpu_budgt: is not a known key, and has no effect; did you mean "
+        "max_gpu_budget?"
+    )
     assert announced.lines == [f"Warning PlannerConfigRemarks Plan: {said}"]
 
 

@@ -238,8 +238,8 @@ def test_nothing_is_planned_before_the_gpus_of_an_engine_are_known() -> None:
     reason, message = refusal(unknown)
     assert (reason, message) == (
         "GpusUnknown",
-        "GPUs of P are not known: ResourceClaimTemplate all asks for all devices of a node, and is not allocated yet; until they "
-        "are, prefill_engine_num_gpu may say it",
+        "GPUs of P are not known: ResourceClaimTemplate all requests all devices of a node, and is not allocated "
+        "yet; until they are, prefill_engine_num_gpu may say it",
     )
     assert planned(unknown, prefill_engine_num_gpu=8).gpus[Pool.PREFILL] == 8
     # All pods are away for a while: what they had is known.

@@ -237,7 +237,7 @@ def test_a_component_that_names_a_snapshot_starts_from_it() -> None:
     ("there", "reason", "message"),
     [
         (None, "CheckpointMissing", "neither a PodSnapshot nor a DynamoCheckpoint mine"),
-        (_named(), "CheckpointUnusable", "differs from this component's in what must be the same"),
+        (_named(), "CheckpointUnusable", "differs from this component's pods"),
     ],
 )
 def test_an_unusable_named_snapshot_is_reported(there, reason, message) -> None:

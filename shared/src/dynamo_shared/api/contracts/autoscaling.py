@@ -42,14 +42,14 @@ class ComponentAutoscaling(ContractModel):
         if self.triggers and self.metrics:
             yield (
                 ("triggers",),
-                "cannot be given together with metrics: KEDA's triggers make a ScaledObject, metrics an HPA",
+                "cannot be combined with metrics: triggers create a ScaledObject of KEDA, metrics an HPA",
             )
         if not self.triggers:
             for name, value in zip(
                 _OF_KEDA, (self.polling_interval, self.cooldown_period, self.idle_replicas, self.fallback), strict=True
             ):
                 if value is not None:
-                    yield (name,), "is KEDA's, and needs triggers"
+                    yield (name,), "is a setting of KEDA, and needs triggers"
         if self.idle_replicas is not None and self.idle_replicas >= self.min_replicas:
             yield ("idle_replicas",), f"must be fewer than minReplicas, which is {self.min_replicas}"
 

@@ -99,11 +99,11 @@ def _keys(model: type[BaseModel], value: Any, location: Location, hints: Iterato
                 instead = model.MISTAKEN.get(str(key))
                 meant = did_you_mean(str(key), known) if next(hints, None) is not None else ""
                 advice = f": {instead}" if instead else meant
-                yield (*location, key), f"is not a known key, and is ignored{advice}"
+                yield (*location, key), f"is not a known key, and has no effect{advice}"
             continue
         names, field = fields[key]
         if key != names[0] and issubclass(model, ContractModel):
-            yield (*location, key), f"is an older name of {names[0]}"
+            yield (*location, key), f"is the old name of {names[0]}"
         inner = model_of(field.annotation)
         if inner is None:
             continue

@@ -127,7 +127,7 @@ class PlannerConfig(PlannerExtensions):
     IGNORED: ClassVar[Mapping[str, str]] = {
         "log_dir": "the planner service writes its log on standard output",
         "profile_results_dir": "the profile is in the ConfigMap planner-profile-data-<graph>",
-        "kalman_min_points": "it predicts from the first value on",
+        "kalman_min_points": "the planner service predicts from the first value on",
         "metric_reporting_prometheus_port": "the planner service has metrics of each graph",
         "global_planner_namespace": "budgets of the scaler span graphs",
         "load_metric_samples": "engines report each iteration",
@@ -135,21 +135,21 @@ class PlannerConfig(PlannerExtensions):
         "report_output_dir": _REPORTS,
         "report_filename": _REPORTS,
         "report_write_gzip_log": _REPORTS,
-        "live_dashboard_port": "dynadmin shows what the planner decides",
-        "control_api_port": "a change of this configuration acts at once",
-        "speculative_nextn": "times of tokens, as they are measured, have it in them",
-        "ais_perf_model": "the profile says what engines take",
-        "aic_perf_model": "the profile says what engines take",
-        "enable_runtime_reconfiguration": "a change of this configuration acts at once",
+        "live_dashboard_port": "dynadmin shows the decisions of the planner",
+        "control_api_port": "a change of this configuration takes effect at once",
+        "speculative_nextn": "the measured times of tokens include it",
+        "ais_perf_model": "the profile has the performance of the engines",
+        "aic_perf_model": "the profile has the performance of the engines",
+        "enable_runtime_reconfiguration": "a change of this configuration takes effect at once",
         "runtime_warmup_trace_dir": "load_predictor_warmup_trace names a key of the ConfigMap",
-        "batch_scheduling": "batch jobs are not planned apart from other requests",
+        "batch_scheduling": "the planner service plans batch jobs together with other requests",
         "scheduling": _PLUGINS,
         "plugin_registration": _PLUGINS,
     }
 
     #: The guides of Dynamo 1.2 use it.
     MISTAKEN: ClassVar[Mapping[str, str]] = {
-        "enabled": "there is a planner where there is this object, whatever it says; leave the object out for none"
+        "enabled": "this object enables the planner, with any content; to disable the planner, leave the object out"
     }
 
     policy: PlanningPolicy = PlanningPolicy.ADAPTIVE
@@ -305,12 +305,14 @@ class PlannerConfig(PlannerExtensions):
         if not self.load_scaling and not self.throughput_scaling:
             yield (
                 ("enable_throughput_scaling",),
-                "off, as enable_load_scaling is; one of them must be on, or nothing is ever scaled",
+                "is false, and enable_load_scaling is false, too: enable at least one of them, or the planner "
+                "scales nothing",
             )
         if self.throughput_scaling and self.pre_deployment_sweeping_mode is Sweeping.NONE:
             yield (
                 ("pre_deployment_sweeping_mode",),
-                "'none' leaves throughput scaling without a profile; rapid, thorough, or enable_throughput_scaling: false",
+                "'none' gives throughput scaling no profile: write rapid or thorough, or "
+                "enable_throughput_scaling: false",
             )
         load, throughput = self.load_adjustment_interval_seconds, self.throughput_adjustment_interval_seconds
         if self.load_scaling and self.throughput_scaling and load >= throughput:
@@ -321,9 +323,15 @@ class PlannerConfig(PlannerExtensions):
         if self.environment is Environment.GLOBAL_PLANNER and not self.global_planner_namespace:
             yield ("global_planner_namespace",), "required with environment 'global-planner'"
         if isqrt(self.fpm_sample_bucket_size) ** 2 != self.fpm_sample_bucket_size:
-            yield ("fpm_sample_bucket_size",), f"{self.fpm_sample_bucket_size} is not a square number, as 16 or 25 are"
+            yield (
+                ("fpm_sample_bucket_size",),
+                f"{self.fpm_sample_bucket_size} is not a square number, such as 16 or 25",
+            )
         if self.enable_power_awareness and self.total_gpu_power_limit is None:
-            yield ("total_gpu_power_limit",), "required with enable_power_awareness: the watts that all pools may draw"
+            yield (
+                ("total_gpu_power_limit",),
+                "required with enable_power_awareness: the power limit of all pools together, in watts",
+            )
         for name in ("min_endpoint", "prefill_min_endpoint", "decode_min_endpoint"):
             if problem := too_many(getattr(self, name) or 0):
                 yield (name,), problem
@@ -333,18 +341,18 @@ class PlannerConfig(PlannerExtensions):
     def remarks(self) -> Iterator[Problem]:
         """Settings that another setting makes ineffective, and one setting that this platform ignores."""
         if self.environment is not Environment.KUBERNETES:
-            yield ("environment",), f"'{self.environment.value}' is ignored: the scaler carries decisions out"
+            yield ("environment",), f"'{self.environment.value}' has no effect: the scaler executes the decisions"
         if -1 < self.max_gpu_budget < self.min_gpu_budget:
             yield (
                 ("min_gpu_budget",),
-                f"{self.min_gpu_budget} is above max_gpu_budget, {self.max_gpu_budget}, which wins",
+                f"{self.min_gpu_budget} is above max_gpu_budget, {self.max_gpu_budget}, which takes precedence",
             )
         if self.total_gpu_power_limit is not None and not self.enable_power_awareness:
             yield ("total_gpu_power_limit",), "ignored without enable_power_awareness: true"
         if self.gpu_price is not None and "attainment" in self.model_fields_set:
             yield ("attainment",), "ignored with gpu_price, which weighs requests against GPUs; leave one of them out"
         if (other := _OF_OTHER_POOL.get(self.mode, "")) and getattr(self, other) is not None:
-            yield (other,), f"ignored in mode '{self.mode.value}', which plans no such pool"
+            yield (other,), f"ignored in mode '{self.mode.value}', which has no such pool"
         if self.policy is PlanningPolicy.ADAPTIVE:
             for name in sorted(self.model_fields_set & _OF_REFERENCE):
                 yield (name,), "ignored with policy 'adaptive'; only 'reference' reads it"
@@ -354,11 +362,11 @@ class PlannerConfig(PlannerExtensions):
         target = f"optimization_target {self.optimization_target.value!r}"
         for name in ("ttft_ms", "itl_ms"):
             if name in self.model_fields_set:
-                yield (name,), f"ignored with {target}; only 'sla' works towards it"
+                yield (name,), f"ignored with {target}; only 'sla' uses this target"
         if "enable_throughput_scaling" in self.model_fields_set and self.enable_throughput_scaling:
-            yield ("enable_throughput_scaling",), f"ignored with {target}, which has reactive scaling only"
+            yield ("enable_throughput_scaling",), f"ignored with {target}, which has only reactive scaling"
         if "enable_load_scaling" in self.model_fields_set and not self.enable_load_scaling:
-            yield ("enable_load_scaling",), f"ignored with {target}, which has reactive scaling only"
+            yield ("enable_load_scaling",), f"ignored with {target}, which has only reactive scaling"
 
     def _threshold_problems(self) -> Iterator[Problem]:
         for above, below, modes in self._thresholds:
@@ -370,4 +378,7 @@ class PlannerConfig(PlannerExtensions):
                 ((name,), f"required with optimization_target 'load' in mode '{self.mode}'") for name in missing
             )
             if not missing and up <= down:
-                yield (above,), f"{up:g} must be above {below}, {down:g}, or replicas come and go in turn"
+                yield (
+                    (above,),
+                    f"{up:g} must be above {below}, {down:g}, or the planner alternately adds and removes replicas",
+                )

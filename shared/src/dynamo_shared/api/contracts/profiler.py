@@ -39,7 +39,7 @@ class Hardware(CamelContractModel):
     """GPUs that engines may use."""
 
     IGNORED: ClassVar[Mapping[str, str]] = {
-        "min_num_gpus_per_engine": "engines begin with as few GPUs as hold the model"
+        "min_num_gpus_per_engine": "engines start with the fewest GPUs that hold the model"
     }
 
     min_num_gpus_per_engine: Maybe = 0
@@ -66,9 +66,9 @@ class Sweep(CamelContractModel):
     IGNORED: ClassVar[Mapping[str, str]] = {
         "aic_hf_id": "spec.model is simulated",
         "aic_backend": "spec.backend is simulated",
-        "aic_backend_version": "the newest version with figures is simulated",
-        "pick_with_webui": "spec.autoApply: false leaves the choice to you, in dynadmin or by dynamoctl dgdr",
-        "webui_port": "there is no such page; dynadmin shows the results",
+        "aic_backend_version": "the simulator uses the newest version with measured data",
+        "pick_with_webui": "with spec.autoApply: false you choose, in dynadmin or with dynamoctl dgdr",
+        "webui_port": "the platform has no such page; dynadmin shows the results",
     }
 
     prefill_interpolation_granularity: Count = 16
@@ -95,7 +95,7 @@ class Sweep(CamelContractModel):
     def remarks(self) -> Iterator[Problem]:
         """Requirements of a simulation."""
         if self.use_ai_configurator and self.aic_system is None:
-            yield ("aic_system",), "names the GPU that useAiConfigurator simulates; without it the discovered one is"
+            yield ("aic_system",), "useAiConfigurator simulates this GPU; if unset, it simulates the discovered GPU"
 
 
 class Engine(CamelContractModel):
@@ -104,7 +104,7 @@ class Engine(CamelContractModel):
     IGNORED: ClassVar[Mapping[str, str]] = {
         "config": "name the ConfigMap in spec.profilingConfig.configMapRef",
         "max_context_length": "set it as an argument of the workers, in spec.overrides.dgd of v1beta1",
-        "is_moe_model": "the model's own configuration says so",
+        "is_moe_model": "the platform reads this from the model's configuration",
     }
 
     backend: Literal["vllm", "sglang", "trtllm"] | None = None
@@ -136,8 +136,8 @@ class Deployment(CamelContractModel):
     """The graphs that the profiler deploys for measurements."""
 
     IGNORED: ClassVar[Mapping[str, str]] = {
-        "namespace": "graphs are measured in the request's namespace",
-        "service_name": "requests are sent to the graph's frontend",
+        "namespace": "the profiler measures graphs in the request's namespace",
+        "service_name": "the profiler sends requests to the graph's frontend",
         "model": "spec.model is served",
     }
 

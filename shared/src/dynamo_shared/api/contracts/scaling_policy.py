@@ -66,7 +66,7 @@ class ComponentPolicy(ContractModel):
     def problems(self) -> Iterator[Problem]:
         """Minimum and maximum are in order, if both are given."""
         if self.min is not None and self.max and self.max < self.min:
-            yield ("max",), f"must be 0, for any number, or at least min, which is {self.min}"
+            yield ("max",), f"must be 0 for no limit, or at least min, which is {self.min}"
 
 
 class ScalingPolicy(ContractModel):

@@ -157,5 +157,5 @@ def _unpacked(text: str) -> bytes:
     packed = base64.b64decode(text.removeprefix(_PACKED), validate=True)
     content = zlib.decompressobj().decompress(packed, MAX_UNPACKED_BYTES + 1)
     if len(content) > MAX_UNPACKED_BYTES:
-        raise ValueError("more than any object holds")
+        raise ValueError("more than an object can have")
     return content

@@ -63,7 +63,7 @@ COMPONENT = Definition(
 
 _GRAPH_OF_ADAPTER = Column("DGD", ".spec.dgdRef.name", "Graph of the component")
 _REPLICAS = (
-    Column("REPLICAS", ".status.replicas", "Replicas that there are", type="integer"),
+    Column("REPLICAS", ".status.replicas", "Existing replicas", type="integer"),
     Column("AGE", ".metadata.creationTimestamp", "Time since creation", type="date"),
 )
 _ADAPTER_SCALE = Scale(".spec.replicas", ".status.replicas", ".status.selector")
@@ -111,10 +111,10 @@ REQUEST = Definition(
             (
                 _MODEL,
                 Column("Backend", ".spec.backend", "Inference engine"),
-                Column("Phase", ".status.phase", "How far the request is"),
-                Column("Profiling", ".status.profilingPhase", "Step that profiling is at"),
-                Column("Reason", f"{_SUCCEEDED}.reason", "Why the request is where it is, in a word"),
-                Column("Message", f"{_SUCCEEDED}.message", "Why the request is where it is"),
+                Column("Phase", ".status.phase", "Progress of the request"),
+                Column("Profiling", ".status.profilingPhase", "Current step of profiling"),
+                Column("Reason", f"{_SUCCEEDED}.reason", "Reason for the phase, in one word"),
+                Column("Message", f"{_SUCCEEDED}.message", "Reason for the phase"),
                 Column("DGD", ".status.dgdName", "Graph that serves the model"),
                 _AGE,
             ),
@@ -150,7 +150,7 @@ CHECKPOINT = _of_both_versions(
         resources.DYNAMO_CHECKPOINTS,
         v1alpha1.DynamoCheckpoint,
         (
-            Column("Model", ".spec.identity.model", "Model that is loaded"),
+            Column("Model", ".spec.identity.model", "Loaded model"),
             Column("Backend", ".spec.identity.backendFramework", "Inference engine that loaded it"),
             Column("Phase", ".status.phase", "Pending, Creating, Ready or Failed"),
             Column("Hash", ".status.identityHash", "Hash of the identity"),
@@ -169,7 +169,7 @@ LEGACY = (
             VersionDefinition(
                 resources.DYNAMO_DEPLOYMENTS,
                 legacy.DynamoDeployment,
-                (Column("State", ".status.state", "State of the whole"), _AGE),
+                (Column("State", ".status.state", "State of the deployment"), _AGE),
             ),
         ),
     ),
@@ -190,9 +190,9 @@ LEGACY = (
                 resources.DYNAMO_NIM_REQUESTS,
                 legacy.DynamoNimRequest,
                 (
-                    Column("Tag", ".spec.bentoTag", "Archive to build an image of"),
+                    Column("Tag", ".spec.bentoTag", "Archive from which the image is built"),
                     Column("Phase", ".status.phase", "Pending, Building, Ready or Failed"),
-                    Column("Cached", ".status.cached", "Whether nothing had to be built", type="boolean"),
+                    Column("Cached", ".status.cached", "Whether the image already existed", type="boolean"),
                     _AGE,
                 ),
             ),

@@ -21,12 +21,15 @@ _KUBECTL = "kubectl.kubernetes.io/"
 _CONFIGURATION = "DYNAMO_CONFIG_PATH"
 #: The entry of an artifact, as module:class: its `bento.yaml`, next to `src`, names it.
 _ENTRY_OF_ARTIFACT = """"$(sed -n 's/^service: *//p' ../bento.yaml)\""""
-_NO_IMAGE = "component {service} has no image: name the one that was built of {artifact}"
-_NO_COMMAND = "component {service} has no command: write how {artifact} starts it, unless its image says so"
-_OTHER_NAMESPACE = (
-    "component {service}: dynamoNamespace {namespace} is left out, as that of a graph follows from its name"
+_NO_IMAGE = "component {service} has no image: write the image that was built from {artifact}"
+_NO_COMMAND = (
+    "component {service} has no command: write the command with which {artifact} starts it, unless the image has it"
 )
-_DEPENDENCIES = "component {service}: externalServices is left out, as components of a graph find each other"
+_OTHER_NAMESPACE = (
+    "component {service}: dynamoNamespace {namespace} is left out, because the name of a graph determines its "
+    "Dynamo namespace"
+)
+_DEPENDENCIES = "component {service}: externalServices is left out, because components of a graph discover each other"
 
 
 class Successor(NamedTuple):

@@ -14,7 +14,7 @@ from dynamo_shared.api.v1alpha1.experimental import CheckpointIdentity, GpuMemor
 from dynamo_shared.api.v1alpha1.pods import SharedMemory
 
 
-@rule("self == oldSelf", "identity cannot be changed; make another DynamoCheckpoint")
+@rule("self == oldSelf", "identity cannot be changed; create another DynamoCheckpoint")
 def identity_stays(_value: dict[str, Any]) -> Violations:
     """A manifest alone shows no change: only the API server compares it with the stored object."""
     return ()

@@ -2,10 +2,10 @@
 
 MOVED = {
     "components": "v1alpha1 has a map, services, whose keys are the names",
-    "name": "v1alpha1 has it as the key in services; a DynamoComponentDeployment calls it serviceName",
+    "name": "in v1alpha1 it is the key in services; a DynamoComponentDeployment calls it serviceName",
     "type": "v1alpha1 calls it componentType; prefill and decode are worker with a subComponentType",
     "env": "v1alpha1 calls it envs",
-    "podTemplate": "v1alpha1 has it in extraPodSpec and extraPodMetadata, the container main being mainContainer",
+    "podTemplate": "v1alpha1 has it in extraPodSpec and extraPodMetadata, with mainContainer for the container main",
     "sharedMemorySize": "v1alpha1 has it in sharedMemory.size",
     "compilationCache": "v1alpha1 has it in volumeMounts, with useAsCompilationCache: true",
     "experimental": "v1alpha1 has its fields on the service itself, each with enabled: true",

@@ -68,11 +68,11 @@ def shared_memory_has_a_size(value: dict[str, Any]) -> Violations:
         return
     size = value.get("size")
     if size is None:
-        yield (), "size must be set, or disabled be true"
+        yield (), "size must be set, or disabled must be true"
     elif isinstance(size, int):
-        yield ("size",), f'must be a text, such as "{size or 8}Gi"; a number of bytes is written in quotation marks'
+        yield ("size",), f'must be a string, such as "{size or 8}Gi"; write a number of bytes in quotation marks'
     elif isinstance(size, str) and (amount := quantity.amount_of(size)) is not None and amount <= 0:
-        yield ("size",), f"{size!r} is nothing; write an amount such as 8Gi, or disabled: true"
+        yield ("size",), f"{size!r} is not allowed; write an amount such as 8Gi, or disabled: true"
 
 
 class SharedMemory(ApiModel):

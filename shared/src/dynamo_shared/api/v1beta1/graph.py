@@ -23,7 +23,7 @@ def at_most_one_epp(value: list[Any]) -> Violations:
     """A graph has one pool of workers, so it has one picker."""
     pickers = [i for i, each in enumerate(value) if isinstance(each, dict) and each.get("type") == "epp"]
     for index in pickers[1:]:
-        yield (index, "type"), f"a graph has at most one component of type epp; [{pickers[0]}] is one already"
+        yield (index, "type"), f"a graph has at most one component of type epp; [{pickers[0]}] is another one"
 
 
 @rule(
@@ -39,7 +39,7 @@ def names_are_unique(value: list[Any]) -> Violations:
         if isinstance(name, str):
             first = known.setdefault(name.lower(), index)
             if first != index:
-                yield (index, "name"), f"{name!r} is the name of [{first}] already; case does not count"
+                yield (index, "name"), f"{name!r} is already the name of [{first}], if case is ignored"
 
 
 class RestartStrategy(ApiModel):

@@ -23,7 +23,7 @@ def has_a_component(graph: GraphView, _facts: Facts) -> Violations:
 
 
 @GRAPHS.rule(
-    "a graph has at most one service of componentType epp; {first} is one already", versions=(ALPHA,), added=True
+    "a graph has at most one service of componentType epp; {first} is another one", versions=(ALPHA,), added=True
 )
 def has_at_most_one_picker(graph: GraphView, _facts: Facts) -> Violations:
     """A graph has one pool of workers, so it has one endpoint picker. In v1beta1 the schema requires this."""

@@ -6,9 +6,9 @@ from dynamo_shared.api.embedded.rules import paths
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Violations
 
-_NO_PROFILE = "required, since type is Localhost: the profile on the node"
+_NO_PROFILE = "required, because type is Localhost: the path of the profile on the node"
 _HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
-_ONLY_OF_THE_NODE = "only where type is Localhost: leave it out"
+_ONLY_OF_THE_NODE = "only allowed with type Localhost: leave it out"
 #: Of the name of a profile. Bytes.
 _LONGEST_PROFILE = 4095
 
@@ -17,9 +17,9 @@ def lifecycle_handler(value: dict[str, Any]) -> Violations:
     """What happens at the start or the end of a container is one thing."""
     given = [name for name in _HANDLERS if isinstance(value.get(name), dict)]
     if len(given) > 1:
-        yield (), f"must do one thing, not {' and '.join(given)}"
+        yield (), f"must have one action, not {' and '.join(given)}"
     elif not given and not any(value.values()):
-        yield (), "must say what to do, such as exec or httpGet"
+        yield (), "must have an action, such as exec or httpGet"
 
 
 def app_armor_profile(value: dict[str, Any]) -> Violations:

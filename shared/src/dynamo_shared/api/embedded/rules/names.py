@@ -27,9 +27,7 @@ _IPV4 = re.compile(rf"{_BYTE}(\.{_BYTE}){{3}}")
 _IPV6_GROUP = re.compile(r"0*[0-9A-Fa-f]{1,4}")
 _IPV6_GROUPS = 8
 
-LABEL_WORDS = (
-    "lower-case letters, digits and '-', begins and ends with a letter or digit, and has at most 63 characters"
-)
+LABEL_WORDS = "lower-case letters, digits and '-', a letter or digit first and last, at most 63 characters"
 
 
 def _form(pattern: re.Pattern[str], limit: int, what: str, words: str) -> Check:
@@ -37,7 +35,7 @@ def _form(pattern: re.Pattern[str], limit: int, what: str, words: str) -> Check:
         # An empty name is either refused as missing or as good as none.
         if not value or (len(value) <= limit and pattern.fullmatch(value)):
             return None
-        return budget.problem(f"{shown(value)} is not a valid {what}, which has {words}")
+        return budget.problem(f"{shown(value)} is not a valid {what}: {words}")
 
     return check
 
@@ -47,7 +45,7 @@ dns_subdomain = _form(
     _SUBDOMAIN,
     253,
     "object name",
-    "lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit",
+    "lower-case letters, digits, '-' and '.', a letter or digit first and last",
 )
 port_name = _form(
     _PORT, 15, "port name", "at most 15 lower-case letters, digits and single '-' between them, and at least one letter"
@@ -58,7 +56,7 @@ variable_name = _form(
 
 
 key_of_data = _form(
-    _FILE, 253, "key of a Secret or ConfigMap", "letters, digits, '-', '_' and '.', and does not begin with '..'"
+    _FILE, 253, "key of a Secret or ConfigMap", "letters, digits, '-', '_' and '.', and no '..' at the beginning"
 )
 header_name = _form(_HEADER, 2**20, "name of an HTTP header", "letters, digits and '-'")
 sysctl_name = _form(
@@ -100,8 +98,8 @@ def wrong_search_domain(value: str) -> str:
     if value == "." or (len(name) <= 253 and _SEARCHED.fullmatch(name)):
         return ""
     return (
-        f"{shown(value)} is not a valid domain, which has lower-case letters, digits, '-' and '_' in parts with '.' between "
-        "them, and at most 253 characters"
+        f"{shown(value)} is not a valid domain: lower-case letters, digits, '-' and '_' in parts with '.' between "
+        "them, at most 253 characters"
     )
 
 
@@ -129,8 +127,8 @@ def wrong_key(key: str) -> str:
     if _QUALIFIED.fullmatch(name) and (not slash or (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix))):
         return ""
     return (
-        "is not a valid key; it has at most 63 letters, digits, '-', '_' and '.', begins and ends with a letter or digit, "
-        "and may stand behind a DNS name and a '/'"
+        "is not a valid key: at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last, "
+        "optionally after a DNS name and a '/'"
     )
 
 
@@ -139,8 +137,8 @@ def wrong_label_value(value: str) -> str:
     if _VALUE.fullmatch(value):
         return ""
     return (
-        f"{shown(value)} is not a valid label value, which has at most 63 letters, digits, '-', '_' and '.', "
-        "and begins and ends with a letter or digit"
+        f"{shown(value)} is not a valid label value: at most 63 letters, digits, '-', '_' and '.', a letter or "
+        "digit first and last"
     )
 
 

@@ -27,7 +27,7 @@ def dns(value: dict[str, Any]) -> Violations:
     if length > _LONGEST_DOMAINS:
         yield (
             ("searches",),
-            f"has {length} characters with blanks between, where at most {_LONGEST_DOMAINS} are allowed",
+            f"has {length} characters including blanks between domains, but at most {_LONGEST_DOMAINS} are allowed",
         )
     for index, each in enumerate(domains):
         if isinstance(each, str) and (problem := names.wrong_search_domain(each)):
@@ -47,11 +47,11 @@ def host_ports(value: dict[str, Any]) -> Violations:
                 continue
             place = (*at, "ports", number, "hostPort")
             if value.get("hostNetwork") is True and given != port.get("containerPort"):
-                yield place, "must be the containerPort, since hostNetwork is true: leave this out"
+                yield place, "must be the containerPort, because hostNetwork is true: leave this out"
             key = (port.get("protocol") or "TCP", port.get("hostIP") or "", given)
             if all(isinstance(each, str | int) for each in key):
                 if key in taken:
-                    yield place, f"{given} is another port's already"
+                    yield place, f"{given} is already the number of another port"
                 taken.add(key)
 
 

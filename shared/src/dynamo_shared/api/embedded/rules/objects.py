@@ -33,7 +33,7 @@ _OF_CONTAINERS_THAT_STAY = ("lifecycle", *PROBES)
 def environment_variable(value: dict[str, Any]) -> Violations:
     """A variable has a value or a source of it."""
     if _given(value, "value") and _given(value, "valueFrom"):
-        yield ("valueFrom",), "must not stand next to a value; keep one of them"
+        yield ("valueFrom",), "cannot be combined with value; keep one of them"
 
 
 def value_source(value: dict[str, Any]) -> Violations:
@@ -42,7 +42,7 @@ def value_source(value: dict[str, Any]) -> Violations:
     if len(given) > 1:
         yield (), f"must have one source, not {' and '.join(given)}"
     elif not given:
-        yield (), "must say where the value comes from, such as fieldRef or secretKeyRef"
+        yield (), "must have a source, such as fieldRef or secretKeyRef"
 
 
 def environment_source(value: dict[str, Any]) -> Violations:
@@ -51,7 +51,7 @@ def environment_source(value: dict[str, Any]) -> Violations:
     if len(given) > 1:
         yield (), "must have one source, not a configMapRef and a secretRef"
     elif not given:
-        yield (), "must say where the variables come from: configMapRef or secretRef"
+        yield (), "must have a source: configMapRef or secretRef"
 
 
 def volume(value: dict[str, Any]) -> Violations:
@@ -65,7 +65,7 @@ def probe(value: dict[str, Any]) -> Violations:
     """A probe asks one question; one that asks none changes the times of a default one."""
     given = [name for name in HANDLERS if isinstance(value.get(name), dict)]
     if len(given) > 1:
-        yield (), f"must ask one question, not {' and '.join(given)}"
+        yield (), f"must have one action, not {' and '.join(given)}"
 
 
 def container(value: dict[str, Any]) -> Violations:
@@ -82,7 +82,10 @@ def container(value: dict[str, Any]) -> Violations:
         if isinstance(threshold, int) and threshold > 1:
             yield (field, "successThreshold"), f"must be 1 in a {field}, not {threshold}"
     if mapping(value.get("readinessProbe")).get("terminationGracePeriodSeconds") is not None:
-        yield ("readinessProbe", "terminationGracePeriodSeconds"), "not in a readinessProbe, which ends nothing"
+        yield (
+            ("readinessProbe", "terminationGracePeriodSeconds"),
+            "not allowed in a readinessProbe, which never stops a container",
+        )
 
 
 def pod(value: dict[str, Any]) -> Violations:
@@ -98,7 +101,7 @@ def pod(value: dict[str, Any]) -> Violations:
     for index, each in _objects(value, "initContainers"):
         name = each.get("name")
         if isinstance(name, str) and name in first:
-            yield ("initContainers", index, "name"), f"a container has the name {shown(name)} already"
+            yield ("initContainers", index, "name"), f"another container already has the name {shown(name)}"
         yield from _of_init_container(each, ("initContainers", index))
     for field in ("containers", "initContainers"):
         for index, each in _objects(value, field):
@@ -106,14 +109,17 @@ def pod(value: dict[str, Any]) -> Violations:
                 yield (field, index, "resources"), problem
     yield from names.wrong_labels(value, "nodeSelector")
     if value.get("ephemeralContainers"):
-        yield ("ephemeralContainers",), "not in a template: they are added to pods that run; use containers"
+        yield (
+            ("ephemeralContainers",),
+            "not allowed in a template: ephemeral containers are added to running pods; use containers",
+        )
     if value.get("shareProcessNamespace") is True and value.get("hostPID") is True:
-        yield ("shareProcessNamespace",), "not together with hostPID: keep one of them"
+        yield ("shareProcessNamespace",), "cannot be combined with hostPID: keep one of them"
     for at, problem in resources({"limits": value.get("overhead")}):
         yield ("overhead", *at[1:]), problem
     yield from _block_devices(value)
     if value.get("dnsPolicy") == "None" and not mapping(value.get("dnsConfig")).get("nameservers"):
-        yield ("dnsConfig", "nameservers"), "required, since dnsPolicy is None: name a server at least"
+        yield ("dnsConfig", "nameservers"), "required, because dnsPolicy is None: name at least one server"
     yield from _claims_of_devices(value)
 
 
@@ -130,7 +136,7 @@ def mount(value: dict[str, Any]) -> Violations:
         if problem := paths.not_below(value.get(field)):
             yield (field,), problem
     if all(_given(value, field) for field in _SUB_PATHS):
-        yield ("subPathExpr",), "must not stand next to a subPath; keep one of them"
+        yield ("subPathExpr",), "cannot be combined with subPath; keep one of them"
 
 
 def mounts(value: dict[str, Any]) -> Violations:
@@ -149,9 +155,9 @@ def mounts(value: dict[str, Any]) -> Violations:
     for index, each in _objects(value, "volumeDevices"):
         name, path = text(each.get("name")), text(each.get("devicePath"))
         if name and name in named:
-            yield ("volumeDevices", index, "name"), f"{shown(name)} is in volumeMounts, too; keep one of them"
+            yield ("volumeDevices", index, "name"), f"{shown(name)} is also in volumeMounts; keep one of them"
         if path and path in mounted:
-            yield ("volumeDevices", index, "devicePath"), f"{shown(path)} is where a volume is mounted"
+            yield ("volumeDevices", index, "devicePath"), f"{shown(path)} is already the mount path of a volume"
         if paths.goes_up(path):
             yield ("volumeDevices", index, "devicePath"), f"{shown(path)} must not contain '..'"
 
@@ -177,9 +183,9 @@ def security_context(value: dict[str, Any]) -> Violations:
         return
     added = mapping(value.get("capabilities")).get("add")
     if value.get("privileged") is True:
-        yield ("allowPrivilegeEscalation",), "must not be false where privileged is true"
+        yield ("allowPrivilegeEscalation",), "must not be false if privileged is true"
     elif isinstance(added, list) and _ADMINISTRATION in added:
-        yield ("allowPrivilegeEscalation",), f"must not be false where the capability {_ADMINISTRATION} is added"
+        yield ("allowPrivilegeEscalation",), f"must not be false if the capability {_ADMINISTRATION} is added"
 
 
 def pod_security_context(value: dict[str, Any]) -> Violations:
@@ -187,7 +193,7 @@ def pod_security_context(value: dict[str, Any]) -> Violations:
     known: set[str] = set()
     for index, each in _objects(value, "sysctls"):
         if (name := text(each.get("name"))) in known:
-            yield ("sysctls", index, "name"), f"{shown(name)} is set already; keep one of them"
+            yield ("sysctls", index, "name"), f"{shown(name)} is set twice; keep one of them"
         elif name:
             known.add(name)
 
@@ -215,7 +221,7 @@ def resources(value: dict[str, Any]) -> Violations:
         if request > limit:
             yield ("requests", name), f"{value['requests'][name]} is more than the limit, {value['limits'][name]}"
         elif request < limit and cannot_be_shared(name):
-            yield ("requests", name), f"must equal the limit, {value['limits'][name]}; {name} cannot be shared out"
+            yield ("requests", name), f"must equal the limit, {value['limits'][name]}; {name} cannot be overcommitted"
 
 
 def pages_alone(resources: dict[str, Any]) -> str:
@@ -223,7 +229,7 @@ def pages_alone(resources: dict[str, Any]) -> str:
     named = sorted(name for field in ("limits", "requests") for name, _ in _amounts(resources, field))
     pages = next((name for name in named if name.startswith(_HUGE_PAGES)), "")
     return (
-        f"has {pages}, which goes with an amount of cpu or memory: add one"
+        f"has {pages}, which needs an amount of cpu or memory: add one"
         if pages and not {"cpu", "memory"} & {*named}
         else ""
     )
@@ -244,7 +250,7 @@ def metadata(value: dict[str, Any]) -> Violations:
         if size > _MOST_ANNOTATIONS:
             yield (
                 ("annotations",),
-                f"has {size} bytes of keys and values, where at most {_MOST_ANNOTATIONS} are allowed",
+                f"has {size} bytes of keys and values, but at most {_MOST_ANNOTATIONS} are allowed",
             )
 
 
@@ -287,7 +293,10 @@ def _of_init_container(value: dict[str, Any], at: Location) -> Violations:
         return
     for field in _OF_CONTAINERS_THAT_STAY:
         if value.get(field) is not None:
-            yield (*at, field), "only for an init container with restartPolicy Always, which does not end: leave it out"
+            yield (
+                (*at, field),
+                "only allowed in an init container with restartPolicy Always, which keeps running: leave it out",
+            )
 
 
 def _containers(value: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any]]]:
@@ -370,8 +379,10 @@ def _wrong_resource(name: str) -> str:
     if name in _STANDARD_RESOURCES or name.startswith(_HUGE_PAGES):
         return ""
     if name == "gpu":
-        return "no such resource; a GPU is called nvidia.com/gpu here"
-    suggestion = did_you_mean(name, _STANDARD_RESOURCES) or "; others have a domain before them, such as nvidia.com/gpu"
+        return "no such resource; the name of a GPU is nvidia.com/gpu"
+    suggestion = did_you_mean(name, _STANDARD_RESOURCES) or (
+        "; other resources have a domain in their name, such as nvidia.com/gpu"
+    )
     return f"no such resource{suggestion}"
 
 

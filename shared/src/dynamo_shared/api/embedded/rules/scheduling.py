@@ -16,15 +16,15 @@ def toleration(value: dict[str, Any]) -> Violations:
     """Which fields of a toleration go together."""
     operator, given = value.get("operator") or "Equal", value.get("value")
     if operator == "Exists" and given:
-        yield ("value",), "must be empty where the operator is Exists"
+        yield ("value",), "must be empty if the operator is Exists"
     if operator == "Equal" and isinstance(given, str) and (problem := names.wrong_label_value(given)):
         yield ("value",), problem
     if not value.get("key") and operator != "Exists":
-        yield ("operator",), "must be Exists where there is no key"
+        yield ("operator",), "must be Exists if there is no key"
     if isinstance(key := value.get("key"), str) and key and (problem := names.wrong_key(key)):
         yield ("key",), f"{shown(key)} {problem}"
     if value.get("tolerationSeconds") is not None and value.get("effect") != "NoExecute":
-        yield ("effect",), "must be NoExecute where there are tolerationSeconds"
+        yield ("effect",), "must be NoExecute if tolerationSeconds is set"
 
 
 def node_requirement(value: dict[str, Any]) -> Violations:
@@ -32,7 +32,7 @@ def node_requirement(value: dict[str, Any]) -> Violations:
     yield from _requirement(value)
     operator, values = value.get("operator"), value.get("values")
     if operator in _WITH_A_NUMBER and not _is_one(values):
-        yield ("values",), f"must be one number, since operator is {operator}"
+        yield ("values",), f"must be one number, because operator is {operator}"
 
 
 def node_term(value: dict[str, Any]) -> Violations:
@@ -42,7 +42,7 @@ def node_term(value: dict[str, Any]) -> Violations:
         if isinstance(operator, str) and operator and operator not in _WITH_VALUES:
             yield (*at, "operator"), f"must be In or NotIn for a field, not {shown(operator)}"
         elif operator and each.get("values") and not _is_one(each["values"]):
-            yield (*at, "values"), "must be one value, since a field has one; add a term for each other value"
+            yield (*at, "values"), "must be one value, because a field has one value; add a term for each other value"
 
 
 def affinity_term(value: dict[str, Any]) -> Violations:
@@ -55,9 +55,12 @@ def spread(value: dict[str, Any]) -> Violations:
     """Which fields of a constraint go together."""
     yield from _of_selector(value, "labelSelector")
     if value.get("minDomains") is not None and value.get("whenUnsatisfiable") == "ScheduleAnyway":
-        yield ("minDomains",), "only where whenUnsatisfiable is DoNotSchedule: change that, or leave this out"
+        yield (
+            ("minDomains",),
+            "only allowed if whenUnsatisfiable is DoNotSchedule: change whenUnsatisfiable, or leave this out",
+        )
     if value.get("matchLabelKeys") and value.get("labelSelector") is None:
-        yield ("matchLabelKeys",), "needs a labelSelector, to which it adds: write one, or leave this out"
+        yield ("matchLabelKeys",), "needs a labelSelector, which it extends: write one, or leave this out"
     for index, key in enumerate(items(value.get("matchLabelKeys"))):
         if isinstance(key, str) and (problem := names.wrong_key(key)):
             yield ("matchLabelKeys", index), f"{shown(key)} {problem}"
@@ -85,9 +88,9 @@ def _of_expression(value: dict[str, Any]) -> Violations:
 def _requirement(value: dict[str, Any]) -> Violations:
     operator, values, key = value.get("operator"), value.get("values"), value.get("key")
     if operator in _WITH_VALUES and not values:
-        yield ("values",), f"required, since operator is {operator}"
+        yield ("values",), f"required, because operator is {operator}"
     if operator in _WITHOUT_VALUES and values:
-        yield ("values",), f"must be empty where operator is {operator}"
+        yield ("values",), f"must be empty if operator is {operator}"
     if isinstance(key, str) and key and (problem := names.wrong_key(key)):
         yield ("key",), f"{shown(key)} {problem}"
 

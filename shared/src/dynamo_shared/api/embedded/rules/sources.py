@@ -38,7 +38,7 @@ def field(value: dict[str, Any]) -> Violations:
         if not path.startswith(_PARTS_OF_A_POD):
             yield ("fieldPath",), f"{shown(path)} is not a field of a pod; examples: metadata.name, status.podIP"
     elif whole not in (_LABELS, _ANNOTATIONS):
-        yield ("fieldPath",), f"{shown(whole)} has no entries; only {_LABELS} and {_ANNOTATIONS} have"
+        yield ("fieldPath",), f"{shown(whole)} has no keys; only {_LABELS} and {_ANNOTATIONS} have keys"
     elif problem := names.wrong_key(key.lower() if whole == _ANNOTATIONS else key):
         yield ("fieldPath",), f"{shown(key)} {problem}"
 
@@ -47,7 +47,7 @@ def variable(value: dict[str, Any]) -> Violations:
     """A variable has one entry of labels or annotations, and not all of them."""
     path = mapping(value.get("fieldRef")).get("fieldPath")
     if path in (_LABELS, _ANNOTATIONS):
-        yield ("fieldRef", "fieldPath"), f"names all entries, and a variable has one; write {path}['KEY']"
+        yield ("fieldRef", "fieldPath"), f"selects all keys, but a variable has one value; write {path}['KEY']"
 
 
 def resource(value: dict[str, Any]) -> Violations:
@@ -76,7 +76,7 @@ def file(value: dict[str, Any]) -> Violations:
     if len(given) != 1:
         yield (), "must have one source: fieldRef or resourceFieldRef"
     elif isinstance(source := value.get("resourceFieldRef"), dict) and not source.get("containerName"):
-        yield ("resourceFieldRef", "containerName"), "required: the container whose resource it is"
+        yield ("resourceFieldRef", "containerName"), "required: the container with the resource"
 
 
 def projected(value: dict[str, Any]) -> Violations:
@@ -90,7 +90,7 @@ def projected(value: dict[str, Any]) -> Violations:
             if path in first:
                 yield (
                     ("sources", index, *at),
-                    f"{shown(path)} is the path of another file already (sources[{first[path]}])",
+                    f"{shown(path)} is already the path of another file (sources[{first[path]}])",
                 )
             first.setdefault(path, index)
 
@@ -107,7 +107,7 @@ def ephemeral(value: dict[str, Any]) -> Violations:
     """A claim that each pod gets says how it is accessed, and how large it is."""
     template = value.get("volumeClaimTemplate")
     if template is None:
-        yield ("volumeClaimTemplate",), "required: what is claimed for each pod"
+        yield ("volumeClaimTemplate",), "required: the claim for each pod"
         return
     spec = mapping(template).get("spec")
     if not isinstance(spec, dict):
@@ -117,7 +117,7 @@ def ephemeral(value: dict[str, Any]) -> Violations:
     if not modes:
         yield (*at, "accessModes"), f"required: one of {', '.join(ACCESS_MODES)}"
     if _ALONE in items(modes) and any(mode in ACCESS_MODES and mode != _ALONE for mode in items(modes)):
-        yield (*at, "accessModes"), f"must be {_ALONE} alone, or others without it"
+        yield (*at, "accessModes"), f"must be only {_ALONE}, or only other modes"
     for place, problem in scheduling.selector(mapping(spec.get("selector"))):
         yield (*at, "selector", *place), problem
     yield from _storage(spec, at)
@@ -131,7 +131,7 @@ def _storage(spec: dict[str, Any], at: Location) -> Violations:
         return
     size = mapping(requests).get("storage")
     if size is None:
-        yield place, "required: how large the claim is"
+        yield place, "required: the size of the claim"
         return
     try:
         amount = parsed(size)
