@@ -8,7 +8,7 @@ from dynamo_dynadmin.api.ownership import manager_of, merge_patch, merged
 from dynamo_dynadmin.api.selectors import InvalidSelector, selector
 from dynamo_dynadmin.identity.sealing import TooLong
 from dynamo_dynadmin.identity.session import Sessions
-from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, identity_of, of_whom
+from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, identity_of, whose_limit
 from dynamo_dynadmin.state.position import Position
 
 ACCOUNT = "system:serviceaccount:team:owner"
@@ -50,12 +50,12 @@ def test_limits_are_those_of_a_user_with_all_tokens_and_of_the_service_accounts_
     """Who may write one namespace has as many accounts and tokens there as are asked for."""
     by_token = [Caller(identity_of("ann", extra={"credential-id": (token,)})) for token in "ab"]
     accounts = [Caller(identity_of(f"system:serviceaccount:{name}")) for name in ("team:a", "team:b", "other:a")]
-    ann, same, *of_accounts = (each.limited_as for each in (*by_token, *accounts))
+    ann, same, *of_accounts = (each.limit_key for each in (*by_token, *accounts))
     assert ann == same
     assert of_accounts[0] == of_accounts[1]
     assert len({ann, *of_accounts}) == 3
     # Whose limit is reached without a request of its own has to understand why.
-    assert (of_whom(ann), of_whom(of_accounts[0])) == ("of yours", "of service accounts of namespace team")
+    assert (whose_limit(ann), whose_limit(of_accounts[0])) == ("of yours", "of service accounts of namespace team")
     # What one may read is shown to no other all the same.
     assert len({each.key for each in (*by_token, *accounts)}) == 5
 

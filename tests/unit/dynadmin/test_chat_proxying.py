@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from dynamo_dynadmin.api import chat
 from dynamo_dynadmin.api.chat import Chat
-from dynamo_dynadmin.api.logs import runs_nothing
+from dynamo_dynadmin.api.logs import on_simulated_nodes
 from dynamo_dynadmin.http.connection import Connections, HttpConnection
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_shared.api.objects import KubeObject
@@ -67,7 +67,9 @@ async def test_a_chat_with_simulated_pods_says_that_they_run_nothing(node: str, 
     details = SimpleNamespace(known_pods=lambda *_: [{"spec": {"nodeName": node}}])
     rights = SimpleNamespace(require=allowed, may=allowed)
     call = SimpleNamespace(namespace="n", name="g", kube=NoFrontend(), answer=None)
-    chats = Chat(cast("Any", rights), cast("Any", None), 60.0, runs_nothing(cast("Any", hub), cast("Any", details)))
+    chats = Chat(
+        cast("Any", rights), cast("Any", None), 60.0, on_simulated_nodes(cast("Any", hub), cast("Any", details))
+    )
     with pytest.raises(ProblemError, match=says):
         await chats.models(cast("Any", call))
 

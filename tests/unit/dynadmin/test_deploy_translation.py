@@ -6,7 +6,7 @@ import pytest
 import yaml
 from dynamo_dynadmin.deploy import Draft, InvalidIntent, PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.draft import parts_of
-from dynamo_dynadmin.deploy.request import in_words_of_the_form
+from dynamo_dynadmin.deploy.request import with_form_names
 
 PLATFORM = PlatformDefaults()
 GRAPH: dict[str, Any] = {
@@ -224,7 +224,7 @@ def test_what_is_passed_on_as_it_is_has_a_bound() -> None:
 
 def test_a_message_about_the_request_names_fields_of_the_form() -> None:
     said = "spec.hardware.numGpusPerNode, spec.sla.ttft not given; xspec.sla.ttft, spec.sla.ttfts and spec.model stay"
-    assert in_words_of_the_form(said) == (
+    assert with_form_names(said) == (
         "hardware.gpusPerNode, objective.ttftMs not given; xspec.sla.ttft, spec.sla.ttfts and spec.model stay"
     )
 

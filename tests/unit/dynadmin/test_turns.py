@@ -15,7 +15,7 @@ from dynamo_dynadmin.api.estimating import Estimating
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.logs import OF_A_USER as LOGS_OF_A_USER
 from dynamo_dynadmin.api.logs import Logs
-from dynamo_dynadmin.api.turns import OF_ONE, AtOnce, CallerSlots
+from dynamo_dynadmin.api.turns import OF_ONE, CallerSlots, ConcurrencyLimit
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.streaming import StreamEnded
 from dynamo_dynadmin.identity.who import Caller, identity_of
@@ -102,7 +102,7 @@ async def test_one_caller_does_not_keep_others_from_their_histories() -> None:
     reader = DecisionReader(cast(Any, SlowBus()), "c", cast(Any, None))
 
     def history(user: str) -> asyncio.Task[Any]:
-        call = SimpleNamespace(caller=SimpleNamespace(limited_as=user))
+        call = SimpleNamespace(caller=SimpleNamespace(limit_key=user))
         return asyncio.create_task(reader.history(cast(Any, call), ObjectKey("n", "g"), "u", 1))
 
     many = [history("ann") for _ in range(10)]
@@ -122,7 +122,7 @@ async def test_a_history_that_does_not_come_in_time_says_whose_fault_it_is() -> 
             raise TimeoutError
 
     reader = DecisionReader(cast(Any, SilentBus()), "c", cast(Any, None))
-    call = SimpleNamespace(caller=SimpleNamespace(limited_as="ann"))
+    call = SimpleNamespace(caller=SimpleNamespace(limit_key="ann"))
     with pytest.raises(ProblemError, match=r"cannot be read now: NATS does not answer$"):
         await reader.history(cast(Any, call), ObjectKey("n", "g"), "u", 1)
 
@@ -194,14 +194,14 @@ async def test_rights_are_asked_for_while_progress_is_reported() -> None:
             await streamed(chatty, LosingRights())
 
 
-def refusal_of(at_once: AtOnce, user: str) -> ProblemError:
+def refusal_of(at_once: ConcurrencyLimit, user: str) -> ProblemError:
     with pytest.raises(ProblemError) as refused, at_once.taken(user):
         pass
     return refused.value
 
 
 def test_so_many_at_once_of_a_user_and_of_all() -> None:
-    chats = AtOnce("chats", of_a_user=2, total=3)
+    chats = ConcurrencyLimit("chats", of_a_user=2, total=3)
     with chats.taken("ann"), chats.taken("ann"):
         refused = refusal_of(chats, "ann")
         assert (refused.status, refused.headers["Retry-After"]) == (429, "5")

@@ -65,10 +65,10 @@ async def _keep(
         pause = backoff.next()
         if backoff.failures >= MOST_IN_A_ROW:
             raise LocalClusterError(
-                f"{process.name} {process.how_it_ended}, and is not restarted after {backoff.failures} crashes in a row; "
+                f"{process.name} {process.exit_description}, and is not restarted after {backoff.failures} crashes in a row; "
                 f"the end of {process.log}:\n{process.log_tail()}"
             )
-        report(f"{process.name} {process.how_it_ended}; restarting; log: {process.log}")
+        report(f"{process.name} {process.exit_description}; restarting; log: {process.log}")
         await asyncio.sleep(pause)
         if not process.died:  # Someone has stopped or started it meanwhile.
             continue

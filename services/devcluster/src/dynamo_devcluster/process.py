@@ -28,7 +28,7 @@ _LAST_POLL_SECONDS = 0.3
 LAUNCHER = Path(__file__).with_name("launch.py")
 
 
-def _dying_with_us(command: Sequence[str]) -> list[str]:
+def _dies_with_parent(command: Sequence[str]) -> list[str]:
     """The command, changed so that it ends when this process ends; unchanged if the system does not support that."""
     if not sys.platform.startswith("linux"):
         return list(command)
@@ -90,7 +90,7 @@ class ManagedProcess:
         return self._desired and not self.running
 
     @property
-    def how_it_ended(self) -> str:
+    def exit_description(self) -> str:
         """A description of the end of the last run: `ended with exit code 1`, `was ended by SIGKILL`."""
         code = self.exit_code
         return (
@@ -112,7 +112,7 @@ class ManagedProcess:
         with self.log.open("ab") as log:
             try:
                 self._popen = subprocess.Popen(  # noqa: S603, ASYNC220 - our own command; returns at once
-                    _dying_with_us([program, *self.command[1:]]),
+                    _dies_with_parent([program, *self.command[1:]]),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -156,7 +156,7 @@ class ManagedProcess:
         """Freeze it (SIGSTOP) and wait until it has stopped: connections stay open and it does not answer."""
         self._signal(signal.SIGSTOP)
         # The kernel stops each thread separately; until the last one has stopped, the process may still answer.
-        await self._until(lambda: (pid := self.pid) is None or _stands_still(pid), self._stop_within)
+        await self._until(lambda: (pid := self.pid) is None or _is_stopped(pid), self._stop_within)
 
     def resume(self) -> None:
         """Resume a suspended process."""
@@ -178,7 +178,7 @@ class ManagedProcess:
         while True:
             if not self.running:
                 raise ProcessDiedError(
-                    f"{self.name} {self.how_it_ended} before it was ready; "
+                    f"{self.name} {self.exit_description} before it was ready; "
                     f"the end of {self.log}:\n{self.log_tail(begins_at=begins_at)}"
                 )
             try:
@@ -222,7 +222,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _stands_still(pid: int) -> bool:
+def _is_stopped(pid: int) -> bool:
     """Whether a stop signal has stopped all threads of a child."""
     try:
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None

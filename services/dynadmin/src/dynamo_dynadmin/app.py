@@ -20,7 +20,7 @@ from dynamo_dynadmin.api.deploying import IntentDeployer, Planned
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.estimating import Estimating
 from dynamo_dynadmin.api.events import EventReader
-from dynamo_dynadmin.api.logs import Logs, runs_nothing
+from dynamo_dynadmin.api.logs import Logs, on_simulated_nodes
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replaying import Replaying
 from dynamo_dynadmin.api.sessions import SessionPages
@@ -149,7 +149,7 @@ class DynadminService:
             details=details,
             events=EventReader(details, streams),
             logs=Logs(hub, details, reading, streams),
-            chat=Chat(reading, streams, settings.chat_within, runs_nothing(hub, details)),
+            chat=Chat(reading, streams, settings.chat_within, on_simulated_nodes(hub, details)),
             decisions=decisions,
             acting=Actions(hub, writing),
             cluster=cluster,

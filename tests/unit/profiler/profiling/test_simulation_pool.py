@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation import pool as worker_pool
-from dynamo_profiler.profiling.simulation.pool import Overgrown, PoolBusy, WorkerDied, WorkerPool
+from dynamo_profiler.profiling.simulation.pool import MemoryExceeded, PoolBusy, WorkerDied, WorkerPool
 from dynamo_profiler.profiling.simulation.wire import JobStatus, SimulationSweep
 from dynamo_shared.aio import Process, ended
 from dynamo_shared.runtime.settings.planner import Rapid
@@ -121,7 +121,9 @@ async def test_a_job_that_waits_is_cancelled_alone():
     ("limit", "system", "error"),
     [
         pytest.param({"time_limit": 0.2}, "b200_sxm", pytest.raises(TimeoutError), id="too long"),
-        pytest.param({"memory_mib": 128}, "a30", pytest.raises(Overgrown, match="the limit is 128"), id="too large"),
+        pytest.param(
+            {"memory_mib": 128}, "a30", pytest.raises(MemoryExceeded, match="the limit is 128"), id="too large"
+        ),
     ],
 )
 async def test_a_worker_beyond_its_limits_ends(limit, system, error):

@@ -10,9 +10,9 @@ from dynamo_profiler.requests.hardware import (
     GpuNode,
     HardwareUnknown,
     complete,
-    held_against,
     infer_sku,
     kinds,
+    limited_to_nodes,
     nodes_with_labels,
     planned_product,
     stated,
@@ -273,7 +273,7 @@ def test_nodes_say_how_many_gpus_they_have_at_most() -> None:
         {"metadata": {"name": "c"}, "spec": {"unschedulable": True}},
         node("parts", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "56"),
     ]
-    assert [(each.name, each.gpus) for each in held_against(reported, nodes)] == [("a", 8), ("b", 16)]
+    assert [(each.name, each.gpus) for each in limited_to_nodes(reported, nodes)] == [("a", 8), ("b", 16)]
 
 
 def test_a_request_that_switches_discovery_off_names_its_hardware() -> None:

@@ -21,7 +21,7 @@ from dynamo_shared.kube import KubeError
 from dynamo_dynadmin.api.completion import RESERVED, Completion, Garbled, chunk_of, models_of, request
 from dynamo_dynadmin.api.models import ChatBody
 from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.api.turns import AtOnce
+from dynamo_dynadmin.api.turns import ConcurrencyLimit
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube, validated
@@ -55,7 +55,9 @@ class Chat:
     streams: Streams
     within: float
     simulated: Callable[[Call], bool] = lambda _: False
-    _chats: AtOnce = field(default_factory=lambda: AtOnce("chats", of_a_user=OF_A_USER, total=IN_ALL), init=False)
+    _chats: ConcurrencyLimit = field(
+        default_factory=lambda: ConcurrencyLimit("chats", of_a_user=OF_A_USER, total=IN_ALL), init=False
+    )
 
     async def models(self, call: Call) -> web.StreamResponse:
         """The Service that answers, and the models that it serves now."""
@@ -70,7 +72,7 @@ class Chat:
         service = await self._service(call)
         act = _act("create", service)
         await self.reading.require(call, act)
-        with self._chats.taken(call.caller.limited_as), self._explained(call):
+        with self._chats.taken(call.caller.limit_key), self._explained(call):
             return await self._answered(call, body, service, act)
 
     @contextmanager

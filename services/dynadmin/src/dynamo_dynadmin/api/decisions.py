@@ -61,7 +61,7 @@ class DecisionReader:
         kept: deque[dict[str, Any]] = deque(maxlen=limit)
         total = 0
         try:
-            async with asyncio.timeout(_WITHIN), self._slots.taken(call.caller.limited_as), self._events(key) as events:
+            async with asyncio.timeout(_WITHIN), self._slots.taken(call.caller.limit_key), self._events(key) as events:
                 async for item in events:
                     if isinstance(item, CaughtUp):
                         break

@@ -45,7 +45,7 @@ class IntentDeployer:
         try:
             stored, is_new = await self._writing.ensure(call, kind, made.manifest, sent, dry_run=dry_run == "server")
         except (Invalid, Forbidden) as error:
-            raise _at_the_form(made, error) from error
+            raise _problem_at_form(made, error) from error
         answer["object"] = without_managed_fields(stored)
         answer["serverDefaulted"] = sorted(_added(made.manifest, stored))
         answer["warnings"] = [*answer["warnings"], *call.warnings]
@@ -88,7 +88,7 @@ class IntentDeployer:
         return fit.fit(fit.demands_of(graph, await self._cluster.claims(call)), nodes, exact=exact)
 
 
-def _at_the_form(made: Draft, error: KubeError) -> ProblemError:
+def _problem_at_form(made: Draft, error: KubeError) -> ProblemError:
     """A refusal of the manifest, mapped to the fields of the intent."""
     problem = of_kube(error)
     errors = [made.problem(each.source, each.detail) for each in problem.errors]

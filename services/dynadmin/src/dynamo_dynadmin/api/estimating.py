@@ -24,7 +24,7 @@ from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.deploy import PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
 from dynamo_dynadmin.deploy.problems import FieldProblem
-from dynamo_dynadmin.deploy.request import in_words_of_the_form
+from dynamo_dynadmin.deploy.request import with_form_names
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.pulse import Pulse
@@ -64,7 +64,7 @@ class Estimating:
         if await self.reading.may(call, ResourceAttributes("list", NODES)):
             nodes = self.hub.entries(NODES).objects()
         simulate = partial(self.simulation.estimate, made.manifest, nodes)
-        answer = partial(self._answer, call.caller.limited_as, _key(made.manifest, nodes), simulate, remarks)
+        answer = partial(self._answer, call.caller.limit_key, _key(made.manifest, nodes), simulate, remarks)
         if "text/event-stream" in call.request.headers.get("Accept", ""):
             async with self.streams.opened(call, [act]) as stream:
                 await self._streamed(answer, stream)
@@ -72,7 +72,7 @@ class Estimating:
         try:
             return call.answer(await answer(lambda _, __: None))
         except NotSimulated as error:
-            pointer, words = made.pointer_of(error.field) if error.field else "", in_words_of_the_form(str(error))
+            pointer, words = made.pointer_of(error.field) if error.field else "", with_form_names(str(error))
             raise ProblemError("invalid", words, errors=[FieldProblem(pointer, words, error.field)]) from None
 
     async def _streamed(self, answer: _Answer, stream: Stream) -> None:
@@ -99,7 +99,7 @@ class Estimating:
                 await stream.send("estimate", task.result())
                 await stream.send("end", {})
             except (NotSimulated, ProblemError) as error:
-                raise StreamEnded("failed", in_words_of_the_form(str(error))) from None
+                raise StreamEnded("failed", with_form_names(str(error))) from None
         finally:
             await ended(task)
 

@@ -69,7 +69,7 @@ class GpuDemand:
         """GPUs that these need, if they do not need a whole node."""
         return self.pods_of_unit * self.gpus + self.shared
 
-    def taken_of(self, node: NodeRoom) -> int:
+    def occupied_gpus(self, node: NodeRoom) -> int:
         """GPUs of a node that a unit occupies."""
         return node.total if self.whole_node else self.gpus_of_unit
 
@@ -190,13 +190,13 @@ def fit(demands: Sequence[GpuDemand], nodes: Sequence[NodeRoom], *, exact: bool)
                 "component": demand.component,
                 "node": node.name,
                 "pods": where[node.name] * demand.pods_of_unit,
-                "gpus": where[node.name] * demand.taken_of(node),
+                "gpus": where[node.name] * demand.occupied_gpus(node),
             }
             for node in sorted(suited, key=lambda each: each.name)
             if where[node.name]
         ]
         placed += rows
-        needed += sum(where[node.name] * demand.taken_of(node) for node in suited)
+        needed += sum(where[node.name] * demand.occupied_gpus(node) for node in suited)
         if (lacking := demand.units - where.total()) > 0:
             needed += lacking * demand.gpus_of_unit
             missing.append(
@@ -228,7 +228,7 @@ def _placed(demand: GpuDemand, suited: Sequence[NodeRoom], free: dict[str, int])
     left = demand.units
     # Choosing the fullest node with room keeps others free for larger pods. It stays the fullest until it has no room.
     for node in sorted(suited, key=lambda each: (free[each.name], each.name)):
-        taken = demand.taken_of(node)
+        taken = demand.occupied_gpus(node)
         count = min(left, max(0, free[node.name]) // taken) if taken else left
         if count:
             free[node.name] -= count * taken

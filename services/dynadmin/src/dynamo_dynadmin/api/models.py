@@ -255,7 +255,7 @@ class RestartBody(BodySchema):
     id: str | None = None
     """A new text restarts the graph; a missing id is generated."""
     strategy: dict[str, Any] | None = None
-    """As spec.restart.strategy of a graph."""
+    """Like spec.restart.strategy of a graph."""
 
 
 class Restarted(Schema):
@@ -326,7 +326,7 @@ class ChatAnswer(Schema):
 
 
 class ChatModels(Schema):
-    """What answers the chats of a graph."""
+    """The Service and models that answer the chats of a graph."""
 
     service: str
     models: list[str]
@@ -369,7 +369,7 @@ class Decisions(Schema):
 
 
 class PromoteBody(BodySchema):
-    """Which point to deploy."""
+    """The point to deploy."""
 
     point: int = Field(ge=1, strict=True)
 
@@ -393,7 +393,7 @@ class Deployed(Schema):
     """The result of an intent."""
 
     manifest: KubernetesObject
-    """The object as it is sent."""
+    """The object that is sent."""
     yaml: str
     """The same, as a manifest."""
     dry_run: str | None
@@ -465,10 +465,10 @@ class SessionAnswer(Schema):
 
 
 class SessionWays(Schema):
-    """Ways to begin a session."""
+    """Ways to start a session."""
 
     token: bool
-    """Whether a session can begin with a token, by POST."""
+    """Whether a session can start with a token, by POST."""
     login: str | None
     """Path of the login at the issuer; None if no issuer is configured."""
 
@@ -493,6 +493,6 @@ class Estimate(Schema):
     """Deployments to which no other deployment is better in every respect."""
     notes: list[str]
     source: str
-    """aiconfigurator, or naive: by memory alone."""
+    """aiconfigurator, or naive: chosen by GPU memory only."""
     seconds: float
     cached: bool

@@ -59,7 +59,7 @@ def merged(old: Any, patch: Any) -> Any:
     return result
 
 
-def to_commit(old: KubeObject, new: Mapping[str, Any]) -> KubeObject:
+def patch_to_commit(old: KubeObject, new: Mapping[str, Any]) -> KubeObject:
     """The change that a user requested, as a patch for the repository."""
     patch = merge_patch(manifest_of(old), manifest_of(new))
     return patch if isinstance(patch, dict) else {}

@@ -1,4 +1,4 @@
-"""Bodies and answers of replays, as they are on the wire."""
+"""Bodies and answers of replays in the REST API."""
 
 from typing import Annotated, Any
 
@@ -23,29 +23,29 @@ _Tokens = Annotated[int, Field(ge=1, le=LONGEST)]
 
 
 class PlannerChanges(BaseModel):
-    """Keys of the PlannerConfig that a replay changes, with its names; what is left out stays as it is."""
+    """Keys of the PlannerConfig that a replay changes, with its names; omitted keys stay unchanged."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
     gpu_price: Annotated[Number | None, Field(ge=0, le=1)] = None
-    """What part of the requests that a GPU serves at its best must be in time for each GPU; null: none, `attainment` decides."""
+    """Share of a GPU's best throughput that must meet the target times, for each GPU; null: no price, `attainment` decides."""
     attainment: Annotated[Number, Field(ge=0.5, le=0.999)] = 0.95
-    """Share of requests that must be within both times."""
+    """Share of requests that must meet both target times."""
     ttft_ms: Milliseconds = 500.0
     """Time to first token."""
     itl_ms: Milliseconds = 50.0
     """Time between tokens."""
     max_gpu_budget: Gpus = 8
-    """GPUs of all pools together at most; -1: no bound."""
+    """Maximum GPUs of all pools together; -1: no limit."""
     min_gpu_budget: Gpus = -1
-    """GPUs of all pools together at least; -1: no bound."""
+    """Minimum GPUs of all pools together; -1: no limit."""
     min_endpoint: Annotated[int, Field(ge=0, le=1000)] = 1
-    """Replicas that each pool keeps."""
+    """Minimum replicas of each pool."""
     policy: PlanningPolicy = PlanningPolicy.ADAPTIVE
-    """How it is decided: adaptive or reference."""
+    """Planning policy: adaptive or reference."""
     optimization_target: Target = Target.THROUGHPUT
-    """What scaling aims at."""
+    """The goal of scaling."""
     load_predictor: Predictor = Predictor.ARIMA
-    """How the load of the next interval is predicted."""
+    """Predictor of the next interval's load."""
     throughput_adjustment_interval_seconds: Seconds = 180
     """Seconds between two decisions of predictive scaling."""
     load_adjustment_interval_seconds: Seconds = 5
@@ -55,7 +55,7 @@ class PlannerChanges(BaseModel):
     enable_load_scaling: Bool = False
     """Reactive scaling."""
     load_min_observations: Count = 5
-    """Iterations that must be measured before a model of an engine is used."""
+    """Iterations to measure before an engine model is used."""
 
 
 class ReplayStep(BodySchema):
@@ -90,27 +90,27 @@ class ReplayMoment(Schema):
     ready: dict[str, int]
     """Replicas that serve, by pool."""
     gpus: int
-    """GPUs in use, including those of replicas that start or drain."""
+    """GPUs in use, including GPUs of starting and draining replicas."""
 
 
 class ReplayRun(Schema):
-    """The results of one configuration; milliseconds. None if no request got that far."""
+    """The results of one configuration; milliseconds. None if no request reached this point."""
 
     config: dict[str, Any]
-    """What decides of the configuration."""
+    """The fields of the configuration that affect the result."""
     requests: int
     attainment: float | None
-    """Share of requests within both times of this configuration; those that never ended are not."""
+    """Share of requests that met both target times of this configuration; unfinished requests did not."""
     ttft_attainment: float | None
     itl_attainment: float | None
     ttft_mean: float | None
     """Time to first token, including the wait in queues."""
     ttft_p99: float | None = Field(alias="ttftP99")
     itl_mean: float | None
-    """Of requests' mean time between tokens."""
+    """Over the mean time between tokens of each request."""
     itl_p99: float | None = Field(alias="itlP99")
     gpu_hours: float
-    """Includes replicas that start or drain."""
+    """Includes starting and draining replicas."""
     scalings: int
     """Decisions that changed replicas."""
     replicas: list[ReplayMoment]
@@ -125,6 +125,6 @@ class Replay(Schema):
     profile: str
     """Source of the engines' times."""
     notes: list[str]
-    """What was assumed."""
+    """Assumptions of the simulation."""
     seconds: float
     """Duration of the simulation."""

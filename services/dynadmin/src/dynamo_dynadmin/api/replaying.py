@@ -50,7 +50,7 @@ class Replaying:
         started = time.monotonic()
         try:
             config, profile = self.simulation.config_maps(graph)
-            async with self.turns.taken(call.caller.limited_as), asyncio.timeout(self.within):
+            async with self.turns.taken(call.caller.limit_key), asyncio.timeout(self.within):
                 traffic = await self._traffic(call, graph, body)
                 asked = ReplayCase(
                     graph=graph,

@@ -69,11 +69,11 @@ def table(topics: Topics, document: bytes) -> tuple[Route, ...]:
 
 def described() -> tuple[Route, ...]:
     """The table without implementations, for documents."""
-    nothing: Any = _Nothing()
+    nothing: Any = _NoImplementation()
     return table(nothing, b"")
 
 
-class _Nothing:
+class _NoImplementation:
     def __getattr__(self, name: str) -> Any:
         return self
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dynamo_shared.aio import Lanes
 
 from dynamo_dynadmin.http.problems import ProblemError
-from dynamo_dynadmin.identity.who import of_whom
+from dynamo_dynadmin.identity.who import whose_limit
 
 #: Work that waits for its turn in total, and work of one caller that waits or runs. The page begins a simulation for
 #: each change of the form, and an abandoned one stays until the next heartbeat.
@@ -34,13 +34,13 @@ class CallerSlots:
         lanes = self._lanes
         own = lanes.count(user) >= OF_ONE
         if own or lanes.waiting >= self._most:
-            many = f"{lanes.count(user)} {self._what} {of_whom(user)}" if own else f"{lanes.waiting} {self._what}"
+            many = f"{lanes.count(user)} {self._what} {whose_limit(user)}" if own else f"{lanes.waiting} {self._what}"
             raise ProblemError("too-many-requests", f"{many} are waiting; retry later", retry_after=RETRY_AFTER)
         async with lanes.turn(user):
             yield
 
 
-class AtOnce:
+class ConcurrencyLimit:
     """Limits the concurrent tasks of one user, and of all users of this replica: further ones must be retried later.
 
     `what` names the tasks, for example chats.
@@ -55,7 +55,7 @@ class AtOnce:
     def taken(self, user: str) -> Iterator[None]:
         """One task, while the block runs. ProblemError if there are already too many."""
         if self._users[user] >= self._of_a_user:
-            many = f"{self._of_a_user} {self._what} {of_whom(user)}"
+            many = f"{self._of_a_user} {self._what} {whose_limit(user)}"
             detail = f"{many} are in progress, the limit of a user; wait for one to end"
             raise ProblemError("too-many-requests", detail, retry_after=RETRY_AFTER)
         if self._users.total() >= self._total:

@@ -23,7 +23,7 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.kube import AlreadyExists, Conflict, Invalid
 
 from dynamo_dynadmin.api.kinds import Kind
-from dynamo_dynadmin.api.ownership import manager_of, merged, to_commit
+from dynamo_dynadmin.api.ownership import manager_of, merged, patch_to_commit
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.deploy.draft import parts_of
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
@@ -259,7 +259,7 @@ def _marked(obj: KubeObject, mark: str) -> KubeObject:
 def refuse_managed(current: KubeObject, desired: KubeObject) -> None:
     """ProblemError if another tool manages an object and would revert a change; includes the change as a patch."""
     if owner := manager_of(current):
-        raise _managed(owner, to_commit(current, desired))
+        raise _managed(owner, patch_to_commit(current, desired))
 
 
 def _versions(kind: Kind) -> list[Resource]:

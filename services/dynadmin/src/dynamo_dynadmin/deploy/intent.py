@@ -34,7 +34,7 @@ def _not_negative(amount: int | str) -> int | str:
     return amount
 
 
-def _of_some_size(given: T) -> T:
+def _bounded(given: T) -> T:
     """Limits values that are passed on unchanged: no field limits their size."""
     try:
         check_count(given, SETTINGS)
@@ -45,7 +45,7 @@ def _of_some_size(given: T) -> T:
 
 Amount = Annotated[Quantity, AfterValidator(_not_negative)]
 Labels = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
-Objects = Annotated[list[dict[str, Any]], Field(max_length=64), AfterValidator(_of_some_size)]
+Objects = Annotated[list[dict[str, Any]], Field(max_length=64), AfterValidator(_bounded)]
 
 
 class IntentSection(BaseModel):
@@ -317,7 +317,7 @@ class DeployIntent(IntentSection):
     engine: EngineOptions = EngineOptions()
     placement: Placement = Placement()
     compilation_cache: CompilationCache | None = None
-    planner: Annotated[dict[str, Any] | None, AfterValidator(_of_some_size)] = None
+    planner: Annotated[dict[str, Any] | None, AfterValidator(_bounded)] = None
     """PlannerConfig of a planner that follows traffic (objective)."""
     mocker: bool | None = None
     """Simulated engines, which need no GPU."""

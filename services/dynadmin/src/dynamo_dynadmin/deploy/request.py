@@ -72,7 +72,7 @@ _IN_THE_FORM = {f"spec.{path}": f"{group}.{to_camel(field)}" for path, group, fi
 _FIELDS = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, _IN_THE_FORM))})(?!\w)")
 
 
-def in_words_of_the_form(message: str) -> str:
+def with_form_names(message: str) -> str:
     """A message about the request, with the field names that the author of the intent knows."""
     return _FIELDS.sub(lambda match: _IN_THE_FORM[match[0]], message)
 

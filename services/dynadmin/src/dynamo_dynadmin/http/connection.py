@@ -45,9 +45,9 @@ class Connections:
         self._open[connection] = None
         if len(self._open) <= self._most:
             return
-        idle = (each for each in self._open if each is not connection and each.waits_for_a_request)
+        idle = (each for each in self._open if each is not connection and each.awaits_request)
         # The oldest, preferably of those that never had a request.
-        oldest = min(idle, key=lambda each: each.had_a_request, default=None)
+        oldest = min(idle, key=lambda each: each.received_request, default=None)
         if oldest is not None:
             self.closed(oldest)
             oldest.cut_off()
@@ -68,10 +68,10 @@ class Connections:
             others = (each for each in self._waiting if each is not connection)
             slowest = max(others, key=lambda each: unsent[each.user])
             unsent[slowest.user] -= slowest.unsent
-            self.wait_no_more(slowest)
+            self.stop_waiting(slowest)
             slowest.cut_off()
 
-    def wait_no_more(self, connection: HttpConnection) -> None:
+    def stop_waiting(self, connection: HttpConnection) -> None:
         """Remove a connection whose reader took most of the bytes, or that is closed."""
         self._waiting.pop(connection, None)
 
@@ -121,25 +121,25 @@ class HttpConnection(web.RequestHandler):
             self._paced.send()
             if self._paced.full:
                 return
-        self._watch_no_more()
-        self._all.wait_no_more(self)
+        self._stop_watching()
+        self._all.stop_waiting(self)
         super().resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection is closed."""
-        self._watch_no_more()
-        self._all.wait_no_more(self)
+        self._stop_watching()
+        self._all.stop_waiting(self)
         self._all.closed(self)
         self._paced = None
         super().connection_lost(exc)
 
     @property
-    def waits_for_a_request(self) -> bool:
+    def awaits_request(self) -> bool:
         """Whether no complete request headers have arrived since the last answer."""
         return self._waiter is not None and not self._waiter.done()
 
     @property
-    def had_a_request(self) -> bool:
+    def received_request(self) -> bool:
         """Whether the connection has had a request."""
         return self._request_count > 0
 
@@ -157,15 +157,15 @@ class HttpConnection(web.RequestHandler):
         if (transport := self.transport) is not None:
             loop = asyncio.get_running_loop()
             self._check = loop.call_later(
-                TAKEN_WITHIN, self._cut_off_unless_read, transport, transport.get_write_buffer_size()
+                TAKEN_WITHIN, self._abort_unless_read, transport, transport.get_write_buffer_size()
             )
 
-    def _watch_no_more(self) -> None:
+    def _stop_watching(self) -> None:
         if self._check is not None:
             self._check.cancel()
             self._check = None
 
-    def _cut_off_unless_read(self, transport: asyncio.WriteTransport, before: int) -> None:
+    def _abort_unless_read(self, transport: asyncio.WriteTransport, before: int) -> None:
         if transport.get_write_buffer_size() > before - TAKEN_LEAST:
             transport.abort()
         else:

@@ -28,7 +28,7 @@ from dynamo_dynadmin.http.streaming import HeadersOnly
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
 from dynamo_dynadmin.identity.tokens import Tokens
-from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, of_whom
+from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, whose_limit
 from dynamo_dynadmin.metrics import DynadminMetrics
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -107,7 +107,7 @@ class HttpServer:
             turn.operation, turn.by_browser = route.operation, route.by_browser
             caller = ANONYMOUS if route.public else await self._caller(request)
             if isinstance(request.protocol, HttpConnection):
-                request.protocol.user = caller.limited_as
+                request.protocol.user = caller.limit_key
             call = self._call(request, route, caller)
             if not route.public:
                 self._limit(caller)
@@ -223,7 +223,7 @@ class HttpServer:
             if scheme.lower() != "bearer":
                 raise Unidentified("Authorization must be Bearer with a token")
             token = token.strip()
-            caller = await self._whose(token)
+            caller = await self._caller_of_token(token)
         elif (cookie := request.cookies.get(COOKIE)) is not None:
             session = self._sessions.open(cookie)
             if session is None:
@@ -232,7 +232,7 @@ class HttpServer:
                 self._metrics.refused.labels("csrf").inc()
                 raise ProblemError("csrf", f"send the session's CSRF token as {CSRF_HEADER}")
             token = session.token
-            caller = await self._whose(token)
+            caller = await self._caller_of_token(token)
             expires = session.expires if caller.expires is None else min(session.expires, caller.expires)
             caller = Caller(caller.identity, expires, by_session=True)
         else:
@@ -241,7 +241,7 @@ class HttpServer:
         turn.caller, turn.again = caller, partial(self._tokens.caller, token)
         return caller
 
-    async def _whose(self, token: str) -> Caller:
+    async def _caller_of_token(self, token: str) -> Caller:
         """The caller of a token. Raises ProblemError if too many tokens are under review: known callers keep their
         places.
         """
@@ -268,17 +268,17 @@ class HttpServer:
         return Call(request, route, caller, kube, self._large)
 
     def _limit(self, caller: Caller) -> None:
-        limit = self._limits.used(caller.limited_as)
+        limit = self._limits.used(caller.limit_key)
         if limit is None:
             settings = self._settings
-            limit = self._limits[caller.limited_as] = RateLimit(
+            limit = self._limits[caller.limit_key] = RateLimit(
                 settings.requests_per_second, settings.burst, self._clock
             )
         if (wait := limit.take()) > 0:
             limit.give_back()
             self._metrics.refused.labels("rate").inc()
             after = max(1, round(wait))
-            detail = f"too many requests {of_whom(caller.limited_as)}"
+            detail = f"too many requests {whose_limit(caller.limit_key)}"
             raise ProblemError("too-many-requests", detail, retry_after=after)
 
     def _count(self, caller: Caller, turn: OngoingRequest) -> None:
@@ -287,13 +287,13 @@ class HttpServer:
 
         Requests without a caller count as one caller's: sending a body slowly needs no token.
         """
-        if self._of_callers[caller.limited_as] >= max(1, self._settings.max_in_flight // _SHARE):
+        if self._of_callers[caller.limit_key] >= max(1, self._settings.max_in_flight // _SHARE):
             self._metrics.refused.labels("busy").inc()
-            whose = "without a caller" if caller is ANONYMOUS else of_whom(caller.limited_as)
-            detail = f"{self._of_callers[caller.limited_as]} requests {whose} are in progress; retry later"
+            whose = "without a caller" if caller is ANONYMOUS else whose_limit(caller.limit_key)
+            detail = f"{self._of_callers[caller.limit_key]} requests {whose} are in progress; retry later"
             raise ProblemError("too-many-requests", detail, retry_after=1)
-        turn.counted = (caller.limited_as,)
-        self._of_callers[caller.limited_as] += 1
+        turn.counted = (caller.limit_key,)
+        self._of_callers[caller.limit_key] += 1
 
     def _refuse_impersonation(self, request: web.Request) -> None:
         if any(name.lower().startswith(_IMPERSONATE) for name in request.headers):

@@ -18,7 +18,7 @@ from dynamo_dynadmin.http.call import TURN, Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.access import Access, ResourceAttributes
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
-from dynamo_dynadmin.identity.who import Disallowed, Unidentified, of_whom
+from dynamo_dynadmin.identity.who import Disallowed, Unidentified, whose_limit
 from dynamo_dynadmin.metrics import DynadminMetrics
 
 _encode = msgspec.json.Encoder().encode
@@ -92,7 +92,7 @@ class Streams:
         )
         if call.request.method == "HEAD":
             raise HeadersOnly(response)
-        key = call.caller.limited_as
+        key = call.caller.limit_key
         self._forget_gone(key)
         if self.draining:
             raise ProblemError("unavailable", "this replica is shutting down; retry with another one", retry_after=1)
@@ -101,7 +101,7 @@ class Streams:
         if self._count(key) >= self._of_a_user:
             raise ProblemError(
                 "too-many-requests",
-                f"{self._of_a_user} streams {of_whom(key)} are open; close one",
+                f"{self._of_a_user} streams {whose_limit(key)} are open; close one",
                 retry_after=5,
             )
         place = object()
@@ -215,12 +215,12 @@ class Stream:
 
         A reader that received nothing for a heartbeat gets one: many changes may arrive that are not for this reader.
         """
-        await self._may_go_on()
+        await self._require_rights()
         # Timers may fire a little early.
         if time.monotonic() - self._written >= 0.9 * self._heartbeat:
             await self.write(b": heartbeat\n\n")
 
-    async def _may_go_on(self) -> None:
+    async def _require_rights(self) -> None:
         if self._expires is not None and time.time() >= self._expires:
             raise StreamEnded("unauthorized", "the token has expired; log in again")
         if time.monotonic() >= self._next:
@@ -248,7 +248,7 @@ class Stream:
         sending = asyncio.create_task(self.response.write(content), name="slow reader")
         try:
             while not (await asyncio.wait({sending}, timeout=self._until_due()))[0]:
-                await self._may_go_on()
+                await self._require_rights()
         except StreamEnded as error:
             if transport is not None:
                 transport.abort()

@@ -26,7 +26,7 @@ _PURPOSE = b"dynadmin login v1"
 _AGAIN = "the login did not start in this browser, or took too long; log in again"
 
 
-class Begun(NamedTuple):
+class StartedLogin(NamedTuple):
     """A login that has begun: the URL for the browser, and the cookie that it keeps."""
 
     url: str
@@ -42,7 +42,7 @@ class Logins:
         self._provider = provider
         self._issuer = issuer
 
-    async def begin(self, back: str) -> Begun:
+    async def begin(self, back: str) -> StartedLogin:
         """Begin a login; `back` is the path of the page to which the user returns. Raises IssuerUnavailable."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -60,7 +60,7 @@ class Logins:
             }
         )
         cookie = self._seal.seal([state, nonce, verifier, back, time.time() + WITHIN])
-        return Begun(f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{query}", cookie)
+        return StartedLogin(f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{query}", cookie)
 
     def begun(self, cookie: str, state: str) -> tuple[str, str, str]:
         """Nonce, verifier and page of the login that this browser began with this state. Raises Unidentified."""

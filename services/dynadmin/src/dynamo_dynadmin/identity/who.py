@@ -40,7 +40,7 @@ class Caller:
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
-    def limited_as(self) -> str:
+    def limit_key(self) -> str:
         """The name under which the caller's requests are limited: a user's requests count together, although each token
         is an identity of its own.
 
@@ -50,10 +50,10 @@ class Caller:
         return user.rpartition(":")[0] if user.startswith(_SERVICE_ACCOUNT) else user
 
 
-def of_whom(limited_as: str) -> str:
+def whose_limit(limit_key: str) -> str:
     """Says in a message whose limit is reached: other service accounts of the namespace may have used it up."""
-    account = limited_as.removeprefix(_SERVICE_ACCOUNT)
-    return "of yours" if account == limited_as else f"of service accounts of namespace {account}"
+    account = limit_key.removeprefix(_SERVICE_ACCOUNT)
+    return "of yours" if account == limit_key else f"of service accounts of namespace {account}"
 
 
 def identity_of(

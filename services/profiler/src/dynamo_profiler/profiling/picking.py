@@ -63,7 +63,7 @@ def _choice(point: Point, objective: ServingObjective) -> Choice | None:
     if not point.requests_per_second:
         return None
     if objective.picking is Picking.AUTOSCALE:
-        point = _alone(point, objective)
+        point = _with_least_engines(point, objective)
     unit = point.gpus
     if unit > objective.total_gpus:
         return None
@@ -99,7 +99,7 @@ def _times(point: Point, units: int) -> Point:
     )
 
 
-def _alone(point: Point, objective: ServingObjective) -> Point:
+def _with_least_engines(point: Point, objective: ServingObjective) -> Point:
     """The number of engines of each role that the planner must keep, or that fits, at least one: the planner adds
     others.
     """
@@ -165,13 +165,13 @@ def filled(point: Point, objective: ServingObjective) -> Point:
     def counts(prefills: int) -> dict[str, int]:
         return {PREFILL: prefills, DECODE: (objective.total_gpus - prefills * prefill.gpus) // decode.gpus}
 
-    def decodes_too_few(prefills: int) -> bool:
+    def lacks_decode_engines(prefills: int) -> bool:
         rates = (prefill.requests_per_second or 0.0) * PREFILL_SHARE, (decode.requests_per_second or 0.0) * DECODE_SHARE
         return rates[0] * prefills >= rates[1] * counts(prefills)[DECODE]
 
     # The rate grows with the number of prefill engines until too few decode engines remain, and shrinks after that. The
     # best number is the first with too few decode engines, or the last before.
-    turn = bisect_left(range(1, most + 1), True, key=decodes_too_few) + 1
+    turn = bisect_left(range(1, most + 1), True, key=lacks_decode_engines) + 1
     made = [matched(point, counts(each), objective.osl) for each in (turn - 1, turn) if 1 <= each <= most]
     return max(made, key=lambda each: (each.requests_per_second or 0.0, -each.gpus))
 

@@ -9,7 +9,7 @@ from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_profiler.metrics import ProfilingMetrics
 from dynamo_profiler.profiling.cache import AnswerCache, key_of
-from dynamo_profiler.profiling.simulation.pool import CHILD, Overgrown, PoolBusy, WorkerDied, WorkerPool
+from dynamo_profiler.profiling.simulation.pool import CHILD, MemoryExceeded, PoolBusy, WorkerDied, WorkerPool
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep, WorkerJob
 
 _log = structlog.get_logger("dynamo.planner.profiling")
@@ -74,7 +74,7 @@ class Simulations:
                 if last:
                     return JobResult(outcome=JobStatus.BROKEN, message=str(died))
                 _log.warning("profiling worker process died; retrying its job", error=str(died))
-            except Overgrown as grown:
+            except MemoryExceeded as grown:
                 if grown.warm and not last:
                     continue
                 text = f"{grown}: raise platform.planner.rapid.memoryMib"

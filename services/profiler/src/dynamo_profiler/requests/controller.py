@@ -107,7 +107,7 @@ class RequestController(Controller):
             counted={DYNAMO_GRAPH_DEPLOYMENT_REQUESTS: _phase},
             background={"profiling": self._profilings.run},
         )
-        self.ownership.on_loss(lambda: self._profilings.stop_where(lambda key: not self.ownership.owns(key)))
+        self.ownership.on_loss(lambda: self._profilings.stop_matching(lambda key: not self.ownership.owns(key)))
         self.ownership.before_release(self._profilings.release)
 
     def _image(self, request: ProfilingRequest) -> str:

@@ -18,9 +18,9 @@ from dynamo_profiler.requests.hardware import (
     HardwarePlan,
     HardwareUnknown,
     complete,
-    held_against,
     is_complete,
     kinds,
+    limited_to_nodes,
     nodes_with_labels,
     stated,
 )
@@ -52,7 +52,7 @@ class HardwareFinder:
             return complete(asked, observed, cap=self.cap, source=NODE_LABELS)
         if published := kinds(nodes_with_slices(self.cache.list(RESOURCE_SLICES), nodes)):
             return complete(asked, published, cap=self.cap, source=SLICES)
-        exported = kinds(held_against(await self.exporters.nodes(), nodes))
+        exported = kinds(limited_to_nodes(await self.exporters.nodes(), nodes))
         try:
             return complete(asked, exported, cap=self.cap, source=DCGM)
         except HardwareUnknown as unknown:

@@ -115,7 +115,7 @@ def _counts(node: KubeObject) -> bool:
     return not node.get("spec", {}).get("unschedulable") and "MIG" not in product.upper().split("-")
 
 
-def held_against(reported: Iterable[GpuNode], nodes: Iterable[KubeObject]) -> list[GpuNode]:
+def limited_to_nodes(reported: Iterable[GpuNode], nodes: Iterable[KubeObject]) -> list[GpuNode]:
     """The exporters' report for nodes that count, limited to the number of GPUs in the node's own status, if it has
     one.
     """

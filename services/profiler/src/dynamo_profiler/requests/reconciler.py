@@ -90,7 +90,7 @@ class RequestReconciler:
             return Result()
         if objects.is_deleting(obj):
             self.profilings.stop(obj["metadata"]["uid"])
-            return await self._let_go(obj)
+            return await self._remove_finalizer(obj)
         draft = StatusDraft(obj, self.now())
         changed = draft.phase in _AFTER_VALIDATION and self._was_changed(obj, draft)
         if changed and _is_approved(obj, draft):
@@ -121,7 +121,7 @@ class RequestReconciler:
             reported.get("observedGeneration"),
         )
 
-    async def _let_go(self, obj: KubeObject) -> Result:
+    async def _remove_finalizer(self, obj: KubeObject) -> Result:
         if (left := objects.without_finalizer(obj, FINALIZER)) is not None:
             patch = {"metadata": {"finalizers": left, "resourceVersion": obj["metadata"]["resourceVersion"]}}
             await self.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj), patch)

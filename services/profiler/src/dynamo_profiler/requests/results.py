@@ -27,7 +27,7 @@ def results_status(request: KubeObject, result: ProfilingResult) -> KubeObject:
         ProfilingResults(
             pareto=[
                 ParetoConfig(config=graph_of(request, point.dgd), figures=rounded(point.figures))
-                for point in _that_fit(result)
+                for point in _fitting(result)
             ],
             selected_config=graph_of(request, result.selected.dgd),
             selected_figures=rounded(result.selected.figures),
@@ -36,7 +36,7 @@ def results_status(request: KubeObject, result: ProfilingResult) -> KubeObject:
     )
 
 
-def _that_fit(result: ProfilingResult) -> Iterator[DeploymentCandidate]:
+def _fitting(result: ProfilingResult) -> Iterator[DeploymentCandidate]:
     room = MAX_BYTES - _size(result.selected)
     for point in result.pareto[:MAX_POINTS]:
         room -= _size(point)

@@ -67,14 +67,14 @@ class Profilings:
             self._stopping.add(work.task)
             work.task.add_done_callback(self._stopping.discard)
 
-    def stop_where(self, concerns: Callable[[ObjectKey], bool]) -> None:
+    def stop_matching(self, concerns: Callable[[ObjectKey], bool]) -> None:
         """End the work for keys that another replica owns now."""
         for uid in [uid for uid, work in self._works.items() if concerns(work.key)]:
             self.stop(uid)
 
     async def release(self, concerns: Callable[[ObjectKey], bool]) -> None:
         """End the work for keys that another replica will own, and wait until it has ended."""
-        self.stop_where(concerns)
+        self.stop_matching(concerns)
         await asyncio.gather(*self._stopping, return_exceptions=True)
 
     async def run(self) -> None:

@@ -16,7 +16,7 @@ from dynamo_dynadmin.api.logs.position import LogPosition
 from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log
 from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.api.turns import AtOnce
+from dynamo_dynadmin.api.turns import ConcurrencyLimit
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
@@ -45,7 +45,7 @@ class Logs:
         self._streams = streams
         self._followed: Counter[str] = Counter()
         """number of logs that streams read, by caller"""
-        self._answers = AtOnce("answers with logs", of_a_user=OF_A_USER, total=IN_ALL)
+        self._answers = ConcurrencyLimit("answers with logs", of_a_user=OF_A_USER, total=IN_ALL)
 
     async def logs(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Lines of all containers; with `follow`, as a stream."""
@@ -63,7 +63,7 @@ class Logs:
         part = LogPart(call.text("tail") or "1000", call.text("sinceSeconds"), previous=call.flag("previous"))
         if call.flag("follow"):
             return await self._follow(call, kind, selection, part)
-        with self._answers.taken(call.caller.limited_as):
+        with self._answers.taken(call.caller.limit_key):
             return await self._lines(call, selected, part)
 
     async def _lines(self, call: Call, selected: list[ContainerStart], part: LogPart) -> web.StreamResponse:
@@ -103,7 +103,7 @@ class Logs:
             ResourceAttributes("get", PODS, call.namespace, subresource="log"),
         ]
         pods = _Pods(self._hub, self._details, call, kind, selection)
-        of_caller = CallerLogs(self._followed, call.caller.limited_as)
+        of_caller = CallerLogs(self._followed, call.caller.limit_key)
         follower = LogFollower(call.kube, self._hub, call.namespace, pods, part, of_caller=of_caller, position=position)
         async with self._streams.opened(call, acts) as stream:
             async with Pulse(follower.lines(), stream, lambda: self._streams.heartbeat) as lines:
@@ -148,7 +148,7 @@ def simulated_nodes(hub: Hub, pods: list[KubeObject]) -> set[str]:
     return {name for name, node in known.items() if node is not None and is_simulated(node.obj)}
 
 
-def runs_nothing(hub: Hub, details: Details) -> Callable[[Call], bool]:
+def on_simulated_nodes(hub: Hub, details: Details) -> Callable[[Call], bool]:
     """Returns a function: whether all pods of a call's graph are on simulated nodes."""
 
     def simulated(call: Call) -> bool:
@@ -163,13 +163,13 @@ def require_selected(pods: list[KubeObject], selection: LogSelection) -> None:
     """ProblemError for a pod that does not exist, or a container that no pod has."""
     names = [each["metadata"]["name"] for each in pods]
     if selection.pod and selection.pod not in names:
-        raise _not_there("pod", selection.pod, names)
+        raise _unknown_choice("pod", selection.pod, names)
     if selection.container and names:
         containers = dict.fromkeys(each.source.container for each in starts(pods, LogSelection(pod=selection.pod)))
-        raise _not_there("container", selection.container, list(containers))
+        raise _unknown_choice("container", selection.container, list(containers))
 
 
-def _not_there(parameter: str, given: str, names: list[str]) -> ProblemError:
+def _unknown_choice(parameter: str, given: str, names: list[str]) -> ProblemError:
     there = f"one of {', '.join(names)}" if names else "there are none yet"
     detail = f"there is no {parameter} {given} here; {there}"
     return ProblemError("bad-request", f"{parameter}: {detail}", errors=[FieldProblem(f"?{parameter}", detail)])

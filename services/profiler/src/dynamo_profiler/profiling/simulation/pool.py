@@ -42,7 +42,7 @@ class PoolBusy(Exception):
     """The queue of jobs is full; the caller retries later."""
 
 
-class Overgrown(Exception):
+class MemoryExceeded(Exception):
     """A worker exceeded its memory limit. `warm`: earlier jobs had left data in it."""
 
     def __init__(self, message: str, *, warm: bool) -> None:
@@ -112,7 +112,7 @@ class WorkerPool:
     async def run(self, job: WorkerJob, report: ReportProgress) -> JobResult:
         """Run a job and return its answer. `report` receives its progress. Cancelling ends its process.
 
-        Raises PoolBusy, Overgrown, WorkerDied or TimeoutError. Does not repeat a job whose worker died before it began,
+        Raises PoolBusy, MemoryExceeded, WorkerDied or TimeoutError. Does not repeat a job whose worker died before it began,
         or because another process used the memory: the caller decides that.
         """
         async with self._turn():
@@ -193,14 +193,14 @@ class WorkerPool:
         return worker
 
     async def _watch(self, worker: _Worker) -> NoReturn:
-        """Raise Overgrown when the worker holds too much memory."""
+        """Raise MemoryExceeded when the worker holds too much memory."""
         limit = self._settings.memory_mib * _MIB
         while True:
             held = worker.resident()
             self.peak = max(self.peak, held)
             if held > limit:
                 text = f"a worker process took {held // _MIB} MiB; the limit is {self._settings.memory_mib} MiB"
-                raise Overgrown(text, warm=worker.jobs > 0)
+                raise MemoryExceeded(text, warm=worker.jobs > 0)
             await asyncio.sleep(_MEASURE_EVERY)
 
     def _release(self, worker: _Worker) -> None:
@@ -251,7 +251,7 @@ async def _ask(worker: _Worker, job: WorkerJob, report: ReportProgress) -> JobRe
         stdin.write(json.dumps(job.job()).encode() + b"\n")
         await stdin.drain()
     except (BrokenPipeError, ConnectionResetError) as error:
-        raise WorkerDied(_last_words(worker)) from error
+        raise WorkerDied(_exit_message(worker)) from error
     while True:
         message = await _next(worker)
         if "progress" in message:
@@ -266,11 +266,11 @@ async def _ask(worker: _Worker, job: WorkerJob, report: ReportProgress) -> JobRe
 async def _next(worker: _Worker) -> dict[str, Any]:
     line = await worker.process.stdout.readline()
     if not line:
-        raise WorkerDied(_last_words(worker))
+        raise WorkerDied(_exit_message(worker))
     message: dict[str, Any] = json.loads(line)
     return message
 
 
-def _last_words(worker: _Worker) -> str:
+def _exit_message(worker: _Worker) -> str:
     said = list(worker.words)[-1:]
     return f"a worker process ended unexpectedly{': ' + said[0][:500] if said else ''}"

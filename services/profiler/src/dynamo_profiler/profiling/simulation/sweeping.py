@@ -101,8 +101,8 @@ def _sweep(job: SimulationSweep, report: ReportProgress, *, within_node: bool) -
 
 
 def _frame(task: Task, job: SimulationSweep) -> Any:
-    frame = task.run(autoscale=_alone(job))
-    if not _alone(job) or frame is None or frame.empty:
+    frame = task.run(autoscale=_chooses_roles_separately(job))
+    if not _chooses_roles_separately(job) or frame is None or frame.empty:
         return frame
     # The best engines of both roles may be too large together. So also choose the best that leave half of the GPUs to
     # the other role, as often as requested.
@@ -137,7 +137,7 @@ def memory_of(database: Any, vram_mib: float | None) -> Iterator[None]:
         gpu["mem_capacity"] = before
 
 
-def _alone(job: SimulationSweep) -> bool:
+def _chooses_roles_separately(job: SimulationSweep) -> bool:
     """Whether the engines of both roles are chosen independently. If none keeps a latency, AI Configurator returns the
     closest.
     """
@@ -147,7 +147,7 @@ def _alone(job: SimulationSweep) -> bool:
 def _task(job: SimulationSweep, *, within_node: bool) -> Task:
     ttft, itl = job.ttft_ms, job.itl_ms
     latency = job.latency_ms
-    alone = _alone(job)
+    alone = _chooses_roles_separately(job)
     if latency is not None and alone:
         # Roles that are chosen independently have one latency each.
         (ttft, itl), latency = split(latency, job.osl), None

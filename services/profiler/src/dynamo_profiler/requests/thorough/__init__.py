@@ -98,7 +98,7 @@ class ThoroughProfiling:
         except AlreadyExists:
             job = await self.kube.get(JOBS, ObjectKey(request.namespace, names.job(request.name)))
             if not _is_of(job, obj):
-                if _goes(job, request):
+                if _will_be_deleted(job, request):
                     return False
                 raise ProfilingFailed(
                     "NameTaken",
@@ -186,7 +186,7 @@ def _data(output: KubeObject | None) -> Mapping[str, str]:
     return (output or {}).get("data") or {}
 
 
-def _goes(job: KubeObject, request: ProfilingRequest) -> bool:
+def _will_be_deleted(job: KubeObject, request: ProfilingRequest) -> bool:
     """Whether Kubernetes deletes a Job: with its owner, an earlier request, or on its own."""
     owner = objects.controller_of(job) or {}
     return objects.is_deleting(job) or (owner.get("kind"), owner.get("name")) == (

@@ -88,7 +88,7 @@ def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[
     # A Job reports its number of attempts, but not what ended its pod.
     cause = "" if reason else next(filter(None, map(_ended_by, pods)), "")
     said = quoted(own, TAIL) or f"the profiling Job failed: {cause or (ended.message if ended else '')}"
-    last = next(filter(None, map(_last_words, pods)), "")
+    last = next(filter(None, map(_last_log_lines, pods)), "")
     log = (
         f"; last lines of its log: {last}; see `kubectl logs` of the profiling pod" if last and last not in said else ""
     )
@@ -129,7 +129,7 @@ def _ended_by(pod: KubeObject) -> str:
     return ""
 
 
-def _last_words(pod: KubeObject) -> str:
+def _last_log_lines(pod: KubeObject) -> str:
     for entry in (pod.get("status") or {}).get("containerStatuses", ()):
         ended = (entry.get("state") or {}).get("terminated") or {}
         if entry["name"] == names.PROFILER and ended:
