@@ -32,6 +32,8 @@ NAME = "admission"
 FIELD_MANAGER = "dynamo-admission"
 #: Time limit for reading objects that an answer needs; if that fails, the service answers without them. Seconds.
 LOOK_UP_WITHIN = 2.0
+#: The adapters of a graph of 25 components have some 50 KB; anyone may label thousands of large ones. Bytes.
+ADAPTERS_BYTES = 1 << 20
 #: Pause between attempts of the first registration. Seconds.
 RETRY_AFTER = 1.0
 #: Interval for reading schemas, which change with the cluster's version. Seconds.
@@ -198,6 +200,7 @@ class _Admission:
                     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
                     request.namespace,
                     label_selector=f"{labels.GRAPH_DEPLOYMENT_NAME}={request.name}",
+                    most=ADAPTERS_BYTES,
                 )
         except (KubeError, TimeoutError):
             return None

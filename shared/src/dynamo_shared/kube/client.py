@@ -159,35 +159,40 @@ class KubeClient:
         *,
         label_selector: str = "",
         field_selector: str = "",
+        most: int | None = None,
     ) -> KubeObjects:
         """All objects of a namespace, or of all namespaces. Items have apiVersion and kind, like the result of `get`.
 
-        Pages become smaller if they are too large. If the server forgets the list midway, it starts again.
+        Pages become smaller if they are too large. If the server forgets the list midway, it starts again. Raises
+        ResponseTooLarge if all pages have more than `most` bytes: users write any number of objects of any size.
         """
         items: KubeObjects = []
-        restarted = False
+        restarted, left = False, most
         token, limit = "", PAGE_SIZE
         while True:
             try:
-                page = await self.list_page(
+                content = await self._page(
                     resource,
                     namespace,
                     label_selector=label_selector,
                     field_selector=field_selector,
                     limit=limit,
                     continue_=token,
+                    most=left,
                 )
             except Expired:
                 if not token or restarted:
                     raise
                 # Without pages: a list that took longer than the server remembers it would expire again.
-                items, token, limit, restarted = [], "", 0, True
+                items, token, limit, restarted, left = [], "", 0, True, most
                 continue
             except ResponseTooLarge:
-                if limit == 1:
+                if limit == 1 or left is not None:
                     raise
                 limit = max(1, (limit or PAGE_SIZE) // 8)
                 continue
+            left = None if left is None else left - len(content)
+            page = _list_of(content)
             items += page_items(page, resource)
             token = page["metadata"].get("continue") or ""
             if not token:
@@ -202,11 +207,36 @@ class KubeClient:
         field_selector: str = "",
         limit: int = PAGE_SIZE,
         continue_: str = "",
+        most: int | None = None,
     ) -> KubeObject:
         """One page of a list, as sent by the server; `limit=0` requests all. Raises Expired if the token is too old.
 
         Raises Unavailable if the answer is not a list: a gateway's Status with a success code is not an empty list.
+        `most` as in `get`.
         """
+        return _list_of(
+            await self._page(
+                resource,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=limit,
+                continue_=continue_,
+                most=most,
+            )
+        )
+
+    async def _page(
+        self,
+        resource: Resource,
+        namespace: str,
+        *,
+        label_selector: str,
+        field_selector: str,
+        limit: int,
+        continue_: str,
+        most: int | None,
+    ) -> bytes:
         parameters = {
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
@@ -214,10 +244,7 @@ class KubeClient:
             "continue": continue_,
         }
         query = urlencode({name: value for name, value in parameters.items() if value})
-        page = _object(await self._request("GET", resource.path(namespace), query, retry=True))
-        if not (page.get("metadata") or {}).get("resourceVersion"):
-            raise Unavailable(0, "Garbled", "the answer is not a list: it has no resourceVersion")
-        return page
+        return await self._request("GET", resource.path(namespace), query, retry=True, most=most)
 
     async def list_names(self, resource: Resource, *, limit: int) -> tuple[Sequence[str], bool]:
         """At most `limit` names of a cluster's objects, and whether there are more. The server sends nothing else.
@@ -393,6 +420,13 @@ class KubeClient:
         """
         query = f"{self._manager}&fieldValidation={'Strict' if strict else 'Ignore'}"
         return f"{query}&dryRun=All" if dry_run else query
+
+
+def _list_of(content: bytes) -> KubeObject:
+    page = _object(content)
+    if not (page.get("metadata") or {}).get("resourceVersion"):
+        raise Unavailable(0, "Garbled", "the answer is not a list: it has no resourceVersion")
+    return page
 
 
 def page_items(page: KubeObject, resource: Resource) -> list[KubeObject]:
