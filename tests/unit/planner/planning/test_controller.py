@@ -1,4 +1,4 @@
-"""Which graphs have a runner: what ends one, and what is forgotten with a graph."""
+"""The graphs that have a runner: what ends one, and what is forgotten with a graph."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ KEY = ObjectKey("ns", "g")
 
 
 class NoObjects:
-    """An API server that has nothing but what is written to it."""
+    """An API server that has only what is written to it."""
 
     def __init__(self) -> None:
         self.statuses: list[KubeObject] = []
@@ -75,7 +75,7 @@ class NoObjects:
 
 
 class Shared(AllKeys):
-    """All keys, until they are given away."""
+    """Owns all keys until they are given away."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def plans(ownership: AllKeys | None = None) -> tuple[Plans, Announced]:
     )
     controller = Plans(cast(Any, context), "planner", PlanMetrics(CollectorRegistry(), context.clock), None)
     controller._reporter._announcer = cast(Announcer, announced)
-    # Nothing is read here: what tests put into the cache is all that there is.
+    # Nothing is read here: the cache has only what tests put into it.
     cast(Any, controller.reader).covers = lambda _: True
     controller.cache.on_change(controller._changed)
     return controller, announced
@@ -140,13 +140,13 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
 
 
 def _planned(controller: Plans, key: ObjectKey = KEY) -> None:
-    """A graph is being planned."""
+    """Mark a graph as being planned."""
     runner = asyncio.create_task(asyncio.Event().wait())
     controller._runners[key] = _Running(plan(), cast(Any, runner))
 
 
 def _plannable(controller: Plans, written: str = '{"mode": "agg"}', **worker: Any) -> None:
-    """The graph has a worker, and the PlannerConfig that it names."""
+    """Add a graph with a worker, and the PlannerConfig that it names."""
     desired = graph()
     desired["spec"]["components"] = [{"name": "Worker", "type": "worker", **worker}]
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
@@ -154,7 +154,7 @@ def _plannable(controller: Plans, written: str = '{"mode": "agg"}', **worker: An
     controller.cache.put(CONFIG_MAPS, config)
 
 
-async def test_what_a_planner_config_says_in_vain_is_announced_as_planning_begins() -> None:
+async def test_unknown_keys_of_a_planner_config_are_announced_when_planning_begins() -> None:
     controller, announced = plans()
     _plannable(controller, '{"mode": "agg", "max_gpu_budgt": 4}')
     for _ in range(2):
@@ -167,7 +167,7 @@ async def test_what_a_planner_config_says_in_vain_is_announced_as_planning_begin
     assert announced.lines == [f"Warning PlannerConfigRemarks Plan: {said}"]
 
 
-async def test_planning_ends_where_another_platform_serves_the_namespace() -> None:
+async def test_planning_ends_if_another_platform_serves_the_namespace() -> None:
     controller, _ = plans()
     for namespace in ("ns", "other"):
         _planned(controller, ObjectKey(namespace, "g"))
@@ -195,7 +195,7 @@ async def test_planning_has_ended_before_graphs_are_given_to_another_replica() -
     assert (list(controller._runners), ends) == ([], ["ended"])
 
 
-async def test_a_reconcile_begins_no_planning_of_a_graph_that_was_given_away_meanwhile() -> None:
+async def test_a_reconcile_starts_no_planning_of_a_graph_that_was_given_away_meanwhile() -> None:
     shared = Shared()
     controller, _ = plans(shared)
     _plannable(controller)
@@ -206,8 +206,8 @@ async def test_a_reconcile_begins_no_planning_of_a_graph_that_was_given_away_mea
     assert list(controller._runners) == []
 
 
-async def test_a_replica_that_was_paused_sends_no_command_for_a_graph_that_another_one_has_by_now() -> None:
-    """Its command would be the newest, and its decision is the oldest."""
+async def test_a_paused_replica_sends_no_command_for_a_graph_that_another_one_owns_now() -> None:
+    """Its command would be the newest, but its decision the oldest."""
     shared = Shared()
     controller, _ = plans(shared)
     sender = controller._scale_sender(plan())
@@ -220,10 +220,10 @@ async def test_a_replica_that_was_paused_sends_no_command_for_a_graph_that_anoth
         await controller.context.bus.stream_state(COMMANDS)
 
 
-async def test_no_planning_begins_of_a_graph_that_is_given_away_while_its_former_plan_is_withdrawn(
+async def test_no_planning_starts_for_a_graph_that_is_given_away_while_its_former_plan_is_withdrawn(
     commands: Commands,
 ) -> None:
-    """No one would end it: two replicas would plan the graph."""
+    """No task would end it, and two replicas would plan the graph."""
     shared = Shared()
     controller, _ = plans(shared)
     _planned(controller)
@@ -234,7 +234,7 @@ async def test_no_planning_begins_of_a_graph_that_is_given_away_while_its_former
 
 
 @pytest.mark.parametrize(("observed", "written"), [(3, []), (2, [3])], ids=["current", "of an earlier spec"])
-async def test_the_condition_is_about_the_graph_as_it_is_now(observed: int, written: list[int]) -> None:
+async def test_the_condition_is_about_the_current_graph(observed: int, written: list[int]) -> None:
     controller, _ = plans()
     said = {"type": PLANNING, "status": "True", "reason": "Holds", "message": "said", "observedGeneration": observed}
     planned = graph()
@@ -257,8 +257,10 @@ async def test_the_condition_is_about_the_graph_as_it_is_now(observed: int, writ
         ("said", 900.0, False),
     ],
 )
-async def test_numbers_alone_are_written_to_the_condition_seldom(said: str, after: float, written: bool) -> None:
-    """They change at each sample: each graph's status was written each half a minute, also while nothing happened."""
+async def test_changed_numbers_alone_are_rarely_written_to_the_condition(
+    said: str, after: float, written: bool
+) -> None:
+    """They change with each sample: each graph's status was written twice a minute, even if nothing happened."""
     controller, _ = plans()
     planned = graph()
     before = {"type": PLANNING, "status": "True", "reason": "Holds", "message": f"said{said[4:] and ' 17 of 4'}"}
@@ -272,7 +274,7 @@ async def test_numbers_alone_are_written_to_the_condition_seldom(said: str, afte
     assert bool(cast(NoObjects, controller.kube).statuses) is written
 
 
-async def test_graphs_of_one_namespace_do_not_hold_up_the_planning_of_others() -> None:
+async def test_graphs_of_one_namespace_do_not_block_the_planning_of_others() -> None:
     controller, _ = plans()
     done = threading.Event()
 
@@ -289,7 +291,7 @@ async def test_graphs_of_one_namespace_do_not_hold_up_the_planning_of_others() -
     assert all(await asyncio.gather(*busy))
 
 
-async def test_that_planning_fails_is_reported() -> None:
+async def test_failed_planning_is_reported() -> None:
     controller, announced = plans()
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
     for _ in range(2):
@@ -302,8 +304,8 @@ async def test_that_planning_fails_is_reported() -> None:
 
 
 @pytest.mark.parametrize("annotations", [{PLANNER_CONFIG: "gone"}, {"a": "b"}], ids=["not plannable", "off"])
-async def test_what_a_plan_desired_that_is_over_is_withdrawn(annotations: dict[str, str], commands: Commands) -> None:
-    """The scaler may hold it, and would carry it out minutes later."""
+async def test_the_requests_of_an_ended_plan_are_withdrawn(annotations: dict[str, str], commands: Commands) -> None:
+    """The scaler may hold them, and would carry them out minutes later."""
     controller, _ = plans()
     _planned(controller)
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph(**annotations))
@@ -315,8 +317,8 @@ async def test_what_a_plan_desired_that_is_over_is_withdrawn(annotations: dict[s
     assert controller._runners == {}
 
 
-async def test_a_graph_whose_planning_was_turned_off_while_nats_was_away_is_come_back_to(commands: Commands) -> None:
-    """Nothing else leads to it: it is planned no longer."""
+async def test_a_graph_whose_planning_was_disabled_while_nats_was_away_is_retried(commands: Commands) -> None:
+    """Nothing else reconciles it, because it is no longer planned."""
     controller, _ = plans()
     _planned(controller)
     commands.away = True
@@ -329,7 +331,7 @@ async def test_a_graph_whose_planning_was_turned_off_while_nats_was_away_is_come
     assert list(controller._planned(turned_off)) == []
 
 
-async def test_what_could_not_be_withdrawn_of_a_plan_that_is_over_is_withdrawn_later(commands: Commands) -> None:
+async def test_a_failed_withdrawal_of_an_ended_plan_is_retried(commands: Commands) -> None:
     controller, _ = plans()
     _planned(controller)
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph(**{PLANNER_CONFIG: "gone"}))
@@ -338,7 +340,7 @@ async def test_what_could_not_be_withdrawn_of_a_plan_that_is_over_is_withdrawn_l
     assert len(commands.sent) == 1
 
 
-async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() -> None:
+async def test_a_rejection_is_reported_again_when_planning_is_requested_again() -> None:
     controller, announced = plans()
     for asks in (graph(), graph(), graph(unrelated="x"), graph()):
         controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, _newer(controller, asks))
@@ -346,7 +348,7 @@ async def test_a_refusal_is_reported_again_when_planning_is_asked_for_again() ->
     assert [line.split()[1] for line in announced.lines] == ["NoPlannerConfig"] * 2
 
 
-async def test_nothing_is_remembered_of_graphs_that_are_gone() -> None:
+async def test_deleted_graphs_are_forgotten() -> None:
     controller, _ = plans()
     for uid in ("a", "b"):
         controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph(uid))
@@ -370,7 +372,7 @@ def _claim(name: str, version: int = 1, *, pod: str = "", allocated: int = 0) ->
     return stored_object(RESOURCE_CLAIMS, name, uid=name, resourceVersion=str(version), status=status, **fields)
 
 
-async def test_planning_begins_when_the_gpus_of_an_engine_are_known() -> None:
+async def test_planning_starts_when_the_gpus_of_an_engine_are_known() -> None:
     controller, announced = plans()
     claims = [{"name": "gpus", "resourceClaimTemplateName": "all"}]
     _plannable(controller, podTemplate={"spec": {"resourceClaims": claims}})
@@ -386,7 +388,7 @@ async def test_planning_begins_when_the_gpus_of_an_engine_are_known() -> None:
     controller._stop(KEY)
 
 
-async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for(
+async def test_a_claim_reconciles_graphs_that_name_it_or_own_its_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     controller, _ = plans()
@@ -408,7 +410,7 @@ async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for
     waiting, allocated = _claim("p-gpus", pod="p"), _claim("p-gpus", 2, pod="p", allocated=4)
     assert concerned(waiting, allocated) == ["g"]
     assert concerned(allocated, allocated) == []
-    # Each pod has a claim, a tenant may create claims at will, and a namespace may have many graphs, which are kept packed.
+    # Each pod has a claim, a tenant may create claims at will, and the many graphs of a namespace are kept packed.
     read = _reads(controller, monkeypatch)
     assert concerned(None, _claim("four")) == ["sharing"]
     assert concerned(_claim("four"), None) == ["sharing"]
@@ -419,7 +421,7 @@ async def test_a_claim_concerns_graphs_that_name_it_or_whose_pod_it_was_made_for
 
 
 def _reads(controller: Plans, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Names of the graphs that are unpacked from now on."""
+    """The names of graphs that are unpacked from now on."""
     read: set[str] = set()
     get, by_index = controller.cache.get, controller.cache.by_index
 
@@ -438,7 +440,7 @@ def _reads(controller: Plans, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return read
 
 
-def test_a_config_map_concerns_graphs_that_name_it_and_none_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_config_map_reconciles_graphs_that_name_it_without_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
     controller, _ = plans()
     for number in range(3):
         other = graph(f"o{number}", **({} if number else {"unrelated": "x"}))
@@ -447,7 +449,7 @@ def test_a_config_map_concerns_graphs_that_name_it_and_none_is_read(monkeypatch:
             other["metadata"]["annotations"] = {PLANNER_CONFIG: f"plan-{number}"}
         controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, other)
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
-    # Thousands may name one ConfigMap, and are kept packed.
+    # Thousands of graphs may name one ConfigMap, and they are kept packed.
     read = _reads(controller, monkeypatch)
 
     def concerned(name: str, namespace: str = "ns") -> list[str]:
@@ -462,7 +464,7 @@ def test_a_config_map_concerns_graphs_that_name_it_and_none_is_read(monkeypatch:
 
 
 def _newer(controller: Plans, obj: KubeObject) -> KubeObject:
-    """The object, as written after the one that is there."""
+    """The object as a later write of the stored one."""
     known = controller.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, KEY)
     obj["metadata"]["resourceVersion"] = str(int(known["metadata"]["resourceVersion"]) + 1 if known else 1)
     return obj

@@ -1,4 +1,4 @@
-"""What of STATE concerns a graph."""
+"""The objects of STATE that concern a graph."""
 
 from contextlib import AsyncExitStack
 from typing import Any, cast
@@ -35,8 +35,8 @@ def gatherer(cache: ObjectCache) -> ClusterGatherer:
     return ClusterGatherer(plan(), cache, traffic=traffic, listener=None, clock=lambda: 0.0, stack=AsyncExitStack())
 
 
-def test_workers_of_other_graphs_are_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each sample of each graph read the workers of all graphs of its namespace, and all of no known pod."""
+def test_workers_of_other_graphs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sample of each graph read the workers of all graphs of its namespace, and all without a known pod."""
     cache = ObjectCache()
     gathering.index(cache)
     for each in (
@@ -60,13 +60,15 @@ def test_workers_of_other_graphs_are_not_even_read(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(("mode", "twice"), [("disagg", True), ("prefill", True), ("decode", True), ("agg", False)])
-async def test_one_pool_alone_is_of_a_graph_whose_routers_count_each_request_twice(mode: str, twice: bool) -> None:
+async def test_a_graph_with_a_single_pool_counts_requests_of_routers_twice_if_it_is_disaggregated(
+    mode: str, twice: bool
+) -> None:
     planned = plan(mode=mode)
     async with gathering.gatherer(planned, ObjectCache(), PrometheusOptions(url="http://p"), None, lambda: 0.0) as made:
         assert made._traffic._disaggregated is twice
 
 
-def test_engines_are_heard_of_the_generations_that_have_most_pods() -> None:
+def test_engine_messages_are_read_from_the_generations_with_most_pods() -> None:
     def pods(generation: str, count: int) -> list[KubeObject]:
         return [{"metadata": {"labels": {labels.WORKER_HASH: generation} if generation else {}}}] * count
 

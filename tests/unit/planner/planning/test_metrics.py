@@ -1,4 +1,4 @@
-"""The metrics that Dynamo's planner has, for each graph: its dashboard shows them."""
+"""The metrics of Dynamo's planner for each graph, which its dashboard shows."""
 
 import pytest
 from dynamo_planner.metrics import PlanMetrics
@@ -15,14 +15,14 @@ def registry() -> CollectorRegistry:
     return CollectorRegistry()
 
 
-def test_what_a_graph_is_to_reach_is_shown(registry: CollectorRegistry) -> None:
+def test_targets_of_a_graph_are_exposed(registry: CollectorRegistry) -> None:
     metrics = PlanMetrics(registry, ManualClock(100.0))
     metrics.tick(GRAPH, {"target.ttft_ms": 500.0, "target.itl_ms": 50.0}, {}, "Planned")
     assert registry.get_sample_value("dynamo_planner_sla_target_ttft_ms", LABELS) == 500
     assert registry.get_sample_value("dynamo_planner_sla_target_itl_ms", LABELS) == 50
 
 
-def test_traffic_that_is_not_known_is_not_shown_as_it_was_last(registry: CollectorRegistry) -> None:
+def test_unknown_traffic_is_not_exposed_with_its_last_value(registry: CollectorRegistry) -> None:
     metrics = PlanMetrics(registry, ManualClock(100.0))
 
     def shown() -> tuple[float | None, float | None]:
@@ -32,7 +32,7 @@ def test_traffic_that_is_not_known_is_not_shown_as_it_was_last(registry: Collect
     busy = {"observed.requests_per_second": 8.0, "observed.ttft_ms": 250.0}
     for numbers, missing, expected in (
         (busy, {}, (8.0, 250.0)),
-        ({}, {}, (8.0, 250.0)),  # It was not asked for.
+        ({}, {}, (8.0, 250.0)),  # It was not requested.
         ({"observed.requests_per_second": 0.0}, {}, (0.0, None)),
         (busy, {}, (8.0, 250.0)),
         ({}, {"traffic": "unreachable"}, (None, None)),
@@ -41,17 +41,17 @@ def test_traffic_that_is_not_known_is_not_shown_as_it_was_last(registry: Collect
         assert shown() == expected
 
 
-def test_gpu_hours_add_up_from_tick_to_tick(registry: CollectorRegistry) -> None:
+def test_gpu_hours_accumulate_from_tick_to_tick(registry: CollectorRegistry) -> None:
     clock = ManualClock(100.0)
     metrics = PlanMetrics(registry, clock)
     for seconds, gpus in ((0.0, 8.0), (1800.0, 4.0), (3600.0, 4.0)):
         clock.now = 100.0 + seconds
         metrics.tick(GRAPH, {"ready.gpus": gpus}, {}, "Planned")
-    # Eight for half an hour, then four for another one.
+    # Eight for half an hour, then four for another half.
     assert registry.get_sample_value("dynamo_planner_gpu_hours", LABELS) == 6
 
 
-def test_time_in_which_gpus_are_not_known_does_not_count(registry: CollectorRegistry) -> None:
+def test_time_with_unknown_gpus_does_not_count(registry: CollectorRegistry) -> None:
     clock = ManualClock(100.0)
     metrics = PlanMetrics(registry, clock)
     metrics.tick(GRAPH, {"ready.gpus": 8.0}, {}, "Planned")
@@ -62,7 +62,7 @@ def test_time_in_which_gpus_are_not_known_does_not_count(registry: CollectorRegi
     assert registry.get_sample_value("dynamo_planner_gpu_hours", LABELS) == 4
 
 
-def test_a_graph_that_is_no_longer_planned_has_none(registry: CollectorRegistry) -> None:
+def test_a_graph_that_is_no_longer_planned_has_no_metrics(registry: CollectorRegistry) -> None:
     metrics = PlanMetrics(registry, ManualClock(100.0))
     metrics.tick(GRAPH, {"ready.gpus": 8.0, "target.ttft_ms": 500.0}, {}, "Planned")
     metrics.forget(GRAPH)

@@ -1,4 +1,4 @@
-"""Which graphs are planned, by what, and what is said where that cannot be."""
+"""The graphs that are planned, their plans, and the messages for graphs that cannot be planned."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def config_map(value: Any, key: str = "planner_config.json") -> dict[str, Any]:
     )
 
 
-def test_a_graph_without_the_annotation_asks_for_nothing() -> None:
+def test_a_graph_without_the_annotation_is_not_planned() -> None:
     assert config_map_of(graph(config="")) == ""
     assert config_map_of(graph()) == "planner-config-g"
 
@@ -79,7 +79,7 @@ def test_a_pool_keeps_as_many_replicas_as_grove_starts_together(
     assert (limits.least(Pool.PREFILL), limits.least(Pool.DECODE)) == (prefill, decode)
 
 
-def test_a_profile_of_several_engines_gives_the_graphs_own() -> None:
+def test_the_graphs_engine_is_selected_from_a_profile_of_several() -> None:
     several = {
         "prefill_isl": [[100, 1000]] * 3,
         "prefill_ttft": [[5, 15], [10, 30], [20, 60]],
@@ -120,14 +120,14 @@ def test_yaml_is_read_as_well() -> None:
         ),
     ],
 )
-def test_what_cannot_be_planned_says_why(obj: Any, settings: Any, reason: str, says: str) -> None:
+def test_a_graph_that_cannot_be_planned_reports_why(obj: Any, settings: Any, reason: str, says: str) -> None:
     with pytest.raises(NotPlannable) as refused:
         read_plan(obj, settings, None)
     assert refused.value.reason == reason
     assert says in str(refused.value)
 
 
-def test_a_profile_that_is_broken_is_reported() -> None:
+def test_a_broken_profile_is_reported() -> None:
     profile = {"metadata": {"name": "x"}, "data": {"prefill_raw_data.json": "[]"}}
     with pytest.raises(NotPlannable) as refused:
         read_plan(graph(*DISAGG), config_map({}), profile)
@@ -140,7 +140,7 @@ TRACE = "\n".join(
 )
 
 
-def test_a_trace_to_learn_from_is_a_key_of_the_same_config_map() -> None:
+def test_a_warm_up_trace_is_a_key_of_the_same_config_map() -> None:
     value = {
         "load_predictor_warmup_trace": "/workspace/traces/warm.jsonl",
         "throughput_adjustment_interval_seconds": 100,
@@ -168,7 +168,7 @@ def test_a_trace_to_learn_from_is_a_key_of_the_same_config_map() -> None:
         "!!timestamp x",
     ],
 )
-def test_a_config_that_is_a_bomb_is_refused_in_few_words(name: str, text: str) -> None:
+def test_a_yaml_bomb_is_rejected_with_a_short_message(name: str, text: str) -> None:
     config_map = {"metadata": {"name": "c", "namespace": "ns"}, "data": {name: text}}
     with pytest.raises(NotPlannable) as refused:
         read_plan({"metadata": {"name": "g", "namespace": "ns", "uid": "u"}, "spec": {}}, config_map, None)
@@ -186,7 +186,7 @@ def test_a_config_that_is_a_bomb_is_refused_in_few_words(name: str, text: str) -
         (True, "other-g", False),
     ],
 )
-def test_a_plan_is_made_of_the_graphs_own_dynamo_namespace(shared: bool, namespace: str, own: bool) -> None:
+def test_a_plan_uses_the_graphs_own_dynamo_namespace(shared: bool, namespace: str, own: bool) -> None:
     config_map = {
         "metadata": {"name": "c", "namespace": "ns"},
         "data": {"planner_config.json": f'{{"namespace": "{namespace}"}}'},
@@ -222,7 +222,7 @@ def test_workers_that_claim_their_gpus_are_counted() -> None:
 
 
 def test_replicas_that_share_their_gpus_are_not_planned() -> None:
-    """With more replicas there are no more GPUs, so none keeps a latency."""
+    """More replicas would not bring more GPUs, so no number keeps a latency."""
     shared = CLAIMED | {"D": ReplicaGpus(0, {"four": 4})}
     reason, message = refusal(shared)
     assert reason == "SharedGpus"
@@ -233,7 +233,7 @@ def test_replicas_that_share_their_gpus_are_not_planned() -> None:
     assert planned(shared, decode_engine_num_gpu=1).gpus[Pool.DECODE] == 1
 
 
-def test_nothing_is_planned_before_the_gpus_of_an_engine_are_known() -> None:
+def test_planning_waits_until_the_gpus_of_an_engine_are_known() -> None:
     unknown = CLAIMED | {"P": ReplicaGpus(0, {}, (WAITS,))}
     reason, message = refusal(unknown)
     assert (reason, message) == (
@@ -242,7 +242,7 @@ def test_nothing_is_planned_before_the_gpus_of_an_engine_are_known() -> None:
         "yet; until they are, prefill_engine_num_gpu may say it",
     )
     assert planned(unknown, prefill_engine_num_gpu=8).gpus[Pool.PREFILL] == 8
-    # All pods are away for a while: what they had is known.
+    # All pods are away for a while: their GPUs stay known.
     before = planned(CLAIMED)
     assert planned(unknown, before) == before
 
@@ -257,7 +257,7 @@ def limited(name: str, type_: str, watts: str | None, gpus: str = "2") -> dict[s
     return made
 
 
-def test_workers_draw_what_their_pods_say_for_each_of_their_gpus() -> None:
+def test_workers_draw_the_power_that_their_pods_state_for_each_gpu() -> None:
     several = limited("D", "decode", "300", "4") | {"multinode": {"nodeCount": 2}}
     plan = read_plan(graph(limited("P", "prefill", "500"), several), config_map(POWER), None)
     assert plan.watts == {Pool.PREFILL: 1000, Pool.DECODE: 2400}
@@ -283,14 +283,14 @@ def test_workers_draw_what_their_pods_say_for_each_of_their_gpus() -> None:
         ),
     ],
 )
-def test_power_that_cannot_be_planned_says_why(prefill: str | None, fields: Any, reason: str, words: str) -> None:
+def test_power_that_cannot_be_planned_is_reported(prefill: str | None, fields: Any, reason: str, words: str) -> None:
     made = graph(limited("P", "prefill", prefill), limited("D", "decode", "300", "4"))
     with pytest.raises(NotPlannable, match=re.escape(words)) as refused:
         read_plan(made, config_map(POWER | fields), None)
     assert refused.value.reason == reason
 
 
-def test_power_needs_the_number_of_gpus() -> None:
+def test_a_power_budget_needs_the_number_of_gpus() -> None:
     made = graph(limited("P", "prefill", "500", "0"), limited("D", "decode", "300", "4"))
     with pytest.raises(NotPlannable, match="set prefill_engine_num_gpu") as refused:
         read_plan(made, config_map(POWER), None)

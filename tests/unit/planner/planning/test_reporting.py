@@ -1,4 +1,4 @@
-"""Which ticks are announced to users, and as what."""
+"""The ticks that are announced to users, and their reasons."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""One graph's planning, with a clock of the test's: when a policy is asked, what follows, and what goes wrong."""
+"""Planning of one graph with a manual clock: when the policy runs, its effects, and its failures."""
 
 import asyncio
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def plan(**config: Any) -> PlannedGraph:
 
 
 class Scripted:
-    """A policy that answers with decisions in turn, every ten seconds; an exception is raised."""
+    """A policy that returns these decisions in turn, every ten seconds; an exception is raised."""
 
     def __init__(self, *answers: Decision | Exception | None) -> None:
         self.answers = list(answers)
@@ -57,7 +57,7 @@ class Scripted:
 
 
 class World:
-    """Time, inputs and the scaler, all played; it ends after so many ticks."""
+    """Simulated time, inputs and scaler; it ends after that many ticks."""
 
     def __init__(self, ticks: int) -> None:
         self.now, self.ticks = 100.0, ticks
@@ -125,10 +125,10 @@ def more(**replicas: int) -> Decision:
     return Decision(replicas={Pool(name): count for name, count in replicas.items()}, reason="scale_up")
 
 
-async def test_what_is_decided_is_asked_for_when_it_is_due() -> None:
+async def test_a_decision_is_sent_when_it_is_due() -> None:
     world = World(3)
     await fly(world, Scripted(None, more(prefill=2), more(prefill=1, decode=2)))
-    # The third decision is what is there already.
+    # The third decision equals the current replicas.
     assert world.asked == [(120.0, {Pool.PREFILL: 2})]
     assert [ticked.acted is not None for ticked in world.ticked] == [False, True, False]
 
@@ -140,16 +140,16 @@ async def test_what_is_decided_is_asked_for_when_it_is_due() -> None:
         pytest.param("reference", [140.0], id="a tick without decision was for something else"),
     ],
 )
-async def test_what_is_no_longer_desired_is_withdrawn_once(policy: str, withdrawn: list[float]) -> None:
-    """The scaler may hold it, also for the planner that was there before, and it was carried out minutes later."""
+async def test_a_request_that_is_no_longer_desired_is_withdrawn_once(policy: str, withdrawn: list[float]) -> None:
+    """The scaler may hold it, even from a former planner, and carried it out minutes later."""
     world = World(5)
     same = more(prefill=1, decode=2)
     await fly(world, Scripted(None, more(prefill=2), None, same, same), policy=policy)
     assert world.withdrawn == withdrawn
 
 
-async def test_what_could_not_be_withdrawn_is_withdrawn_later() -> None:
-    """NATS was away for a moment, and the scaler carried out minutes later what no one desired."""
+async def test_a_failed_withdrawal_is_retried() -> None:
+    """NATS was away for a moment, and the scaler carried out an unwanted request minutes later."""
     world = World(3)
     world.heard = iter((False,))
     await fly(world, Scripted(None, None, None), policy="adaptive")
@@ -162,8 +162,8 @@ AWAY = Acted("id", "no servers", done=False, answered=False, unsent=True)
 
 
 @pytest.mark.parametrize("answer", [REFUSED, HELD, REFUSED._replace(answered=False)], ids=["refused", "held", "silent"])
-async def test_what_the_scaler_does_not_do_is_asked_for_again_later_each_time(answer: Acted) -> None:
-    """Each sample asked again, for as long as it was refused: thousands of graphs at a budget kept the scaler busy."""
+async def test_a_request_that_is_not_carried_out_is_repeated_less_and_less_often(answer: Acted) -> None:
+    """Each sample repeated it while it was rejected: thousands of graphs at a budget kept the scaler busy."""
     world = World(100)
     world.answers = repeat(answer)
     await fly(world, Scripted(*repeat(more(prefill=2), 100)))
@@ -177,12 +177,12 @@ async def test_what_the_scaler_does_not_do_is_asked_for_again_later_each_time(an
     ]
 
 
-async def test_another_plan_is_asked_for_at_once_and_not_because_predictions_go_to_and_fro() -> None:
+async def test_another_plan_is_sent_at_once_but_not_if_predictions_alternate() -> None:
     world = World(8)
     world.answers = repeat(REFUSED)
     two, three, none = more(prefill=2), more(prefill=3), more(prefill=0)
     await fly(world, Scripted(two, three, two, three, two, three, none, two))
-    # The last one is the opposite of what the scaler was asked before it, and may remember.
+    # The last one is the opposite of the former request, which the scaler may remember.
     assert [(at, replicas[Pool.PREFILL]) for at, replicas in world.asked] == [
         *((110, 2), (120, 3), (130, 2), (140, 3)),
         *((170, 0), (180, 2)),
@@ -190,8 +190,8 @@ async def test_another_plan_is_asked_for_at_once_and_not_because_predictions_go_
 
 
 @pytest.mark.parametrize("answer", [HELD, REFUSED._replace(answered=False)], ids=["held", "silent"])
-async def test_of_two_plans_the_scaler_holds_the_newest_so_the_other_one_is_asked_for_again(answer: Acted) -> None:
-    """It carried out the plan that it was asked for last, while the one before was desired again."""
+async def test_an_earlier_plan_is_sent_again_because_the_scaler_holds_the_newest(answer: Acted) -> None:
+    """The scaler carried out the last plan that it received, while the former one was desired again."""
     world = World(4)
     world.answers = repeat(answer)
     two, three = more(prefill=2), more(prefill=3)
@@ -199,8 +199,8 @@ async def test_of_two_plans_the_scaler_holds_the_newest_so_the_other_one_is_aske
     assert [(at, replicas[Pool.PREFILL]) for at, replicas in world.asked] == [(110, 2), (120, 3), (130, 2)]
 
 
-async def test_a_plan_that_is_refused_ends_the_one_that_the_scaler_held() -> None:
-    """It is asked for again, though it was to wait for longer."""
+async def test_a_rejected_plan_replaces_the_one_that_the_scaler_held() -> None:
+    """The held plan is sent again at once, although its repetition was due later."""
     world = World(5)
     world.answers = iter([HELD, HELD, REFUSED, HELD])
     two, three = more(prefill=2), more(prefill=3)
@@ -208,7 +208,7 @@ async def test_a_plan_that_is_refused_ends_the_one_that_the_scaler_held() -> Non
     assert [replicas[Pool.PREFILL] for _, replicas in world.asked] == [2, 2, 3, 2]
 
 
-async def test_once_it_is_taken_or_no_longer_desired_the_same_plan_is_a_new_one() -> None:
+async def test_an_applied_or_withdrawn_plan_counts_as_new_when_it_returns() -> None:
     world = World(5)
     world.answers = iter((REFUSED, REFUSED, Acted("id", "Applied", done=True), REFUSED))
     two = more(prefill=2)
@@ -217,7 +217,7 @@ async def test_once_it_is_taken_or_no_longer_desired_the_same_plan_is_a_new_one(
     assert [ticked.acted for ticked in world.ticked][1] is None
 
 
-async def test_a_tick_of_the_reference_for_something_else_does_not_end_a_refusal() -> None:
+async def test_a_tick_of_the_reference_for_something_else_does_not_end_a_rejection() -> None:
     world = World(4)
     world.answers = repeat(REFUSED)
     await fly(world, Scripted(more(prefill=2), None, None, None), policy="reference")
@@ -225,7 +225,7 @@ async def test_a_tick_of_the_reference_for_something_else_does_not_end_a_refusal
     assert [ticked.acted for ticked in world.ticked] == [REFUSED, repeated, None, None]
 
 
-async def test_once_nats_is_back_the_next_tick_asks() -> None:
+async def test_the_next_tick_sends_the_request_when_nats_is_back() -> None:
     world = World(3)
     world.answers = repeat(AWAY, 2)
     await fly(world, Scripted(*repeat(more(prefill=2), 3)))
@@ -239,15 +239,15 @@ async def test_advice_is_reported_and_not_carried_out() -> None:
     assert world.ticked[0].effects.decision == more(prefill=5)
 
 
-async def test_a_policy_that_fails_is_recreated_after_a_while() -> None:
+async def test_a_failing_policy_is_recreated_after_a_while() -> None:
     world = World(1)
     await fly(world, Scripted(ZeroDivisionError()), Scripted(more(decode=3)))
     assert (world.failures, AFTER_A_FAULT in world.slept) == (["ZeroDivisionError()"], True)
     assert [asked for _, asked in world.asked] == [{Pool.DECODE: 3}]
 
 
-async def test_what_the_scaler_holds_is_not_done_once_a_policy_has_failed() -> None:
-    """Replicas stay as they are, the condition says: they were changed minutes later all the same."""
+async def test_requests_held_by_the_scaler_are_withdrawn_when_a_policy_has_failed() -> None:
+    """The condition says that replicas stay as they are, but they changed minutes later."""
     world = World(2)
     await fly(world, Scripted(more(prefill=2), ZeroDivisionError()), Scripted(None))
     assert world.withdrawn == [120.0]
@@ -261,7 +261,7 @@ async def test_what_the_scaler_holds_is_not_done_once_a_policy_has_failed() -> N
         (StreamFullError("maximum messages exceeded"), False),
     ],
 )
-async def test_that_the_scaler_cannot_be_asked_is_its_answer(
+async def test_an_unreachable_scaler_is_reported_as_the_answer(
     error: BusError, unsent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse(*_: object, **__: object) -> None:
@@ -276,7 +276,7 @@ async def test_that_the_scaler_cannot_be_asked_is_its_answer(
     assert not await sender.withdraw()
 
 
-async def test_a_scaler_that_does_not_answer_has_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_scaler_that_does_not_answer_has_not_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynamo_planner.planning.scaling.ANSWER_WITHIN", 0.0)
     acted = await ScaleSender(CommandSender(MemoryBus(), "c"), plan(), "now")(more(decode=3))
     assert acted == Acted(acted.command, "the scaler has not answered yet", done=False, answered=False)
@@ -291,7 +291,7 @@ async def test_a_scaler_that_does_not_answer_has_not_refused(monkeypatch: pytest
         (PoolCounts(ready=1, expected=None), True),
     ],
 )
-def test_what_is_asked_for_already_is_not_asked_again(counts: PoolCounts, asks: bool) -> None:
+def test_a_request_that_equals_the_desired_replicas_is_not_sent_again(counts: PoolCounts, asks: bool) -> None:
     assert changes(more(prefill=2), Observation(now=0, workers={Pool.PREFILL: counts})) is asks
 
 
@@ -302,7 +302,7 @@ def gathered(**troubles: str) -> Gathered:
 
 
 def at_zero(**troubles: str) -> Gathered:
-    """Of a graph that has no replicas, and is not to have any."""
+    """The observation of a graph without replicas that should have none."""
     known = gathered(**troubles)
     none = dict.fromkeys(READY, PoolCounts(ready=0, expected=0))
     return replace(known, observation=replace(known.observation, workers=none))
@@ -368,37 +368,37 @@ LARGE = {"prefill_engine_num_gpu": 8, "decode_engine_num_gpu": 8}
         ({}, TickResult(at_zero(forward_passes="no engine"), unready(), None), False, "InputMissing"),
     ],
 )
-def test_the_condition_says_what_came_of_a_tick(
+def test_the_condition_reports_the_result_of_a_tick(
     config: dict[str, Any], ticked: TickResult, status: bool, reason: str
 ) -> None:
     outcome = outcome_of(plan(**config), ticked)
     assert (outcome.status, outcome.reason) == (status, reason)
 
 
-def test_only_what_planning_needs_is_missing() -> None:
+def test_only_inputs_that_planning_needs_are_reported_as_missing() -> None:
     troubled = TickResult(gathered(forward_passes="no NATS"), effects(), None)
     assert missing_inputs(plan(), troubled) == {}
     assert missing_inputs(plan(**REACTIVE), troubled) == {"forward_passes": Missing.UNREACHABLE}
 
 
-def test_nothing_is_said_of_engines_where_there_are_none() -> None:
+def test_missing_engine_reports_are_not_mentioned_without_engines() -> None:
     outcome = outcome_of(plan(), TickResult(at_zero(forward_passes="no engine"), effects(), None))
     assert outcome.message == "said"
 
 
-def test_the_condition_says_that_a_budget_holds_no_engine() -> None:
+def test_the_condition_reports_that_a_budget_holds_no_engine() -> None:
     outcome = outcome_of(plan(**LARGE), TickResult(gathered(), effects(more(prefill=0, decode=0)), None))
     assert outcome.message == (
         "said; max_gpu_budget is 8, and 1 prefill and 1 decode (min_endpoint) need 16 GPUs: no replicas are kept"
     )
 
 
-def test_what_engines_do_not_say_is_the_reason_where_nothing_else_is_known_of_them() -> None:
+def test_missing_engine_reports_are_the_reason_if_engines_are_otherwise_unknown() -> None:
     outcome = outcome_of(plan(), TickResult(gathered(forward_passes="no NATS"), unready(), None))
     assert outcome.message == "too little is known of the prefill engines; forward_passes: no NATS"
 
 
-def test_the_event_has_inputs_what_is_desired_and_what_is_missing() -> None:
+def test_the_event_has_the_inputs_the_desired_replicas_and_what_is_missing() -> None:
     ticked = TickResult(gathered(forward_passes="no NATS"), effects(more(prefill=2)), Acted("id", "", done=True))
     data = plan_data(plan(), ticked, outcome_of(plan(), ticked))
     assert data.inputs == {"requestsPerSecond": 5.0, "isl": 1000, "osl": 100}
@@ -406,7 +406,7 @@ def test_the_event_has_inputs_what_is_desired_and_what_is_missing() -> None:
     assert (data.missing, data.command) == ({"forward_passes": "unreachable"}, "id")
 
 
-def test_the_event_has_alternatives_of_one_pool_and_why_they_were_not_taken() -> None:
+def test_the_event_has_the_alternatives_of_a_pool_and_why_they_were_not_chosen() -> None:
     option = {"pool": "decode", "replicas": 3, "share_within_target": 0.97, "not_taken": "the GPU budget"}
     explained = effects(more(decode=2))
     explanation = replace(explained.explanation, alternatives=(option,))
