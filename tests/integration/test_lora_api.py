@@ -105,7 +105,7 @@ async def test_published_cards_are_unknown_if_a_worker_does_not_answer(workers: 
     [
         ("hang", r"GET /v1/loras: no answer within 0.5 s"),
         ("500", r"GET /v1/loras: HTTP 500: out of GPU memory"),
-        ("half", r"GET /v1/loras: the answer broke off"),
+        ("half", r"GET /v1/loras: the answer is incomplete"),
         ("huge", r"GET /v1/loras: the answer is longer than 1048576 bytes"),
         ("redirect", r"GET /v1/loras: HTTP 302, redirects are not followed"),
         ("absent", r"DYN_LORA_ENABLED=true"),

@@ -176,7 +176,7 @@ async def test_one_listing_serves_all_adapters_of_a_worker():
                 await asyncio.sleep(0.01)
         before, world.now = world.count("GET"), 0.05
         async with asyncio.timeout(60):
-            while sum(state.last_heard >= 0.05 for state in keeper.states()) < 20:
+            while sum(state.last_listed >= 0.05 for state in keeper.states()) < 20:
                 await asyncio.sleep(0.01)
         assert world.count("GET") - before < 10
         assert world.count("POST") == 20

@@ -41,7 +41,7 @@ def test_sources(uri: str):
         (spec(uri="s3://b/a b"), "InvalidSource", "no blanks"),
         (spec(uri="s3://b/a\n"), "InvalidSource", "no blanks"),
         (spec(uri="s3://" + "x" * 3000), "InvalidSource", "at most 2048 characters"),
-        (spec(uri="s3://key:secret@b/a"), "InvalidSource", "holds a user name or password"),
+        (spec(uri="s3://key:secret@b/a"), "InvalidSource", "has a user name or password"),
         (spec(name=""), "InvalidName", "cannot be a path segment"),
         (spec(name=".."), "InvalidName", "cannot be a path segment"),
         (spec(name="a\x00"), "InvalidName", "cannot be a path segment"),

@@ -371,7 +371,7 @@ async def test_a_slow_unload_is_reported_and_continues_after_the_model_is_delete
     world.clock.now = WITHIN
     assert await world.reconcile() == Result()
     assert await world.outcome() == f"Unloading LoRAUnloadFailed; gone; a has {NAME}"
-    assert world.announced.facts[-1].message.startswith(f"{NAME} is still loaded, or may be, at a: no answer yet")
+    assert world.announced.facts[-1].message.startswith(f"{NAME} is or may be loaded at a: no answer yet")
     # The unload is still pending.
     world.busy.clear()
     await world.work()

@@ -63,7 +63,7 @@ def test_ipv6_addresses_are_in_brackets():
 def test_a_slice_entry_of_another_pod_does_not_make_a_pod_ready(listed: dict[str, Any]):
     result = find_workers([pod()], [slice_of(listed)], port=9090)
     assert [worker.ready for worker in result.workers] == [False]
-    assert result.absent == (("a", "no EndpointSlice has it ready"),)
+    assert result.absent == (("a", "no EndpointSlice lists it as ready"),)
 
 
 def test_unknown_readiness_counts_as_ready():

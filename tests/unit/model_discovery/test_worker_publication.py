@@ -36,7 +36,7 @@ async def publishing(bus: MemoryBus, now: Callable[[], float] = time.time) -> As
 
 async def settled(publication: Publication) -> None:
     async with asyncio.timeout(60):
-        await publication.mark()
+        await publication.mark_complete()
 
 
 async def publish(publication: Publication, *there) -> list[str]:

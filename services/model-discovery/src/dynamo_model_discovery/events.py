@@ -15,14 +15,17 @@ from dynamo_model_discovery.models.status import NAMED, ModelReadiness
 READY = EventReason("EndpointsReady", "All workers of a model serve it.")
 NO_ENDPOINTS = EventReason("NoEndpointsFound", "No worker serves a model.", "Warning")
 PROGRESS = EventReason("", "Workers load or unload an adapter.", condition="EndpointsReady")
-OBSTACLE = EventReason("", "A model cannot be served as it is.", "Warning", condition="EndpointsReady")
+OBSTACLE = EventReason("", "A model cannot be served without a change.", "Warning", condition="EndpointsReady")
 PARTIAL_FAILURE = EventReason("PartialEndpointFailure", "Workers cannot load or unload an adapter.", "Warning")
-UNLOADED = EventReason("LoRAUnloaded", "No worker has the adapter of a deleted model any more.", action="Unload")
+UNLOADED = EventReason("LoRAUnloaded", "All workers unloaded the adapter of a deleted model.", action="Unload")
 UNLOAD_FAILED = EventReason(
     "LoRAUnloadFailed", "A model is deleted although workers may have its adapter.", "Warning", "Unload"
 )
 CLEANUP_FAILED = EventReason(
-    "CleanupFailed", "A worker may have the adapter of a deleted model; it is not asked again.", "Warning", "Unload"
+    "CleanupFailed",
+    "A worker may still have the adapter of a deleted model; the platform does not retry.",
+    "Warning",
+    "Unload",
 )
 
 
@@ -56,7 +59,7 @@ def left(kept: Sequence[AdapterState], names: Sequence[str]) -> Fact:
     shown = "; ".join(f"{each.worker.pod}: {each.failure or 'no answer yet'}" for each in kept[:NAMED])
     more = f"; and {len(kept) - NAMED} more" if len(kept) > NAMED else ""
     return UNLOAD_FAILED(
-        f"{', '.join(names)} is still loaded, or may be, at {shown}{more}; unloading is retried while these pods exist"
+        f"{', '.join(names)} is or may be loaded at {shown}{more}; the platform retries while these pods exist"
     )
 
 

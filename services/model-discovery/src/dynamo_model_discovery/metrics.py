@@ -21,18 +21,18 @@ class LoraMetrics(ServiceMetrics):
         super().__init__(registry)
         self._requests = self._counter(
             "dynamo_model_discovery_worker_requests",
-            "Requests to workers, by what they were for (probe, load, unload) and how they ended.",
+            "Requests to workers, by operation (probe, load, unload) and outcome.",
             ["operation", "outcome"],
         )
         self._seconds = self._histogram(
             "dynamo_model_discovery_worker_request_seconds",
-            "Seconds that a request to a worker took.",
+            "Duration of requests to workers, in seconds.",
             ["operation"],
             buckets=SECONDS,
         )
         self._adapters = self._gauge(
             "dynamo_model_discovery_adapters",
-            "Adapters on workers, one for each of both, by state: loaded, waiting, failing, unloading.",
+            "Pairs of an adapter and a worker, by state: loaded, waiting, failing, unloading.",
             ["state"],
         )
 
@@ -55,12 +55,12 @@ class WorkerMetrics(ServiceMetrics):
         super().__init__(registry)
         self._workers = self._gauge(
             "dynamo_model_discovery_workers",
-            "Workers that Dynamo's discovery knows, by role and by where their records are.",
+            "Workers in Dynamo's discovery, by role and by the source of their records.",
             ["role", "source"],
         )
         self._models = self._gauge(
             "dynamo_model_discovery_served_models",
-            "Models that workers have, by whether requests can be answered.",
+            "Models that workers serve, by whether they can answer requests.",
             ["available"],
         )
         self._unreadable = self._gauge(

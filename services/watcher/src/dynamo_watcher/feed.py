@@ -71,7 +71,7 @@ class Feed:
                 tasks.create_task(endless(self._events.run()), name="event-publisher")
                 while True:
                     await self._until_lost()
-                    log.warning("publishing everything again")
+                    log.warning("publishing all objects again")
                     self._publisher.start_over()
                     self._rounds += 1
         finally:

@@ -16,16 +16,16 @@ class WatcherMetrics(ServiceMetrics):
             "dynamo_watcher_changes", "Changes that the API server reported.", ["resource", "kind"]
         )
         self.change = cache(self.changes.labels)
-        self.objects = self._gauge("dynamo_watcher_objects", "Objects that STATE has.", ["resource"])
+        self.objects = self._gauge("dynamo_watcher_objects", "Objects in STATE.", ["resource"])
         self._synced = self._gauge(
             "dynamo_watcher_last_synced_timestamp_seconds",
-            "When a complete list of the resource was last in STATE, as a Unix time.",
+            "Unix time at which STATE last had a complete list of the resource.",
             ["resource"],
         )
         self._lists = self._counter(
-            "dynamo_watcher_lists", "Complete lists of a resource that were read.", ["resource"]
+            "dynamo_watcher_lists", "Complete lists of a resource that the watcher read.", ["resource"]
         )
-        self.active = self._gauge("dynamo_watcher_active", "1 where this replica publishes, 0 where it stands by.")
+        self.active = self._gauge("dynamo_watcher_active", "1 if this replica publishes, 0 if it stands by.")
 
     def synced(self, resource: str, count: int) -> None:
         """A complete list of a resource is in STATE."""

@@ -66,7 +66,7 @@ class ScopeLease:
         try:
             written = await self.kube.apply(LEASES, lease)
         except KubeError as error:
-            log.warning("the namespace's lease is not renewed", namespace=self.namespace, error=str(error))
+            log.warning("cannot renew the namespace's lease", namespace=self.namespace, error=str(error))
             self.trouble(subject, str(error))
             return None
         self.trouble(subject, "")

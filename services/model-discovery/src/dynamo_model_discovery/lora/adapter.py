@@ -86,7 +86,7 @@ def adapter_of(spec: Mapping[str, Any]) -> Adapter:
     if not separator or scheme not in SCHEMES:
         raise InvalidAdapter("InvalidSource", f"spec.source.uri: {scheme[:20]!r} is not supported; {allowed}")
     if _has_credentials(uri):
-        message = "spec.source.uri: holds a user name or password; give workers their credentials by variables"
+        message = "spec.source.uri: has a user name or password; pass credentials to workers in environment variables"
         raise InvalidAdapter("InvalidSource", message)
     return Adapter(name, uri)
 

@@ -44,7 +44,7 @@ class AdapterState:
     busy: bool = False
     again: bool = False
     """whether another try was asked for meanwhile"""
-    last_heard: float = NEVER
+    last_listed: float = NEVER
     """when a listing was read last, by the keeper's clock"""
 
     @classmethod
@@ -84,7 +84,7 @@ class AdapterState:
             # The failure was about another adapter. But the worker did fail last time.
             self.failure, self.failures = "", min(self.failures, 1)
             self.stale.update(stale)
-            if self.last_heard == NEVER:
+            if self.last_listed == NEVER:
                 self.unanswered.update(stale)
         if back:
             # The worker may have lost the adapter: it counts only after it reports the adapter again.
@@ -114,9 +114,9 @@ class AdapterState:
         self.version += 1
         return True
 
-    def heard(self, names: Collection[str], now: float) -> None:
+    def record_listing(self, names: Collection[str], now: float) -> None:
         """A listing was read."""
-        self.last_heard = now
+        self.last_listed = now
         self.loaded = self.adapter is not None and self.adapter.name in names and self.adapter.name not in self.stale
 
     def lost(self) -> None:

@@ -110,7 +110,7 @@ class WorkerApi:
                 raise LoraError(f"GET {path}: {said}")
             return Listing(names, path if path in PATHS else None)
         raise LoraError(
-            f"the worker has none of {', '.join((*PATHS, MODELS))}: is DYN_LORA_ENABLED=true set on it?",
+            f"the worker serves none of {', '.join((*PATHS, MODELS))}: is DYN_LORA_ENABLED=true set on it?",
             outcome="absent",
         )
 
@@ -198,5 +198,5 @@ class WorkerApi:
             raise LoraError(f"{asked}: cannot be reached: {said}", outcome="unreachable") from None
         except (aiohttp.ClientError, ConnectionError, ValueError, asyncio.IncompleteReadError) as error:
             raise LoraError(
-                f"{asked}: the answer broke off ({type(error).__name__})", outcome="broken", unanswered=True
+                f"{asked}: the answer is incomplete ({type(error).__name__})", outcome="broken", unanswered=True
             ) from None

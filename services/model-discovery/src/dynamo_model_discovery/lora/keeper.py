@@ -55,7 +55,7 @@ def lane(place: WorkerModel) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Owed:
+class _PendingUnload:
     """A deleted model whose adapter workers may still have. It has only the fields that an Event needs."""
 
     model: KubeObject
@@ -86,10 +86,10 @@ class AdapterKeeper:
         self._changed = changed
         self._clock = clock
         self._models: dict[str, dict[str, AdapterState]] = {}
-        self._owed: dict[str, _Owed] = {}
+        self._pending: dict[str, _PendingUnload] = {}
         #: By uid of a pod: the deleted models that must be unloaded there. Each task reads it, and the whole set may be
         #: large.
-        self._owing: dict[str, dict[str, None]] = {}
+        self._pending_by_pod: dict[str, dict[str, None]] = {}
         #: Last listing of a worker, with its incarnation: one answer serves many adapters on one worker.
         self._listings: Newest[str, tuple[str, float, Listing]] = Newest(LISTINGS)
 
@@ -123,7 +123,7 @@ class AdapterKeeper:
                 act = not state.idle
             else:
                 act = state.set_desired(worker, adapter, stale)
-            if state.take_over(self._debts(uid, state)):
+            if state.take_over(self._pending_unloads(uid, state)):
                 act = not state.idle
             if act:
                 self._add(WorkerModel(uid, worker.uid, model.namespace), state)
@@ -132,22 +132,22 @@ class AdapterKeeper:
     def drop(self, uid: str) -> None:
         """A model is no longer managed here: cancel its requests, and forget its states."""
         for pod in self._models.pop(uid, {}):
-            self._paid(uid, pod)
-        self._owed.pop(uid, None)
+            self._unload_ended(uid, pod)
+        self._pending.pop(uid, None)
 
     def leave(self, model: KubeObject, names: Sequence[str]) -> list[AdapterState]:
         """A model is deleted: retry workers that still have its adapters for some time. Returns these workers."""
         uid = model["metadata"]["uid"]
         states = self._models.get(uid, {})
-        if uid not in self._owed:
-            self._owed[uid] = _Owed(_named(model), self._clock() + self._settings.unload_later)
+        if uid not in self._pending:
+            self._pending[uid] = _PendingUnload(_named(model), self._clock() + self._settings.unload_later)
         for pod, state in list(states.items()):
             if state.adapter is not None and state.set_desired(state.worker, None, names):
                 self._add(WorkerModel(uid, pod, model["metadata"]["namespace"]), state)
             if state.settled:
                 self._abandon(uid, pod)
             else:
-                self._owing.setdefault(pod, {})[uid] = None
+                self._pending_by_pod.setdefault(pod, {})[uid] = None
         if not states:
             self.drop(uid)
         return list(states.values())
@@ -161,7 +161,7 @@ class AdapterKeeper:
 
     def pod_gone(self, uid: str) -> None:
         """A pod no longer exists or has left its address, together with its adapters; or another replica owns it."""
-        for model in tuple(self._owing.get(uid, ())):
+        for model in tuple(self._pending_by_pod.get(uid, ())):
             self._forget(model, uid)
         self._listings.pop(uid, None)
 
@@ -187,10 +187,10 @@ class AdapterKeeper:
         for queue in (self._first, self._second):
             queue.abort(lambda place: place.model not in self._models)
 
-    def _debts(self, uid: str, state: AdapterState) -> list[AdapterState]:
+    def _pending_unloads(self, uid: str, state: AdapterState) -> list[AdapterState]:
         """States of deleted models that must still unload, at this worker, the name that is to be loaded there."""
         pod = state.worker.uid
-        owed = (self._models[other][pod] for other in self._owing.get(pod, ()) if other != uid)
+        owed = (self._models[other][pod] for other in self._pending_by_pod.get(pod, ()) if other != uid)
         return [debt for debt in owed if state.waits_for(debt)]
 
     def _add(self, place: WorkerModel, state: AdapterState, after: float = 0.0) -> None:
@@ -206,14 +206,14 @@ class AdapterKeeper:
         if not self._may(state.model):
             self.drop(place.model)
             return Result()
-        owed = self._owed.get(place.model)
+        owed = self._pending.get(place.model)
         if owed is not None and self._clock() >= owed.until:
             self._forget(place.model, place.pod)
             self._announcer.announce(owed.model, events.given_up(owed.model, state))
             return Result()
         if state.idle:
             return Result()
-        if debts := self._debts(place.model, state):
+        if debts := self._pending_unloads(place.model, state):
             state.take_over(debts)
             self._add(place, state, TAKEN)
             return Result()
@@ -223,7 +223,7 @@ class AdapterKeeper:
         finally:
             state.busy = False
         if self._models.get(place.model, {}).get(place.pod) is state:
-            self._go_on(place, state)
+            self._enqueue_next(place, state)
         return Result()
 
     async def _try(self, uid: str, state: AdapterState) -> None:
@@ -233,7 +233,12 @@ class AdapterKeeper:
         except LoraError as error:
             if state.failed(str(error), version):
                 self._announce("failed", uid, state)
-                log.info("failed, again later", model=str(state.model), pod=state.worker.pod, error=str(error))
+                log.info(
+                    "request to a worker failed, will retry",
+                    model=str(state.model),
+                    pod=state.worker.pod,
+                    error=str(error),
+                )
         else:
             if listing is None:
                 if was and not state.loaded:
@@ -256,7 +261,7 @@ class AdapterKeeper:
         if model is not None and model["metadata"]["uid"] == uid:
             self._announcer.announce(model, events.adapter(event, model, state))
 
-    def _go_on(self, place: WorkerModel, state: AdapterState) -> None:
+    def _enqueue_next(self, place: WorkerModel, state: AdapterState) -> None:
         """Queue the next work on this worker."""
         again, state.again = state.again, False
         if state.failures:
@@ -266,7 +271,7 @@ class AdapterKeeper:
             self._add(place, state)
         elif state.adapter is not None:
             self._add(place, state, spread(self._settings.probe_interval, least=0.75, most=1.25))
-        elif place.model in self._owed:
+        elif place.model in self._pending:
             self._forget(place.model, place.pod)
 
     def _forget(self, model: str, pod: str) -> None:
@@ -286,7 +291,7 @@ class AdapterKeeper:
             or state.adapter is None
         ):
             return None
-        if state.adapter.name not in listing.names or at <= state.last_heard:
+        if state.adapter.name not in listing.names or at <= state.last_listed:
             return None
         return listing if self._clock() - at < self._settings.probe_interval / 2 else None
 
@@ -300,14 +305,14 @@ class AdapterKeeper:
     def _abandon(self, model: str, pod: str) -> None:
         """Cancel the work at a deleted pod: another pod may get its address."""
         self._models[model].pop(pod).version += 1
-        self._paid(model, pod)
+        self._unload_ended(model, pod)
 
-    def _paid(self, model: str, pod: str) -> None:
+    def _unload_ended(self, model: str, pod: str) -> None:
         """A model has nothing to unload at a pod any more."""
-        owing = self._owing.get(pod, {})
+        owing = self._pending_by_pod.get(pod, {})
         owing.pop(model, None)
         if not owing:
-            self._owing.pop(pod, None)
+            self._pending_by_pod.pop(pod, None)
 
 
 def _named(model: KubeObject) -> KubeObject:

@@ -37,7 +37,7 @@ def name_of(claimed: str) -> str:
     return claimed.partition(_BEFORE_NAME)[2]
 
 
-def asks_for(model: KubeObject, name: str) -> bool:
+def requests_name(model: KubeObject, name: str) -> bool:
     """Whether a model requests a name."""
     spec = model.get("spec") or {}
     return is_lora(spec) and spec.get("modelName") == name and not objects.is_deleting(model)
@@ -53,4 +53,4 @@ def rank(model: KubeObject, name: str) -> tuple[bool, str, str]:
 
 def first(models: Iterable[KubeObject], name: str) -> KubeObject | None:
     """The first of the models that request a name."""
-    return min((each for each in models if asks_for(each, name)), key=lambda each: rank(each, name), default=None)
+    return min((each for each in models if requests_name(each, name)), key=lambda each: rank(each, name), default=None)

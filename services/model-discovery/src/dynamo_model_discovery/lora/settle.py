@@ -55,7 +55,7 @@ async def settle(
     published = await _is_published(api, state, listing)
     if state.version != version:
         return None
-    state.heard(listing.names, clock())
+    state.record_listing(listing.names, clock())
     if adapter is not None:
         _confirm(state, listing, adapter.name, published=published)
     state.asked = adapter is not None
@@ -84,7 +84,7 @@ def _confirm(state: AdapterState, listing: Listing, name: str, *, published: boo
         if state.failures + 1 >= RELOAD_AFTER:
             state.stale.add(name)
         raise LoraError(
-            "the worker has loaded the adapter and published no model card of it: frontends do not know it",
+            "the worker loaded the adapter, but published no model card for it: frontends do not know the adapter",
             outcome="unpublished",
         )
 
@@ -96,7 +96,7 @@ async def _unload(api: WorkerApi, state: AdapterState, listing: Listing, name: s
         return
     # The worker may refuse because there is nothing to unload.
     if name in (await api.listing(url)).names:
-        raise LoraError(f"the worker does not unload {name!r}", outcome="not_unloaded")
+        raise LoraError(f"the worker still lists {name!r} after a request to unload it", outcome="not_unloaded")
     state.unanswered.discard(name)
 
 

@@ -90,7 +90,7 @@ def status_of(
 
 def _services(workers: WorkerSet) -> ModelReadiness:
     if not workers.services:
-        message = "no EndpointSlice of this namespace is of a Service of the base model"
+        message = "no EndpointSlice of this namespace belongs to a Service of the base model"
         return ModelReadiness(False, "NoServicesFound", message)
     return ModelReadiness(True, "ServicesFound", f"EndpointSlices of {', '.join(workers.services[:NAMED])}")
 

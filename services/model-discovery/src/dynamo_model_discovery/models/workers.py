@@ -146,7 +146,7 @@ def _unready(pod: KubeObject, endpoints: dict[tuple[str, str], frozenset[str]]) 
     name, uid = pod["metadata"]["name"], pod["metadata"].get("uid", "")
     listed = endpoints.get((name, uid), frozenset()) | endpoints.get((name, ""), frozenset())
     if listed.isdisjoint(_addresses(pod)):
-        return "no EndpointSlice has it ready"
+        return "no EndpointSlice lists it as ready"
     return ""
 
 
@@ -175,7 +175,7 @@ def _host(pod: KubeObject) -> tuple[str | None, str]:
     # A pod network has no such addresses: they lead to this process's own host, to a cloud's metadata, or to several
     # hosts.
     if not may_be_called(address):
-        return None, f"its address {address} is not one of a pod network and is not called"
+        return None, f"its address {address} is not in a pod network, so the platform does not call it"
     return in_url(str(address)), ""
 
 

@@ -41,7 +41,7 @@ from dynamo_model_discovery.lora.adapter import (
     written,
 )
 from dynamo_model_discovery.lora.keeper import AdapterKeeper
-from dynamo_model_discovery.lora.names import NAME_INDEX, asks_for, claim, rank
+from dynamo_model_discovery.lora.names import NAME_INDEX, claim, rank, requests_name
 from dynamo_model_discovery.models.status import (
     ENDPOINTS_READY,
     ModelReadiness,
@@ -212,14 +212,14 @@ class ModelReconciler:
             record = record_of(other)
             leaving = objects.is_deleting(other)
             whose = f"DynamoModel {other['metadata']['name']!r}"
-            wants = asks_for(other, name)
+            wants = requests_name(other, name)
             if wants and rank(other, name) < own:
-                message = f"spec.modelName: {name!r} is taken by {whose}; choose another name, or delete that one"
+                message = f"spec.modelName: {name!r} is taken by {whose}; choose another name, or delete that model"
                 raise InvalidAdapter(NAME_TAKEN, message)
             # Its loaded adapter is unloaded first. A deleted model holds no name once its finalizer is gone.
             holds = record is not None and name in record.names
             if not wants and holds and (not leaving or FINALIZER in other["metadata"].get("finalizers", ())):
-                message = f"{name!r} was loaded for {whose} and is being unloaded: this one is loaded after that"
+                message = f"{name!r} was loaded for {whose} and is being unloaded: this adapter is loaded after that"
                 raise InvalidAdapter(NAME_TAKEN, message)
 
     def _rivals(self, model: KubeObject, name: str) -> list[KubeObject]:

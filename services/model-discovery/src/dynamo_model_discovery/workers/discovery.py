@@ -56,7 +56,7 @@ class WorkerDiscoveryService:
             finally:
                 metrics.close()
             if active.taken_over.is_set():
-                log.warning("another replica publishes workers, too; this one stands by", seconds=RESTS)
+                log.warning("another replica also publishes workers; this replica stands by", seconds=RESTS)
                 self._context.health.set(NAME, HealthState.OK, "standing by: another replica publishes")
                 await either(asyncio.sleep(RESTS), self._leadership.wait_lost())
 
@@ -171,7 +171,7 @@ class _Active:
             {source.name: source.unreadable for source in self._sources},
         )
         if not self._marked and self._complete:
-            await publication.mark()
+            await publication.mark_complete()
             self._marked = True
 
     def _unobserved(self) -> Unobserved:

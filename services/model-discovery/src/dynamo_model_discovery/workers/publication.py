@@ -115,7 +115,7 @@ class Publication:
         except ValueError:
             return False
 
-    async def mark(self) -> None:
+    async def mark_complete(self) -> None:
         """Mark STATE as complete: it has all workers and models."""
         self._mark = ""
         versions = {resource: str(self.stamp.version()) for resource in RESOURCES}

@@ -106,7 +106,7 @@ def identity_of(content: Mapping[str, Any]) -> EndpointIdentity:
     if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) <= len(str(_ID_LIMIT)):
         number = int(number)
     if not all(names) or not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < _ID_LIMIT:
-        raise UnreadableError("namespace, component, endpoint and instance_id are not all there")
+        raise UnreadableError("namespace, component, endpoint or instance_id is missing")
     return EndpointIdentity(names[0], names[1], names[2], number)
 
 

@@ -35,7 +35,7 @@ def settle(
     }
     settled: dict[ObjectKey, WorkerData] = {}
     for key, current in observed.workers.items():
-        kept = _where_it_was(current, placed.get((current.source, current.name)))
+        kept = _at_first_location(current, placed.get((current.source, current.name)))
         place = ObjectKey(kept.namespace, kept.name)
         before = published.get(place)
         settled[place] = before if before is not None and key in observed.damaged else kept
@@ -48,7 +48,7 @@ def settle(
     return settled
 
 
-def _where_it_was(worker: WorkerData, before: WorkerData | None) -> WorkerData:
+def _at_first_location(worker: WorkerData, before: WorkerData | None) -> WorkerData:
     """The worker at its first location: a pod may go before its lease expires, and another pod may get its address.
 
     If its cards do not state a role, its first role counts, too: cards may go before endpoints.

@@ -87,14 +87,14 @@ class KubernetesSource:
         return bool(self._cache.keys_by_index(ENDPOINT_SLICES, _READY, str(pod)))
 
     def _take(self, resource: Resource, _: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-        if _says_the_same(old, new):
+        if _has_same_content(old, new):
             return
         if resource == PODS:
             self._places = None
         self._changed()
 
 
-def _says_the_same(old: KubeObject | None, new: KubeObject | None) -> bool:
+def _has_same_content(old: KubeObject | None, new: KubeObject | None) -> bool:
     """Whether an object changed only in fields that are not cached."""
     if old is None or new is None:
         return False
