@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import checkpoints
-from dynamo_pod_builder.render.checkpoint.job import Taking
+from dynamo_pod_builder.render.checkpoint.job import PlannedCheckpoint
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.status.checkpoint import (
     JobObservation,
@@ -14,8 +14,8 @@ from dynamo_pod_builder.status.checkpoint import (
     ended,
     is_held,
     is_ready,
-    last_words,
     observe,
+    termination_message,
 )
 from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_shared.api.objects import KubeObject
@@ -41,7 +41,7 @@ from .indexed import indexed
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HASH = "96429b2725761a09"
 JOB = f"checkpoint-job-{HASH}-1"
-TAKING = Taking(HASH, "1", Storage("claim", "/checkpoints"))
+TAKING = PlannedCheckpoint(HASH, "1", Storage("claim", "/checkpoints"))
 
 
 def job(reported: str = "", **ended: str) -> KubeObject:
@@ -116,7 +116,7 @@ def pod(**ended: Any) -> KubeObject:
     ],
 )
 def test_the_last_output_of_a_pod(pods: list[KubeObject], words: str) -> None:
-    assert last_words(pods) == words
+    assert termination_message(pods) == words
 
 
 def lease(age: float, duration: int | None = 10, holder: str = "agent") -> KubeObject:

@@ -100,7 +100,7 @@ def test_a_component_that_cannot_be_rendered_is_a_failure(spec, reason):
 
 
 class Applier(Ledger):
-    async def let_go(self, _resource: object, obj: KubeObject) -> None:
+    async def remove_reference_finalizer(self, _resource: object, obj: KubeObject) -> None:
         self.lines.append(f"let go {objects.name(obj)}")
 
 

@@ -11,7 +11,7 @@ from dynamo_pod_builder.render.checkpoint import job, names
 from dynamo_pod_builder.render.checkpoint.allowed import DISABLED, GPU_MEMORY, refusal
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
-from dynamo_pod_builder.render.checkpoint.job import Taking
+from dynamo_pod_builder.render.checkpoint.job import PlannedCheckpoint
 from dynamo_pod_builder.render.checkpoint.storage import claim_of, storage_of
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.config import NEW_COMPONENT, CheckpointDefaults
@@ -47,8 +47,8 @@ def manifest(main: KubeObject | None = None, *, pod: KubeObject | None = None, *
 def children(obj: KubeObject, config: render.RenderConfig = TAKING, version: str = "1") -> list[KubeObject]:
     checkpoint = parse_checkpoint(obj)
     assert checkpoint.spec is not None
-    taking = Taking(identity_hash(checkpoint.spec.identity), version, STORAGE)
-    return job.children(checkpoint, checkpoint.spec, taking, config)
+    planned = PlannedCheckpoint(identity_hash(checkpoint.spec.identity), version, STORAGE)
+    return job.children(checkpoint, checkpoint.spec, planned, config)
 
 
 def job_of(obj: KubeObject, config: render.RenderConfig = TAKING) -> KubeObject:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.legacy_types import lacked_by
+from dynamo_pod_builder.legacy_types import missing_from
 from dynamo_pod_builder.render.pod.probes import FRONTEND
 
 from tests.building.tables import rows
@@ -304,7 +304,7 @@ def test_a_probe_of_a_frontend_sidecar_is_completed(own, lacking, expected) -> N
     (made,) = of_kind(component_children(dcd, lacking=frozenset(lacking)), "Deployment")
     probe = made["spec"]["template"]["spec"]["containers"][1]["readinessProbe"]
     assert probe == expected
-    assert (READY in lacked_by(made)) == ("initialDelaySeconds" not in probe)
+    assert (READY in missing_from(made)) == ("initialDelaySeconds" not in probe)
 
 
 def test_discovery_by_container() -> None:

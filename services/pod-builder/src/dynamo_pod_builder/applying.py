@@ -203,7 +203,7 @@ class Applier:
         self._cache.put(resource, now)
         return now
 
-    async def let_go(self, resource: Resource, observed: KubeObject) -> None:
+    async def remove_reference_finalizer(self, resource: Resource, observed: KubeObject) -> None:
         """Remove the reference operator's finalizer from an object that is being deleted: no other client would.
 
         Owner references delete what the finalizer guarded.

@@ -121,29 +121,29 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
             to=source,
             when=lambda change: CHECKPOINT_SOURCE in objects.labels(change.obj) and changes_trouble(change),
         ),
-        TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=_frees_an_identity),
+        TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=_releases_identity),
         TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _outlook(change.old) != _outlook(change.new)),
         # The garbage collector deletes a checkpoint's children later than it; until then the next one has no free name.
-        *(TaskRoute(each, to=stored, when=_frees_a_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
-        *(TaskRoute(DAEMON_SETS, to=each, when=_moves) for each in (stored, users)),
+        *(TaskRoute(each, to=stored, when=_releases_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
+        *(TaskRoute(DAEMON_SETS, to=each, when=_storage_changed) for each in (stored, users)),
         TaskRoute(SNAPSHOT_JOBS, to=of_job),
         TaskRoute(POD_SNAPSHOTS, to=of_snapshot),
         TaskRoute(POD_SNAPSHOTS, when=changes_owner),
     )
 
 
-def _frees_an_identity(change: CacheChange) -> bool:
+def _releases_identity(change: CacheChange) -> bool:
     """Whether a checkpoint was deleted, or changed its identity."""
     old, new = change.old, change.new
     return old is not None and (new is None or hash_of(new) != hash_of(old))
 
 
-def _frees_a_name(change: CacheChange) -> bool:
+def _releases_name(change: CacheChange) -> bool:
     owner = objects.controller_of(change.gone) if change.gone is not None else None
     return owner is not None and bool(owner["kind"] == DYNAMO_CHECKPOINTS.kind)
 
 
-def _moves(change: CacheChange) -> bool:
+def _storage_changed(change: CacheChange) -> bool:
     """Whether a snapshot agent may keep its files elsewhere. Its status is ignored: it changes with each of its pods."""
     return (change.old or {}).get("spec") != (change.new or {}).get("spec") or not change.alters
 

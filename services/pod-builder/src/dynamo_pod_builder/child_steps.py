@@ -116,7 +116,7 @@ def step(
     if resource in TAKEN_AS_IS:
         return Leave(observed)
     if not is_managed(desired, observed):
-        return _change_of_hands(desired, observed, family)
+        return _owner_change(desired, observed, family)
     if resource in ENTRUSTED:
         return _all_but(ENTRUSTED[resource], desired, observed)
     body = stamped(desired)
@@ -145,16 +145,16 @@ def is_managed(desired: KubeObject, observed: KubeObject) -> bool:
     return holder is not None and holder["uid"] == owner["uid"]
 
 
-def _change_of_hands(desired: KubeObject, observed: KubeObject, family: Collection[str]) -> TakeOver | Refuse:
-    resource, holder, heir = resources.of(desired), objects.controller_of(observed), objects.controller_of(desired)
-    if holder is None or heir is None:
+def _owner_change(desired: KubeObject, observed: KubeObject, family: Collection[str]) -> TakeOver | Refuse:
+    resource, holder, new_owner = resources.of(desired), objects.controller_of(observed), objects.controller_of(desired)
+    if holder is None or new_owner is None:
         return Refuse(NameTaken(resource, observed))
     if holder["uid"] not in family:
-        named_alike = (holder["kind"], holder["name"]) == (heir["kind"], heir["name"])
+        named_alike = (holder["kind"], holder["name"]) == (new_owner["kind"], new_owner["name"])
         return Refuse((PredecessorRemains if named_alike else NameTaken)(resource, observed))
     metadata = observed["metadata"]
-    others = [ref for ref in metadata["ownerReferences"] if ref["uid"] not in (holder["uid"], heir["uid"])]
-    patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": [heir, *others]}}
+    others = [ref for ref in metadata["ownerReferences"] if ref["uid"] not in (holder["uid"], new_owner["uid"])]
+    patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": [new_owner, *others]}}
     return TakeOver(patch)
 
 

@@ -72,10 +72,10 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
             for key in cache.keys_by_index(resource, change.resource.id, str(change.key)):
                 yield Task.of(resource, key)
 
-    return tuple(TaskRoute(each, to=users, when=_asks_for_others) for each in device_claims.NAMED_BY)
+    return tuple(TaskRoute(each, to=users, when=_request_changed) for each in device_claims.NAMED_BY)
 
 
-def _asks_for_others(change: CacheChange) -> bool:
+def _request_changed(change: CacheChange) -> bool:
     """Whether the request changed, not only its allocation. Claims of one pod are ignored: no pod template names them."""
     asks = (change.old or {}).get("spec") != (change.new or {}).get("spec")
     return asks and (objects.controller_of(change.obj) or {}).get("kind") != PODS.kind

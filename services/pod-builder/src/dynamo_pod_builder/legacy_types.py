@@ -27,7 +27,7 @@ def legacy_types(components: Sequence[KubeObject], cliques: Iterable[KubeObject]
     return {name: type_ for name, type_ in types.items() if type_}
 
 
-def lacked_by(workload: KubeObject | None) -> frozenset[str]:
+def missing_from(workload: KubeObject | None) -> frozenset[str]:
     """What pods lack that later releases write: labels of their model, which the reference does not set either, and of
     their sub-type, and probe delays of containers other than main, for example `front.readinessProbe`.
     """
@@ -35,8 +35,8 @@ def lacked_by(workload: KubeObject | None) -> frozenset[str]:
     return _lacking(objects.labels(template), template.get("spec") or {})
 
 
-def lacked_by_cliques(cliques: Iterable[KubeObject]) -> dict[str, frozenset[str]]:
-    """`lacked_by` for cliques, by component."""
+def missing_from_cliques(cliques: Iterable[KubeObject]) -> dict[str, frozenset[str]]:
+    """`missing_from` for cliques, by component."""
     of_cliques = ((each.get("labels") or {}, (each.get("spec") or {}).get("podSpec") or {}) for each in cliques)
     return {own.get(labels.COMPONENT, ""): _lacking(own, pod) for own, pod in of_cliques}
 

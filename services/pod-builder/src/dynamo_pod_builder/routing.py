@@ -52,7 +52,7 @@ _COUNTED = frozenset({*WORKLOADS, *OF_SETS})
 _CHILDREN = frozenset(OWNED) - {DYNAMO_COMPONENT_DEPLOYMENTS, _ADAPTERS, *WORKLOADS}
 #: The metadata that concerns reconcilers. A spec that was changed and changed back has another generation, which the
 #: status must name; the versions in between may never be observed.
-_NEWS = ("generation", "uid", "labels", "annotations", "deletionTimestamp")
+_RELEVANT = ("generation", "uid", "labels", "annotations", "deletionTimestamp")
 
 
 def routes(
@@ -82,7 +82,7 @@ def routes(
         """A changed or deleted child is corrected at once; pods that serve are reported soon; all else is progress."""
         if change.new is None or _changes_spec(change):
             return 0.0
-        if _turns(change):
+        if _outlook_changed(change):
             return TOGETHER
         if change.old is None and cache.is_written(change.resource, change.key):
             # The reconcile that created it has the answer, and another one begins when it has a status.
@@ -143,36 +143,41 @@ def routes(
         )
 
     return (
-        TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, when=_is_news),
+        TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, when=_is_relevant),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_namespace_of, when=lambda change: change.new is None),
-        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_news),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_relevant),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=concerns_graph, after=after_components),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
         *(TaskRoute(each, to=_namespace_of, when=lambda change: change.new is None) for each in OUTLIVING),
         TaskRoute(DYNAMO_CHECKPOINTS),
-        *(TaskRoute(each, when=_is_news) for each in LEGACY),
+        *(TaskRoute(each, when=_is_relevant) for each in LEGACY),
         TaskRoute(PODS, when=lambda change: change.new is not None and engine_has_ended(change.new)),
         TaskRoute(PODS, when=lambda change: change.new is not None and bool(lacking(change.new))),
         TaskRoute(PODS, to=partial(_of_pod, cache), when=changes_trouble),
         TaskRoute(PODS, to=rolled, when=lambda change: change.gone is not None),
         TaskRoute(_ADAPTERS, to=scaled, when=is_of_replicas, after=at_once),
         TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
-        *(TaskRoute(each, to=_of_child, when=_is_news_of_workload, after=after_others) for each in WORKLOADS),
+        *(TaskRoute(each, to=_of_child, when=_is_relevant_to_workload, after=after_others) for each in WORKLOADS),
         *(TaskRoute(each, to=_of_child, after=after_children) for each in _CHILDREN),
         *(
             TaskRoute(each, to=partial(name_waits.waiting, cache), when=lambda change: change.gone is not None)
             for each in OWNED
         ),
         *(TaskRoute(each, to=sharers, when=_was_shared) for each in SHARED),
-        *(TaskRoute(each, to=of_set, when=_is_news_of_workload, after=after_children) for each in OF_SETS),
+        *(TaskRoute(each, to=of_set, when=_is_relevant_to_workload, after=after_children) for each in OF_SETS),
     )
 
 
 def is_of_replicas(change: CacheChange) -> bool:
     """Whether only the desired replicas of an object changed."""
     old, new = change.old, change.new
-    if old is None or new is None or _rest(old) != _rest(new) or old.get("status") != new.get("status"):
+    if (
+        old is None
+        or new is None
+        or _relevant_metadata(old) != _relevant_metadata(new)
+        or old.get("status") != new.get("status")
+    ):
         return False
     before, after = ({**each.get("spec", {}), "replicas": None} for each in (old, new))
     return before == after
@@ -181,7 +186,12 @@ def is_of_replicas(change: CacheChange) -> bool:
 def _is_of_status(change: CacheChange) -> bool:
     """Whether only the status of an object changed, or its field managers."""
     old, new = change.old, change.new
-    return old is not None and new is not None and _rest(old) == _rest(new) and old.get("spec") == new.get("spec")
+    return (
+        old is not None
+        and new is not None
+        and _relevant_metadata(old) == _relevant_metadata(new)
+        and old.get("spec") == new.get("spec")
+    )
 
 
 def _changes_spec(change: CacheChange) -> bool:
@@ -190,17 +200,17 @@ def _changes_spec(change: CacheChange) -> bool:
     return old is not None and new is not None and old.get("spec") != new.get("spec")
 
 
-def _turns(change: CacheChange) -> bool:
+def _outlook_changed(change: CacheChange) -> bool:
     """Whether the number of serving pods of a workload changed, or it became stuck or recovered."""
     return change.resource in _COUNTED and outlook(change.old) != outlook(change.new)
 
 
-def _is_news_of_workload(change: CacheChange) -> bool:
+def _is_relevant_to_workload(change: CacheChange) -> bool:
     """Whether more changed than parts of a status that are not read."""
     return not _is_of_status(change) or reported(change.old) != reported(change.new)
 
 
-def _rest(obj: KubeObject) -> KubeObject:
+def _relevant_metadata(obj: KubeObject) -> KubeObject:
     """Metadata without fields that count changes, and without annotations on an adapter, which belong to their writers."""
     left_out = {"resourceVersion", "generation", "managedFields"}
     if obj.get("kind") == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind:
@@ -259,10 +269,10 @@ def _legacy_of(change: CacheChange) -> Iterator[Task]:
     yield from dict.fromkeys(tasks)
 
 
-def _is_news(change: CacheChange) -> bool:
+def _is_relevant(change: CacheChange) -> bool:
     """Whether more changed than what this service's own status write causes."""
     old, new = change.old, change.new
     if old is None or new is None:
         return True
     before, after = old["metadata"], new["metadata"]
-    return bool(old.get("spec") != new.get("spec") or any(before.get(name) != after.get(name) for name in _NEWS))
+    return bool(old.get("spec") != new.get("spec") or any(before.get(name) != after.get(name) for name in _RELEVANT))

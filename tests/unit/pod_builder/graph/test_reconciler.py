@@ -50,7 +50,7 @@ class Applier(Ledger):
             return Ensured(ChildChange.UNCHANGED, there)
         return Ensured(ChildChange.UPDATED, {**there, "metadata": {**there["metadata"], "generation": 2}})
 
-    async def let_go(self, _resource: Resource, obj: KubeObject) -> None:
+    async def remove_reference_finalizer(self, _resource: Resource, obj: KubeObject) -> None:
         self.lines.append(f"let go {obj['kind']} {obj['metadata']['name']}")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve
-from dynamo_pod_builder.reconcilers.graph.steps.switch import handed_down, switch
+from dynamo_pod_builder.reconcilers.graph.steps.switch import moved_to_components, switch
 from dynamo_pod_builder.reconcilers.sharing import graph_uid
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import Generation
@@ -75,12 +75,12 @@ HELD = owned(SERVICES, "g-frontend")
         pytest.param([FRONTEND, owned(SERVICES, "g-gone")], [FRONTEND], [], id="of another name"),
         pytest.param([FRONTEND, HELD], [], [], id="of an old way"),
         pytest.param([FRONTEND, HELD], [SET], [], id="the graph stays on Grove"),
-        pytest.param([HELD], [FRONTEND], [], id="no heir yet"),
+        pytest.param([HELD], [FRONTEND], [], id="no component yet"),
         pytest.param([FRONTEND, HELD], [FRONTEND], ["g-frontend"], id="handed down"),
     ],
 )
 def test_services_are_handed_over_to_the_components_that_need_them(there, desired, names):
-    handed = handed_down(desiring(*desired), observed(*there))
+    handed = moved_to_components(desiring(*desired), observed(*there))
     assert [each["metadata"]["name"] for each in handed] == names
     assert all(each["metadata"]["ownerReferences"][0]["uid"] == FRONTEND["metadata"]["uid"] for each in handed)
 

@@ -43,7 +43,7 @@ from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_
 from dynamo_pod_builder.render.checkpoint import job, names
 from dynamo_pod_builder.render.checkpoint.allowed import refusal
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
-from dynamo_pod_builder.render.checkpoint.job import Taking
+from dynamo_pod_builder.render.checkpoint.job import PlannedCheckpoint
 from dynamo_pod_builder.render.checkpoint.storage import claim_of, storage_of
 from dynamo_pod_builder.status import checkpoint as checkpoint_status
 from dynamo_pod_builder.status.checkpoint import FAILED, GONE, PENDING, JobProgress, Obstacle
@@ -111,14 +111,14 @@ class CheckpointReconciler:
         obstacle = self._obstacle(obj, spec, digest)
         if obstacle is not None or storage is None:
             return await self._refuse(obj, digest, obstacle or _NO_STORAGE)
-        taking = Taking(digest, names.version_of(obj), storage)
+        planned = PlannedCheckpoint(digest, names.version_of(obj), storage)
         try:
-            children = job.children(checkpoint, spec, taking, self.config())
+            children = job.children(checkpoint, spec, planned, self.config())
             await self._make(children, claim_of(defaults, namespace))
         except REFUSALS as error:
             failure = failure_of(error)
             return await self._refuse(obj, digest, _obstacle_of(failure), retry_after(failure))
-        return await self._report(obj, checkpoint_status.creating(obj, taking, self.now()))
+        return await self._report(obj, checkpoint_status.creating(obj, planned, self.now()))
 
     def _obstacle(self, obj: KubeObject, spec: DynamoCheckpointSpec, digest: str) -> Obstacle | None:
         if (refused := refusal(spec, self.config().checkpoints)) is not None:
@@ -133,25 +133,25 @@ class CheckpointReconciler:
         if claim is not None:
             with contextlib.suppress(AlreadyExists):
                 await self.kube.create(PERSISTENT_VOLUME_CLAIMS, claim)
-        *others, taker = children
+        *others, checkpoint_job = children
         for child in others:
             await self.applier.ensure(child)
         # A Job cannot be changed: an existing Job of this checkpoint is as desired.
-        observed = self.cache.get(JOBS, key_of(taker))
+        observed = self.cache.get(JOBS, key_of(checkpoint_job))
         if observed is None:
             try:
-                observed = await self.kube.create(JOBS, taker)
+                observed = await self.kube.create(JOBS, checkpoint_job)
             except AlreadyExists:
-                observed = await self.kube.get(JOBS, key_of(taker))
-        if not is_managed(taker, observed):
+                observed = await self.kube.get(JOBS, key_of(checkpoint_job))
+        if not is_managed(checkpoint_job, observed):
             raise NameTaken(JOBS, observed)
         self.cache.put(JOBS, observed)
 
     async def _follow(self, obj: KubeObject) -> Result:
         now, key = self.now(), ObjectKey(obj["metadata"]["namespace"], obj["status"]["jobName"])
-        taker = await self._job(obj, key)
-        pods = await pods_of(self.cache, taker)
-        observation = GONE if taker is None else checkpoint_status.observe(taker, troubles(pods, now))
+        checkpoint_job = await self._job(obj, key)
+        pods = await pods_of(self.cache, checkpoint_job)
+        observation = GONE if checkpoint_job is None else checkpoint_status.observe(checkpoint_job, troubles(pods, now))
         if observation.progress is JobProgress.UNDER_WAY:
             return await self._report(obj, checkpoint_status.under_way(obj, observation, now), recheck_after(pods, now))
         if observation.progress is JobProgress.UNCONFIRMED:
@@ -162,14 +162,18 @@ class CheckpointReconciler:
             # The agent annotates the Job before it releases its Lease; the annotation may not be in the cache yet.
             if (stored := await self._stored(obj, key)) is not None:
                 observation = checkpoint_status.observe(stored)
-        if taker is not None and observation.progress is JobProgress.FAILED and (words := await self._last_words(key)):
+        if (
+            checkpoint_job is not None
+            and observation.progress is JobProgress.FAILED
+            and (words := await self._termination_message(key))
+        ):
             observation = replace(observation, message=f"{observation.message}; {words}")
         return await self._report(obj, checkpoint_status.ended(obj, observation, now))
 
-    async def _last_words(self, key: ObjectKey) -> str:
+    async def _termination_message(self, key: ObjectKey) -> str:
         """How the pod ended, read from the API server, because the event of the pod may arrive after that of the Job."""
         listed = await self.kube.list(PODS, key.namespace, label_selector=f"{JOB_NAME}={key.name}")
-        return checkpoint_status.last_words(listed)
+        return checkpoint_status.termination_message(listed)
 
     async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
         """The checkpoint's Job. The cache may get it after the status that names it, or still have an earlier Job."""
@@ -195,9 +199,9 @@ class CheckpointReconciler:
         return Result(requeue_after=again if wait is None else wait)
 
 
-def _of(obj: KubeObject, taker: KubeObject | None) -> KubeObject | None:
+def _of(obj: KubeObject, checkpoint_job: KubeObject | None) -> KubeObject | None:
     """The Job, if this checkpoint controls it."""
-    return taker if taker is not None and objects.controls(obj, taker) else None
+    return checkpoint_job if checkpoint_job is not None and objects.controls(obj, checkpoint_job) else None
 
 
 def _obstacle_of(failure: Failure) -> Obstacle:

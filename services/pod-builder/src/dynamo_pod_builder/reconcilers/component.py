@@ -30,13 +30,13 @@ from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import children_of, surplus, workload_of
 from dynamo_pod_builder.claims import claimed, gpu_shape
 from dynamo_pod_builder.errors import NameTaken
-from dynamo_pod_builder.legacy_types import lacked_by, legacy_type
+from dynamo_pod_builder.legacy_types import legacy_type, missing_from
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, SHARED_INTERVAL, earliest
-from dynamo_pod_builder.reconcilers.sharing import graph_uid, is_left_to
+from dynamo_pod_builder.reconcilers.sharing import graph_uid, may_keep_owner
 from dynamo_pod_builder.remembered import COMPONENTS, remembered
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 from dynamo_pod_builder.render.config import NEW_COMPONENT
@@ -130,7 +130,7 @@ class ComponentReconciler:
         if component is None:
             return Result()
         if objects.is_deleting(component):
-            await self.applier.let_go(DYNAMO_COMPONENT_DEPLOYMENTS, component)
+            await self.applier.remove_reference_finalizer(DYNAMO_COMPONENT_DEPLOYMENTS, component)
             return Result()
         if not await self._exists(component):
             return Result()
@@ -159,7 +159,7 @@ class ComponentReconciler:
             render.ObservedComponent(
                 service_account=component_account(self.cache, namespace),
                 legacy_type=legacy_type(component, workload),
-                lacking=lacked_by(workload),
+                lacking=missing_from(workload),
                 pull_secrets=secrets,
                 claimed=claimed(self.cache.get, namespace, component.get("spec", {})),
                 leader_worker_set=_groups_of(workload),
@@ -186,7 +186,7 @@ class ComponentReconciler:
                     if error.holder_uid and error.holder_uid == graph_uid(component):
                         # Its graph runs on Grove, or is moving away from it: the graph decides who owns the object.
                         continue
-                    if not is_left_to(child, error):
+                    if not may_keep_owner(child, error):
                         raise
                     again = SHARED_INTERVAL
                 else:

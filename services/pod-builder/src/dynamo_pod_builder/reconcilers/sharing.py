@@ -11,7 +11,7 @@ from dynamo_pod_builder.errors import NameTaken
 _SHARERS = frozenset({DYNAMO_COMPONENT_DEPLOYMENTS.kind, DYNAMO_GRAPH_DEPLOYMENTS.kind})
 
 
-def is_left_to(child: KubeObject, taken: NameTaken) -> bool:
+def may_keep_owner(child: KubeObject, taken: NameTaken) -> bool:
     """Whether an object that another owner holds may stay with that owner: no event reports when the holder is deleted."""
     return render.is_shared(child) and taken.holder_kind in _SHARERS
 

@@ -12,7 +12,7 @@ from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
 from dynamo_pod_builder.render.config import NEW_COMPONENT, ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import context_of, templates_of
 from dynamo_pod_builder.render.features import check_component, check_sharing
-from dynamo_pod_builder.render.network.ingress import ways_in
+from dynamo_pod_builder.render.network.ingress import external_routes
 from dynamo_pod_builder.render.network.service import component_service, model_service, needs_service
 from dynamo_pod_builder.render.sharing.claims import claim_templates
 from dynamo_pod_builder.render.typed import typed
@@ -47,7 +47,7 @@ def component_children(
     children.append(workload(context, own, owner))
     if needs_service(context):
         children.append(component_service(context, own, owner))
-        children += ways_in(context, own, owner)
+        children += external_routes(context, own, owner)
     if component.spec.model_ref is not None:
         children.append(model_service(component.spec.model_ref.name, context.namespace, owner))
     return [typed(each) for each in children]

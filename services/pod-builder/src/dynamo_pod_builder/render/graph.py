@@ -25,7 +25,7 @@ from dynamo_pod_builder.render.context import WORKERS, namespace_of, templates_o
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
 from dynamo_pod_builder.render.legacy.deployment_config import ConfiguredComponent, apply_legacy_config, with_routing
-from dynamo_pod_builder.render.legacy.v1alpha1 import handed_down, with_metadata, without_metadata
+from dynamo_pod_builder.render.legacy.v1alpha1 import with_legacy_fields, with_metadata, without_metadata
 from dynamo_pod_builder.render.legacy.volume_claims import volume_claims
 from dynamo_pod_builder.render.metadata import object_metadata
 from dynamo_pod_builder.render.network import picker
@@ -107,7 +107,7 @@ def children_as_given(
         own = without_metadata(spec, service, _given(graph, component, config)) if service.has_metadata else spec
         # The graph's own labels are only in the template, as with the reference.
         label_set = {**objects.labels(templates_of(component)[0]), **added}
-        components.append(handed_down(_component_deployment(graph, name, own, label_set, owner), service))
+        components.append(with_legacy_fields(_component_deployment(graph, name, own, label_set, owner), service))
         children += claim_templates(
             graph.metadata.name, component.name, namespace, component, spec.get("podTemplate") or {}, owner=owner
         )

@@ -56,13 +56,13 @@ def restore_annotations(context: PodContext) -> dict[str, str]:
 
 def object_annotations(context: PodContext) -> dict[str, str]:
     """Annotations of Deployment, Service and pods: the template's without the origin version, and the model."""
-    annotations = passed_on(context.template_annotations)
+    annotations = pod_annotations(context.template_annotations)
     if context.spec.model_ref is not None:
         annotations[BASE_MODEL] = context.spec.model_ref.name
     return annotations
 
 
-def passed_on(annotations: Mapping[str, str]) -> dict[str, str]:
+def pod_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     """Annotations of a pod template that pods get: not the platform's version, because an upgrade must not roll them."""
     return {name: value for name, value in annotations.items() if name != OPERATOR_ORIGIN_VERSION}
 

@@ -13,7 +13,7 @@ from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.untrusted.words import last_of
 
 from dynamo_pod_builder.render.checkpoint import names
-from dynamo_pod_builder.render.checkpoint.job import Taking
+from dynamo_pod_builder.render.checkpoint.job import PlannedCheckpoint
 from dynamo_pod_builder.render.checkpoint.target import PVC
 from dynamo_pod_builder.status.pods import Rank, Trouble, summary
 
@@ -84,7 +84,7 @@ def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> JobObservation
     return JobObservation(JobProgress.UNDER_WAY, RUNNING, f"Job {job['metadata']['name']} loads the engine")
 
 
-def last_words(pods: Sequence[KubeObject]) -> str:
+def termination_message(pods: Sequence[KubeObject]) -> str:
     """How the containers of a failed Job's pod ended; "" if none reports it."""
     words = []
     for pod in pods:
@@ -132,18 +132,18 @@ def refused(checkpoint: KubeObject, identity_hash: str, obstacle: Obstacle, now:
     return {**status, "identityHash": identity_hash} if identity_hash else status
 
 
-def creating(checkpoint: KubeObject, taking: Taking, now: datetime) -> KubeObject:
+def creating(checkpoint: KubeObject, planned: PlannedCheckpoint, now: datetime) -> KubeObject:
     """Status of a checkpoint whose Job has just been created."""
-    message = f"Job {taking.job} loads the engine"
+    message = f"Job {planned.job} loads the engine"
     return {
         "phase": CREATING,
-        "identityHash": taking.identity_hash,
-        "jobName": taking.job,
-        "location": taking.location,
+        "identityHash": planned.identity_hash,
+        "jobName": planned.job,
+        "location": planned.location,
         "storageType": PVC,
         "message": message,
         "conditions": [
-            condition_of(checkpoint, JOB_CREATED, True, MADE, f"Job {taking.job} was created", now=now),
+            condition_of(checkpoint, JOB_CREATED, True, MADE, f"Job {planned.job} was created", now=now),
             condition_of(checkpoint, JOB_COMPLETED, False, RUNNING, message, now=now),
         ],
     }

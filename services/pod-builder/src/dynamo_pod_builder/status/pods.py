@@ -175,7 +175,7 @@ class _Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class _Late(_Cause):
+class _DelayedCause(_Cause):
     """A cause that becomes a trouble if it lasts."""
 
     since: datetime
@@ -240,7 +240,7 @@ def _of_container(status: KubeObject, written: KubeObject, init: bool, now: date
 
 
 def _ended(what: str, ended: KubeObject, reason: str, written: KubeObject, init: bool) -> _Cause:
-    words = _tail(_steady(ended.get("message", "")))
+    words = _tail(_without_changing_parts(ended.get("message", "")))
     if ended.get("reason") == OUT_OF_MEMORY:
         limit = written.get("resources", {}).get("limits", {}).get("memory")
         used = f"its limit of {limit}" if limit else "its node had left"
@@ -256,7 +256,7 @@ def _ended(what: str, ended: KubeObject, reason: str, written: KubeObject, init:
     return _Cause(Rank.INIT, INIT_FAILED, message) if init else _Cause(Rank.CRASH, reason, message)
 
 
-def _late(pod: KubeObject) -> Iterator[_Late]:
+def _late(pod: KubeObject) -> Iterator[_DelayedCause]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
     scheduled, prepared = objects.condition(pod, "PodScheduled"), objects.condition(pod, "PodReadyToStartContainers")
     is_unplaced = not spec.get("nodeName") and not status.get("containerStatuses")
@@ -264,14 +264,14 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
         # A scheduler writes the condition, unless no scheduler has this name, or a plugin holds the pod back.
         if created := times.moment(pod["metadata"].get("creationTimestamp") or ""):
             within = timedelta(seconds=START_WITHIN)
-            yield _Late(Rank.NOT_STARTED, NOT_STARTED, _unconsidered(spec), created, within)
+            yield _DelayedCause(Rank.NOT_STARTED, NOT_STARTED, _unconsidered(spec), created, within)
         return
     if scheduled is not None and scheduled["status"] == "True" and (prepared or {}).get("status") == "False":
         message = (
             f"its volumes, network or devices are not ready {START_WITHIN / 60:.0f} minutes after it was scheduled"
         )
         since = _time(scheduled.get("lastTransitionTime"))
-        yield _Late(Rank.NOT_STARTED, NOT_STARTED, message, since, timedelta(seconds=START_WITHIN))
+        yield _DelayedCause(Rank.NOT_STARTED, NOT_STARTED, message, since, timedelta(seconds=START_WITHIN))
         return
     turned = (objects.condition(pod, "Ready") or {}).get("lastTransitionTime")
     # Only init containers that keep running (sidecars) have probes.
@@ -292,7 +292,7 @@ def _late(pod: KubeObject) -> Iterator[_Late]:
             f"has not succeeded for more than {READY_WITHIN / 60:.0f} minutes"
         )
         reason = STARTUP_PROBE if starting else READINESS_PROBE
-        yield _Late(Rank.PROBE, reason, message, since, timedelta(seconds=READY_WITHIN))
+        yield _DelayedCause(Rank.PROBE, reason, message, since, timedelta(seconds=READY_WITHIN))
 
 
 def _unconsidered(spec: KubeObject) -> str:
@@ -305,14 +305,14 @@ def _unconsidered(spec: KubeObject) -> str:
 
 def quoted(text: str) -> str:
     """A quotation that is the same for the same trouble, and not too long."""
-    return shortened(_steady(text), QUOTED)
+    return shortened(_without_changing_parts(text), QUOTED)
 
 
 def _time(text: object) -> datetime:
     return times.moment(text) or times.EARLIEST
 
 
-def _steady(text: str) -> str:
+def _without_changing_parts(text: str) -> str:
     for changing, kept in _CHANGING:
         text = changing.sub(kept, text)
     return text.strip()

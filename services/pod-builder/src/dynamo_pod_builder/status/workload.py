@@ -160,16 +160,16 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     trouble = []
     reason = ""
     if late is not None and late["status"] == "False":
-        trouble.append(_said(late))
+        trouble.append(_reason_and_message(late))
         reason = TOO_LATE if late.get("reason") == TOO_LATE else ""
     if refused is not None and refused["status"] == "True":
         reason = _refused(refused.get("message", "")) or refused.get("reason", "")
-        trouble.insert(0, _said(refused))
+        trouble.insert(0, _reason_and_message(refused))
     counts = f"{available} of {desired} replicas available, {updated} updated, {total} in all"
     return WorkloadReadiness(False, "; ".join([counts, *trouble]), reason)
 
 
-def _said(condition: KubeObject) -> str:
+def _reason_and_message(condition: KubeObject) -> str:
     """Reason and message of a Deployment's condition; both may be missing."""
     return f"{condition.get('reason', '')}: {condition.get('message', '')}"
 

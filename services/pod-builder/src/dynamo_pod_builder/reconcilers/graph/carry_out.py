@@ -17,10 +17,10 @@ from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
-from dynamo_pod_builder.reconcilers.graph.steps.switch import handed_down
+from dynamo_pod_builder.reconcilers.graph.steps.switch import moved_to_components
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, SeveralRefusals, failure_of
 from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL
-from dynamo_pod_builder.reconcilers.sharing import is_left_to
+from dynamo_pod_builder.reconcilers.sharing import may_keep_owner
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure
 
@@ -112,7 +112,7 @@ class Executor:
             written = grove.accepted(child) if child["kind"] == resources.POD_CLIQUE_SETS.kind else child
             ensured = await self.applier.ensure(written, family)
         except NameTaken as error:
-            if not is_left_to(child, error):
+            if not may_keep_owner(child, error):
                 raise
             answers.again = SHARED_INTERVAL
             return
@@ -138,7 +138,7 @@ class Executor:
                 if (there := cliques.get(each.place)) is not None:
                     _take(await self.applier.scale(each.resource, there, each.replicas), each.component, answers)
             return
-        for child in handed_down(plan, _after(observed, answers)):
+        for child in moved_to_components(plan, _after(observed, answers)):
             ensured = await self.applier.ensure(child, {objects.uid(observed.graph)})
             answers.objects.append(ensured.obj)
 

@@ -56,23 +56,23 @@ def with_amounts_of(children: Iterable[KubeObject], sets: Iterable[KubeObject]) 
     """
     there = {objects.name(each): each for each in sets}
     return [
-        {**each, "spec": _as_there(each["spec"], there[objects.name(each)].get("spec"))}
+        {**each, "spec": _as_observed(each["spec"], there[objects.name(each)].get("spec"))}
         if each["kind"] == POD_CLIQUE_SETS.kind and objects.name(each) in there
         else each
         for each in children
     ]
 
 
-def _as_there(desired: Any, there: Any, *, amounts: bool = False) -> Any:
+def _as_observed(desired: Any, there: Any, *, amounts: bool = False) -> Any:
     if isinstance(desired, dict) and isinstance(there, dict):
         return {
-            name: _as_there(value, there.get(name), amounts=amounts or name in _AMOUNTS)
+            name: _as_observed(value, there.get(name), amounts=amounts or name in _AMOUNTS)
             for name, value in desired.items()
             if name in there or (name, value) != ("divisor", NO_DIVISOR)
         }
     if isinstance(desired, list) and isinstance(there, list):
         known = {each["name"]: each for each in there if isinstance(each, dict) and "name" in each}
-        return [_as_there(each, known.get(each.get("name"))) if isinstance(each, dict) else each for each in desired]
+        return [_as_observed(each, known.get(each.get("name"))) if isinstance(each, dict) else each for each in desired]
     is_same = amounts and there is not None and quantity.amount_of(desired) == quantity.amount_of(there)
     return there if is_same else desired
 

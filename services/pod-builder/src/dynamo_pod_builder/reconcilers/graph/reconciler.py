@@ -38,7 +38,7 @@ class GraphReconciler:
         if graph is None:
             return Result()
         if objects.is_deleting(graph):
-            await self.applier.let_go(DYNAMO_GRAPH_DEPLOYMENTS, graph)
+            await self.applier.remove_reference_finalizer(DYNAMO_GRAPH_DEPLOYMENTS, graph)
             return Result()
         observed = await self.observer.observe(graph)
         # Both at once, so that a new graph does not wait for the API server's answer in addition to its plan.

@@ -160,7 +160,7 @@ def paired(available: Mapping[str, int], desired: Mapping[str, int]) -> dict[str
 
 
 @dataclass(slots=True)
-class _Old:
+class _OldGeneration:
     """An old generation that has replicas."""
 
     #: For each component that does not serve: seconds until it makes way.
@@ -190,9 +190,9 @@ def _old_generations(
     available: Mapping[str, int],
     desired: Mapping[str, int],
     observed: Observed,
-) -> dict[str, _Old]:
+) -> dict[str, _OldGeneration]:
     """Each old generation that has replicas, by its hash. `available`: pods of the new generation, by component."""
-    generations: dict[str, _Old] = defaultdict(_Old)
+    generations: dict[str, _OldGeneration] = defaultdict(_OldGeneration)
     replicas: dict[str, int] = defaultdict(int)
     for component, part in leftovers.items():
         for dcd in part:

@@ -103,12 +103,12 @@ def _leader(container: KubeObject, context: PodContext, group: Group) -> str:
         'mpirun $([ "$(id -u)" = "0" ] && echo --allow-run-as-root) --oversubscribe '
         f"-n {nodes * count} -H {','.join((group.leader_host, *group.worker_hosts))} --mca pml ob1 "
         f'--mca plm_rsh_args "-p {_PORT} -o StrictHostKeyChecking=no -i {_HOME}/id_rsa" '
-        f"{_variables([*_passed_on(container), *compilers])} bash -c '{launched}'"
+        f"{_variables([*_propagated_variables(container), *compilers])} bash -c '{launched}'"
     )
     return " && ".join(steps)
 
 
-def _passed_on(container: KubeObject) -> Iterable[str]:
+def _propagated_variables(container: KubeObject) -> Iterable[str]:
     """Variables of the leader's container that ranks on other nodes also get: all except its own rank."""
     return (each["name"] for each in container["env"] if each["name"] != env.DYNAMO_RANK)
 

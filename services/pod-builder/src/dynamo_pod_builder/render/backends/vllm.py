@@ -115,7 +115,7 @@ class Vllm(EngineBackend):
             variables.append(var(env.NNODES, str(context.nodes)))
         engine["env"] = with_vars(engine["env"], *variables)
         if number:
-            _meet_elsewhere(engine, context.component, number)
+            _move_ports(engine, context.component, number)
 
     def update_pod(self, pod: KubeObject, context: PodContext) -> None:
         """Make a worker wait for its leader, because its processes end when they do not find the leader.
@@ -127,7 +127,7 @@ class Vllm(EngineBackend):
             return
         main = next(each for each in pod["containers"] if each["name"] == MAIN)
         words = line_of(main)
-        if _meets_at_port(main, context) if context.has_own_commands else _BY_PROCESSES in " ".join(words):
+        if _uses_master_port(main, context) if context.has_own_commands else _BY_PROCESSES in " ".join(words):
             port, how = ports.VLLM_MASTER, MultinodeMode.PROCESSES
         elif _ray_worker(placement.group) in words and features_of(context.spec.runtime_version_override).ray_waits:
             port, how = ports.VLLM_RAY, MultinodeMode.RAY
@@ -149,7 +149,7 @@ def _meet_at_port(container: KubeObject, context: PodContext) -> None:
         container["command"], container["args"] = line.with_flags(port, Vllm.name)
 
 
-def _meets_at_port(container: KubeObject, context: PodContext) -> bool:
+def _uses_master_port(container: KubeObject, context: PodContext) -> bool:
     line = commandline.as_written(context.component, container)
     return line.flag(_EXECUTOR) == "mp" and line.flag(_MASTER_PORT) == str(ports.VLLM_MASTER.number)
 
@@ -230,7 +230,7 @@ def _load_from_memory(container: KubeObject, context: PodContext) -> None:
         container["command"], container["args"] = line.with_flags([_LOAD_FORMAT, "gms"], Vllm.name)
 
 
-def _meet_elsewhere(engine: KubeObject, component: str, number: int) -> None:
+def _move_ports(engine: KubeObject, component: str, number: int) -> None:
     """Give an engine, and engines side by side, other ports than those of the pod's first engine."""
     apart = number * (ports.VLLM_SHADOW_MASTER.number - ports.VLLM_MASTER.number)
     line = commandline.read(component, engine)

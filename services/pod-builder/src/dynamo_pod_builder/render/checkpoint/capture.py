@@ -27,7 +27,7 @@ from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.hashing import digest
-from dynamo_pod_builder.render.metadata import object_metadata, passed_on
+from dynamo_pod_builder.render.metadata import object_metadata, pod_annotations
 from dynamo_pod_builder.render.pod.env import merge_env
 from dynamo_pod_builder.render.pod.merge import merge
 from dynamo_pod_builder.render.pod.pod import pod_spec
@@ -77,7 +77,7 @@ def capture_of(
     job, name = start.job if start is not None else None, component.spec.name or ""
     target = (start.target_container_name if start is not None else None) or MAIN
     context = context_of(alone(component, MAIN, target), config, replace(around, restore=None))
-    template = _laid_over(_template(context, target), job)
+    template = _overridden(_template(context, target), job)
     pod, backend = template["spec"], backend_of(context).name
     container = next(each for each in pod["containers"] if each["name"] == target)
     if not snapshots.can_be_restored([*(container.get("command") or ()), *(container.get("args") or ())]):
@@ -134,7 +134,7 @@ def _template(context: PodContext, target: str) -> KubeObject:
     if not pod["containers"]:
         how = "name one of podTemplate.spec.containers"
         raise RenderError(context.component, f"{_AT}.targetContainerName", f"names {target}, which does not exist", how)
-    metadata = {"labels": dict(context.template_labels), "annotations": passed_on(context.template_annotations)}
+    metadata = {"labels": dict(context.template_labels), "annotations": pod_annotations(context.template_annotations)}
     return {"metadata": metadata, "spec": pod}
 
 
@@ -142,7 +142,7 @@ def _template(context: PodContext, target: str) -> KubeObject:
 _NAMED = ("containers", "initContainers", "volumes")
 
 
-def _laid_over(template: KubeObject, job: CaptureJob | None) -> KubeObject:
+def _overridden(template: KubeObject, job: CaptureJob | None) -> KubeObject:
     """The template, overridden by the user's settings for the captured pod."""
     given = (job.pod_template if job is not None else None) or {}
     metadata, spec = given.get("metadata") or {}, given.get("spec") or {}

@@ -49,7 +49,7 @@ _READY = {"exec": {"command": ["cat", names.READY_FOR_CHECKPOINT]}, "periodSecon
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class PlannedCheckpoint:
     """A checkpoint to be taken: the version, the identity, and the location of its files."""
 
     identity_hash: str
@@ -68,25 +68,25 @@ class Taking:
 
 
 def children(
-    checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, taking: Taking, config: RenderConfig
+    checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, planned: PlannedCheckpoint, config: RenderConfig
 ) -> list[KubeObject]:
     """The objects that a DynamoCheckpoint owns while it is taken. Raises RenderError if no pod can be made from it."""
     owner = controller_reference(DYNAMO_CHECKPOINTS, checkpoint.metadata.name, checkpoint.metadata.uid)
-    context = _context(checkpoint, spec, taking, config)
+    context = _context(checkpoint, spec, planned, config)
     account = discovery_account(checkpoint.metadata.name) if context.discovery.kubernetes else ""
     made = discovery_access(checkpoint.metadata.name, context.namespace, owner) if account else []
     made += claim_templates(
         context.graph, context.component, context.namespace, context.spec, context.template, owner=owner
     )
-    return [*made, _job(spec, taking, context, account, owner)]
+    return [*made, _job(spec, planned, context, account, owner)]
 
 
 def _context(
-    checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, taking: Taking, config: RenderConfig
+    checkpoint: DynamoCheckpoint, spec: DynamoCheckpointSpec, planned: PlannedCheckpoint, config: RenderConfig
 ) -> PodContext:
     """The engine as a standalone worker, because it must not join the workers that serve."""
     component = DynamoComponentDeployment(
-        metadata=ObjectMeta(name=names.checkpoint(taking.identity_hash), namespace=checkpoint.metadata.namespace),
+        metadata=ObjectMeta(name=names.checkpoint(planned.identity_hash), namespace=checkpoint.metadata.namespace),
         spec=DynamoComponentDeploymentSpec(
             name=_ENGINE,
             type=ComponentType.WORKER,
@@ -116,15 +116,15 @@ def _shared_gpus(spec: DynamoCheckpointSpec, config: RenderConfig) -> Experiment
 
 
 def _job(
-    spec: DynamoCheckpointSpec, taking: Taking, context: PodContext, account: str, owner: KubeObject
+    spec: DynamoCheckpointSpec, planned: PlannedCheckpoint, context: PodContext, account: str, owner: KubeObject
 ) -> KubeObject:
-    own = {labels.CHECKPOINT_ID: taking.identity_hash}
+    own = {labels.CHECKPOINT_ID: planned.identity_hash}
     annotations = {
         **_OUTSIDE_MESHES,
         **context.template_annotations,
-        SNAPSHOT_ARTIFACT_VERSION: taking.version,
+        SNAPSHOT_ARTIFACT_VERSION: planned.version,
         SNAPSHOT_TARGET_CONTAINERS: MAIN,
-        **taking.storage.annotations,
+        **planned.storage.annotations,
     }
     template = {
         "metadata": {
@@ -132,12 +132,12 @@ def _job(
             "labels": {labels.COMPONENT: _ENGINE, **context.template_labels, **own, labels.CHECKPOINT_SOURCE: "true"},
             "annotations": annotations,
         },
-        "spec": _pod(spec, taking, context, account),
+        "spec": _pod(spec, planned, context, account),
     }
     return {
         **JOBS.type_meta,
         "metadata": object_metadata(
-            taking.job, context.namespace, own, {SNAPSHOT_ARTIFACT_VERSION: taking.version}, owner
+            planned.job, context.namespace, own, {SNAPSHOT_ARTIFACT_VERSION: planned.version}, owner
         ),
         "spec": {
             # Before more GPU time is spent, users inspect an engine that could not be loaded or checkpointed.
@@ -149,7 +149,7 @@ def _job(
     }
 
 
-def _pod(spec: DynamoCheckpointSpec, taking: Taking, context: PodContext, account: str) -> KubeObject:
+def _pod(spec: DynamoCheckpointSpec, planned: PlannedCheckpoint, context: PodContext, account: str) -> KubeObject:
     pod: KubeObject = {**(context.template.get("spec") or {}), "restartPolicy": "Never"}
     main = _main(pod)
     main["env"] = merge_env(standard(context.config), worker.container(context)["env"], main.get("env") or ())
@@ -157,7 +157,7 @@ def _pod(spec: DynamoCheckpointSpec, taking: Taking, context: PodContext, accoun
         pod["serviceAccountName"] = account
     memory = spec.job.shared_memory
     share_memory(main, pod, None if memory is None else 0 if memory.disabled else memory.size)
-    connect(pod, main, taking.storage)
+    connect(pod, main, planned.storage)
     # It loads and then halts, so it has no liveness probe, only the probe that says whether the agent may begin.
     for probe in PROBES:
         main.pop(probe, None)

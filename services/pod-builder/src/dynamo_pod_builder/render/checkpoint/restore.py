@@ -22,11 +22,11 @@ def start_from(pod: KubeObject, restore: Restore, containers: Sequence[str]) -> 
             connect(pod, container, restore.storage)
             container["command"] = ["sleep", "infinity"]
             container.pop("args", None)
-            container["startupProbe"] = _patient(container)
+            container["startupProbe"] = _probe_without_limit(container)
     confine(pod, restore.profile)
 
 
-def _patient(container: KubeObject) -> KubeObject:
+def _probe_without_limit(container: KubeObject) -> KubeObject:
     """The container's own first probe, repeated for as long as it takes."""
     asked = (container.get(name) for name in ("startupProbe", "livenessProbe", "readinessProbe"))
     probe: KubeObject = next((each for each in asked if each), _RESTORED)

@@ -60,11 +60,11 @@ def apply_legacy_config(spec: KubeObject, place: ConfiguredComponent) -> KubeObj
             for variable in main["env"]
         ]
     own = _object(spec["name"], config.get(_entry(spec, config)) or {})
-    arguments = _object(spec["name"], _in_any_case(own, "ServiceArgs") or {})
-    workers = _in_any_case(arguments, "workers")
+    arguments = _object(spec["name"], _value_ignoring_case(own, "ServiceArgs") or {})
+    workers = _value_ignoring_case(arguments, "workers")
     if changed.get("replicas") is None and isinstance(workers, int):
         changed["replicas"] = workers
-    amounts = _amounts(spec["name"], _in_any_case(arguments, "resources") or {})
+    amounts = _amounts(spec["name"], _value_ignoring_case(arguments, "resources") or {})
     if amounts:
         resources = main.get("resources") or {}
         container["resources"] = {
@@ -152,7 +152,7 @@ def _entry(spec: KubeObject, config: KubeObject) -> str:
     return next((each for each in config if each.lower() == ComponentType.FRONTEND), name)
 
 
-def _in_any_case(settings: KubeObject, name: str) -> Any:
+def _value_ignoring_case(settings: KubeObject, name: str) -> Any:
     """A value by its name; like the operator, in any case."""
     if name in settings:
         return settings[name]
@@ -170,8 +170,8 @@ def _with_port(spec: KubeObject, config: KubeObject) -> KubeObject:
 def _amounts(component: str, resources: Any) -> dict[str, str]:
     resources = _object(component, resources)
     places = {"cpu": "cpu", "memory": "memory", NVIDIA_GPU: "gpu"}
-    named = {name: _in_any_case(resources, place) for name, place in places.items()}
-    amounts = {**named, **_object(component, _in_any_case(resources, "custom") or {})}
+    named = {name: _value_ignoring_case(resources, place) for name, place in places.items()}
+    amounts = {**named, **_object(component, _value_ignoring_case(resources, "custom") or {})}
     return {
         name: str(amount) for name, amount in amounts.items() if amount != "" and isinstance(amount, str | int | float)
     }

@@ -50,7 +50,7 @@ def without_metadata(spec: KubeObject, service: LegacyService, kept: Mapping[str
     return with_templates(spec, change) if any(taken.values()) else spec
 
 
-def handed_down(component: KubeObject, service: LegacyService) -> KubeObject:
+def with_legacy_fields(component: KubeObject, service: LegacyService) -> KubeObject:
     """A component deployment whose conversion annotation has what its graph's service says beyond v1beta1."""
     kind = component["spec"].get("type") or ""
     missing: KubeObject = {"ingress": service.ingress} if service.ingress is not None else {}

@@ -18,7 +18,7 @@ DEFAULT_SUFFIX = "local"
 _WHOLE_MESH = "mesh"
 
 
-def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> list[KubeObject]:
+def external_routes(context: PodContext, own_labels: Mapping[str, str], owner: KubeObject) -> list[KubeObject]:
     """Ingress and VirtualService of a component: by v1alpha1, or, for a graph's frontend, by the installation.
 
     With a VirtualService, an Ingress needs its own class; otherwise, an Ingress without a class gets the default
@@ -34,7 +34,7 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
     metadata = object_metadata(name, context.namespace, label_set, {**(settings.get("annotations") or {})}, owner)
     host = _host(settings, defaults)
     gateway = settings.get("virtualServiceGateway") or defaults.virtual_service_gateway
-    ways: list[KubeObject] = []
+    routes: list[KubeObject] = []
     if by_mesh := bool(gateway and settings.get("useVirtualService")):
         if own is not None and own.get("virtualServiceGateway") == _WHOLE_MESH:
             raise RenderError(
@@ -44,12 +44,12 @@ def ways_in(context: PodContext, own_labels: Mapping[str, str], owner: KubeObjec
                 "name a Gateway",
             )
         if context.config.virtual_services:
-            ways.append(_virtual_service(metadata, host, gateway, name))
+            routes.append(_virtual_service(metadata, host, gateway, name))
     class_name = settings.get("ingressControllerClassName") or ("" if by_mesh else defaults.class_name)
     if class_name or not by_mesh:
         secret = (settings.get("tls") or {}).get("secretName") or defaults.tls_secret
-        ways.append(_ingress(metadata, host, class_name, name, secret))
-    return ways
+        routes.append(_ingress(metadata, host, class_name, name, secret))
+    return routes
 
 
 def _of_installation(context: PodContext, defaults: IngressDefaults) -> KubeObject:

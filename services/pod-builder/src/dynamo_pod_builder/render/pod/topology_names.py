@@ -23,7 +23,7 @@ def topology_names(context: PodContext) -> list[EnvVar]:
     Only if its template reads one of them, belongs to its role, or states a runtime that knows them: an upgrade must
     not replace other pods.
     """
-    return _names(context) if context.placement.group is not None and _is_asked_for(context) else []
+    return _names(context) if context.placement.group is not None and _is_requested(context) else []
 
 
 def missing_topology_names(container: KubeObject, context: PodContext) -> list[EnvVar]:
@@ -42,7 +42,7 @@ def _names(context: PodContext) -> list[EnvVar]:
     ]
 
 
-def _is_asked_for(context: PodContext) -> bool:
+def _is_requested(context: PodContext) -> bool:
     if context.has_own_commands or features_of(context.spec.runtime_version_override).topology_names:
         return True
     return any(name in text for text in _texts(main_container(context.template) or {}) for name in _READ)

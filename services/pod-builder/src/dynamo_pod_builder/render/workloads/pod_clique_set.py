@@ -22,7 +22,7 @@ from dynamo_pod_builder.render.backends import backend_of, vllm
 from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of, namespace_of
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
-from dynamo_pod_builder.render.network.ingress import ways_in
+from dynamo_pod_builder.render.network.ingress import external_routes
 from dynamo_pod_builder.render.network.service import clique_service, model_service, needs_service, ray_service
 from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.pod.pod import pod_spec
@@ -62,13 +62,13 @@ def children(
         contexts.append(context_of(parse_component(each), config, own))
     objects_ = [_pod_clique_set(graph, contexts, config, observed, owner)]
     objects_ += [clique_service(context, owner) for context in contexts if needs_service(context)]
-    objects_ += [ray_service(context, owner) for context in contexts if _is_joined(context)]
-    objects_ += [way for context in contexts for way in ways_in(context, {}, owner)]
+    objects_ += [ray_service(context, owner) for context in contexts if _heads_ray_cluster(context)]
+    objects_ += [route for context in contexts for route in external_routes(context, {}, owner)]
     models = {context.spec.model_ref.name for context in contexts if context.spec.model_ref is not None}
     return objects_ + [model_service(model, namespace_of(graph), owner) for model in sorted(models)]
 
 
-def _is_joined(context: PodContext) -> bool:
+def _heads_ray_cluster(context: PodContext) -> bool:
     """Whether a component is a single pod that heads a Ray cluster: several pods would each head their own cluster."""
     if backend_of(context).name != vllm.Vllm.name or context.spec.replicas not in (None, 1):
         return False

@@ -30,7 +30,7 @@ from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.kube import coverage
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.legacy_types import lacked_by, legacy_type
+from dynamo_pod_builder.legacy_types import legacy_type, missing_from
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.render.config import NO_CLAIMS
@@ -99,14 +99,14 @@ def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
     """Whether an existing DCD makes the desired pods."""
     preserved = (objects.annotations(each).get(PRESERVED_FIELDS) for each in (desired, there))
     if len(set(preserved)) == 1 and (
-        render.canonical(_essence(desired["spec"])) == render.canonical(_essence(there["spec"]))
+        render.canonical(_comparable_spec(desired["spec"])) == render.canonical(_comparable_spec(there["spec"]))
     ):
         return True
     workload = observed.workloads.get(objects.name(there))
     around = render.ObservedComponent(
         service_account=observed.around.service_account,
         legacy_type=legacy_type(desired, workload),
-        lacking=lacked_by(workload),
+        lacking=missing_from(workload),
         claimed=observed.claimed.get(desired["spec"].get("name", ""), NO_CLAIMS),
     )
     desired_workload = _workload(desired, observed.config, around)
@@ -146,7 +146,7 @@ def _claimed(component: KubeObject) -> list[Any]:
     return [template["spec"] for template in templates]
 
 
-def _essence(spec: KubeObject) -> KubeObject:
+def _comparable_spec(spec: KubeObject) -> KubeObject:
     return _without({name: value for name, value in spec.items() if name not in _SCALE}, _PASSING)
 
 

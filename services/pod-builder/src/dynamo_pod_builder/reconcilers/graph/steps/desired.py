@@ -16,7 +16,7 @@ from dynamo_shared.api.snapshots import OF_CANDIDATES
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment, parse_component, parse_graph
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.legacy_types import lacked_by_cliques, legacy_types
+from dynamo_pod_builder.legacy_types import legacy_types, missing_from_cliques
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import replicas_by_component
@@ -164,7 +164,7 @@ def _kept(observed: Observed) -> render.ObservedGraph:
         cliques=tuple(each["name"] for each in cliques),
         topology_fields=fields_of(sets),
         legacy_types=legacy_types(observed.graph["spec"].get("components", ()), cliques),
-        lacking=lacked_by_cliques(cliques),
+        lacking=missing_from_cliques(cliques),
         generation=grove.generation(sets),
         claimed=observed.claimed,
     )

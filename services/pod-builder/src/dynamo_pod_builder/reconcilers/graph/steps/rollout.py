@@ -142,8 +142,8 @@ def _leftovers(desired: Sequence[KubeObject], observed: Observed) -> dict[str, l
     for name, dcd in observed.components.items():
         component = objects.labels(dcd).get(labels.COMPONENT)
         # A leftover of the last update is already on its way out: a new update does not move it.
-        let_go = objects.is_deleting(dcd) and (component not in workers or objects.replicas(dcd) == 0)
-        if let_go and not _active(observed.status.get("rollingUpdate")):
+        is_leaving = objects.is_deleting(dcd) and (component not in workers or objects.replicas(dcd) == 0)
+        if is_leaving and not _active(observed.status.get("rollingUpdate")):
             continue
         # Workers that were created before hashes existed have none.
         if name not in names and (labels.WORKER_HASH in objects.labels(dcd) or component in workers):

@@ -25,7 +25,7 @@ from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.render.config import NO_CLAIMS
 
 #: Kinds whose objects have the same name on both, but different owners.
-_CHANGING_HANDS = frozenset(each.id for each in (SERVICES, INGRESSES, VIRTUAL_SERVICES))
+_CHANGING_OWNERS = frozenset(each.id for each in (SERVICES, INGRESSES, VIRTUAL_SERVICES))
 
 
 def switch(plan: Plan, observed: Observed) -> Plan:
@@ -37,17 +37,17 @@ def switch(plan: Plan, observed: Observed) -> Plan:
     return replace(plan, outgoing=[*observed.components.values(), *others])
 
 
-def handed_down(plan: Plan, observed: Observed) -> list[KubeObject]:
+def moved_to_components(plan: Plan, observed: Observed) -> list[KubeObject]:
     """Objects of a graph's components, as the components render them, that the graph still owns from its time on Grove.
 
     Called after the components are written: an object needs an owner that exists.
     """
-    held = {place for place in observed.children if place[0] in _CHANGING_HANDS}
+    held = {place for place in observed.children if place[0] in _CHANGING_OWNERS}
     if plan.pod_clique_set is not None or not held:
         return []
     desired = {objects.name(child) for child in plan.desired if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind}
-    heirs = [each for name, each in observed.components.items() if name in desired]
-    rendered = {place_of(child): child for heir in heirs for child in _children_of(heir, observed)}
+    components = [each for name, each in observed.components.items() if name in desired]
+    rendered = {place_of(child): child for component in components for child in _children_of(component, observed)}
     return [child for place, child in rendered.items() if place in held]
 
 
