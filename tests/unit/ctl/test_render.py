@@ -193,7 +193,7 @@ def test_what_admission_refuses_is_refused_with_every_line(tmp_path: Path, dynam
 def test_names_of_a_namespace_that_an_option_names_are_checked(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     code, _, error = dynamoctl("render", written(tmp_path, GRAPH.replace("tiny", "t" * 30)), "-n", "n" * 40)
     assert code == ExitCode.FAILED
-    assert "makes the Dynamo namespace" in error
+    assert "results in the Dynamo namespace" in error
 
 
 def test_what_admission_warns_of_is_on_standard_error(tmp_path: Path, dynamoctl: Dynamoctl) -> None:

@@ -287,7 +287,7 @@ def test_new_containers_have_no_directive():
     ("wrong", "at"),
     [
         ({**container(), "$patch": "delete"}, "[\"$patch\"]: 'delete' is not allowed; only args: append is"),
-        ({**container(), "args": []}, ".args: is needed next to $patch"),
+        ({**container(), "args": []}, ".args: required next to $patch"),
     ],
 )
 def test_a_directive_that_is_not_understood_is_refused(wrong: dict[str, Any], at: str):

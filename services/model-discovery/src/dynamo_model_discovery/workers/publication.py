@@ -100,7 +100,7 @@ class Publication:
         the marker names its writer.
         """
         if self._complete:
-            await self.mark()
+            await self.mark_complete()
 
     async def is_taken_over(self) -> bool:
         """Whether another replica has taken over since. BusError."""
