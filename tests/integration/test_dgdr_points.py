@@ -61,7 +61,7 @@ async def test_a_graph_of_another_origin_is_not_overwritten(
 async def test_missing_points_requests_and_results_are_reported(
     kube: KubeClient, cluster: ClusterOptions, namespace: str, request_of_two: str
 ):
-    with pytest.raises(CtlError, match="--point 3: there are 2"):
+    with pytest.raises(CtlError, match="--point 3: the result has 2 points"):
         await points.apply(cluster, request_of_two, namespace, 3, str, dry_run=False)
     with pytest.raises(CtlError, match="no DynamoGraphDeploymentRequest 'other'"):
         await points.read(cluster, "other", namespace)

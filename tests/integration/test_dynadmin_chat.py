@@ -246,7 +246,7 @@ async def test_errors_of_the_frontend_are_reported(api: Api, frontend: Frontend,
         for _ in range(64):
             await response.write(b"x" * 65536)
 
-    for answer, words in ((broken, "not a completion"), (error, "out of memory"), (endless_line, "too long")):
+    for answer, words in ((broken, "not a valid completion"), (error, "out of memory"), (endless_line, "too long")):
         frontend.answer = answer
         async with api.stream(path(namespace), ASKED) as events:
             event, data, _ = await events.next()

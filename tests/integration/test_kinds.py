@@ -420,7 +420,7 @@ async def test_kubectl_explains_the_stored_version_and_the_others(kubectl: Kubec
     assert "Pod template, merged over the defaults of type and backend" in text
     text, _ = await kubectl("explain", "dgd.spec.services", "--api-version=nvidia.com/v1alpha1")
     assert "services <map[string]Object>" in text
-    assert "Deprecated: enable scalingAdapter, without which nothing comes of it" in text
+    assert "Deprecated: enable scalingAdapter, without which this field has no effect" in text
     text, _ = await kubectl("explain", "dgd", "--api-version=nvidia.com/v1alpha1")
     assert "Deprecated: write apiVersion: nvidia.com/v1beta1." in text
     text, _ = await kubectl("explain", "dgd.spec.services.extraPodSpec", "--api-version=nvidia.com/v1alpha1")

@@ -319,7 +319,7 @@ def test_a_pod_that_cannot_be_restored_is_rejected(about, message):
     ("there", "message"),
     [
         ((snapshot(ready=False),), "PodSnapshot snap is not ready"),
-        ((), "PodSnapshot snap is not the one that the pod's template was made for"),
+        ((), "PodSnapshot snap is not the one for which the pod's template was created"),
         ((snapshot(owner=OWNER, checkpoint_deletion_policy="Retain"),), "retained, and no other graph can use it"),
         ((snapshot(snapshot_compatibility_version="v1"),), "has no annotation"),
         ((snapshot(snapshot_gms_mode="IntraPod"),), "GPU memory service"),

@@ -106,7 +106,7 @@ def test_a_graph_without_rules_requests_no_autoscaler():
             {"W": {"maxReplicas": 2, "pollingInterval": 5}},
             "W.pollingInterval: is a setting of KEDA, and needs triggers",
         ),
-        ({"W": {"maxReplicas": 2, "metrics": [CPU], "triggers": [{"type": "cpu"}]}}, "W.triggers: cannot be given"),
+        ({"W": {"maxReplicas": 2, "metrics": [CPU], "triggers": [{"type": "cpu"}]}}, "W.triggers: cannot be combined"),
         ({"W": {"minReplicas": 1}}, "W.maxReplicas"),
     ],
 )
