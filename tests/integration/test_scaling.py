@@ -108,8 +108,8 @@ async def test_scaling_reaches_all_objects_including_to_and_from_zero(kube, name
         return sorted(each["note"] for each in await kube.list(EVENTS, namespace) if each["reason"] == "Scaled")
 
     assert await eventually(reported, "three Events", where=lambda answer: len(answer) == 3) == [
-        "Scaled component Worker from 0 to 2 replicas, as dynamo-tests asked",
-        "Scaled component Worker from 1 to 3 replicas, as dynamo-tests asked",
+        "Scaled component Worker from 0 to 2 replicas, requested by dynamo-tests",
+        "Scaled component Worker from 1 to 3 replicas, requested by dynamo-tests",
         # Kubernetes does not record who wrote a 0 through /scale.
         "Scaled component Worker from 3 to 0 replicas",
     ]

@@ -385,7 +385,7 @@ async def test_two_writers_that_undo_each_other_are_named() -> None:
         it.change("g-decode", partial(scale, writer=writer, replicas=replicas))
         await it.reconcile()
     assert it.condition("g-decode", "Conflict") == ("True", "SeveralWriters")
-    assert it.announced.facts[-1].message.startswith("hpa and keda take turns")
+    assert it.announced.facts[-1].message.startswith("hpa and keda alternately set")
 
 
 @pytest.mark.parametrize(("graph", "reason"), [("g", "NotOwner"), ("missing", "GraphNotFound")])

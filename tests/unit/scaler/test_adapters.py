@@ -168,15 +168,15 @@ def test_replicas_written_by_the_platform_are_not_a_conflict_and_a_conflict_name
 def test_two_writers_take_turns_if_the_first_reverts_the_second_within_minutes():
     clock = ManualClock()
     turns = WriterConflicts(clock)
-    assert turns.took("u", "hpa", 3) is None
-    assert turns.took("u", "hpa", 5) is None
-    assert turns.took("u", "kubectl", 1) is None
-    assert turns.took("u", "hpa", 5) == ("hpa", "kubectl")
-    assert turns.took("u", "kubectl", 1) == ("kubectl", "hpa")
+    assert turns.record("u", "hpa", 3) is None
+    assert turns.record("u", "hpa", 5) is None
+    assert turns.record("u", "kubectl", 1) is None
+    assert turns.record("u", "hpa", 5) == ("hpa", "kubectl")
+    assert turns.record("u", "kubectl", 1) == ("kubectl", "hpa")
     clock.now += WINDOW + 1
-    assert turns.took("u", "hpa", 5) is None
+    assert turns.record("u", "hpa", 5) is None
     turns.forget("u")
-    assert turns.took("u", "kubectl", 1) is None
+    assert turns.record("u", "kubectl", 1) is None
 
 
 def test_status_keeps_unreported_fields_and_shows_a_conflict_for_a_while():

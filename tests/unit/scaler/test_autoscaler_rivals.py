@@ -8,8 +8,8 @@ from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJEC
 from tests.unit.scaler.autoscaler_api import HPA, KEY, TRIGGERS, AutoscalerDesk
 
 BOTH = (
-    "HorizontalPodAutoscaler g-w and HorizontalPodAutoscaler mine scale W, and each undoes what the others do: keep one of "
-    "them; HorizontalPodAutoscaler g-w is deleted with the request for it"
+    "HorizontalPodAutoscaler g-w and HorizontalPodAutoscaler mine scale W, and overwrite each other: keep one of "
+    "them; to delete HorizontalPodAutoscaler g-w, remove the request for it"
 )
 
 
@@ -46,7 +46,7 @@ async def test_several_autoscalers_of_users_are_a_problem_and_one_is_not() -> No
     assert await reported(desk, None) == (
         False,
         "SeveralAutoscalers",
-        "HorizontalPodAutoscaler one and ScaledObject two scale W, and each undoes what the others do: keep one of them",
+        "HorizontalPodAutoscaler one and ScaledObject two scale W, and overwrite each other: keep one of them",
     )
 
 

@@ -211,9 +211,9 @@ async def test_secrets_of_the_cluster_are_not_sent_to_a_server_that_a_graph_name
     assert state.condition is not None
     assert (state.condition.status, state.condition.reason) == (False, "InvalidAutoscaling")
     assert state.condition.message == (
-        "metadata.annotations['nvidia.com/dynamo-autoscaling'].W.triggers[0].authenticationRef: the ClusterTriggerAuthentication "
-        "'central' is the whole cluster's; use a TriggerAuthentication of this namespace, or ask the platform's administrators "
-        "for 'central' in platform.scaler.clusterTriggerAuthentications"
+        "metadata.annotations['nvidia.com/dynamo-autoscaling'].W.triggers[0].authenticationRef: ClusterTriggerAuthentication "
+        "'central' serves the whole cluster; use a TriggerAuthentication of this namespace, or ask the platform's administrators "
+        "to add 'central' to platform.scaler.clusterTriggerAuthentications"
     )
 
 

@@ -100,7 +100,7 @@ def test_a_graph_without_rules_requests_no_autoscaler():
     [
         ("on: [", "is not valid YAML"),
         ("[]", "must be a map"),
-        ("V: {maxReplicas: 2}\n---\nW: {maxReplicas: 2}", "has 2 YAML documents, of which only one would be read"),
+        ("V: {maxReplicas: 2}\n---\nW: {maxReplicas: 2}", "has 2 YAML documents, but only one is allowed"),
         ({"W": {"minReplicas": 3, "maxReplicas": 2}}, "W.maxReplicas: must be at least minReplicas, which is 3"),
         (
             {"W": {"maxReplicas": 2, "pollingInterval": 5}},

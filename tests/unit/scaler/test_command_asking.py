@@ -38,7 +38,7 @@ def test_the_subject_of_a_command_names_its_namespace() -> None:
             asked(targets=[ScaleTarget(component="c", replicas=10**7)]),
             "targets[0]: 10000000 replicas are more than the 150000",
         ),
-        (asked(expected_generation="1" * 5000), "expectedGeneration: not an integer"),
+        (asked(expected_generation="1" * 5000), "expectedGeneration: not a 64-bit integer"),
     ],
 )
 def test_a_request_larger_than_any_valid_command_is_rejected(data: ScaleData, words: str) -> None:

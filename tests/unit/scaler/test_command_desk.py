@@ -47,7 +47,7 @@ async def test_an_allowed_command_writes_replicas_and_their_record_together(adap
 async def test_case_24_applies_to_stored_intents(adapters: bool) -> None:
     desk = Desk(SIX).having("a", adapters=adapters, Prefill=3, Decode=3)
     reason, message = await refused(desk, desk.ask("a", "up", Decode=4))
-    assert (reason, "it is kept until" in message) == ("BudgetCeiling", True)
+    assert (reason, "the scaler keeps the request until" in message) == ("BudgetCeiling", True)
     assert desk.intents("a")["Decode"]["replicas"] == 4
     answer = await desk.again().scaling.carry_out(desk.ask("a", "down", Prefill=2))
     assert answer == Answered("Paired", "Prefill 3 -> 2; team/a Decode 3 -> 4")
@@ -119,7 +119,7 @@ async def test_a_redelivered_command_is_not_carried_out_again() -> None:
     await desk.scaling.carry_out(desk.ask("a", "two", Decode=2))
     other = desk.again()
     assert await other.scaling.carry_out(desk.ask("a", "one", Decode=3)) == Answered(
-        "Applied", "it was carried out before"
+        "Applied", "the command was already carried out"
     )
     assert await other.scaling.carry_out(desk.ask("a", "two", Decode=2)) == Answered("Applied", "Decode 3 -> 2")
     assert first.message == "Decode 1 -> 3"
@@ -133,7 +133,7 @@ async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_requester
     late = desk.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04.999Z", Decode=5)
     assert await refused(desk, late) == (
         "Superseded",
-        "Decode: a newer command of planner asked for 3 replicas",
+        "Decode: a newer command of planner requested 3 replicas",
     )
     # Timestamps of other requesters do not count.
     assert (await desk.scaling.carry_out(replace(late, requester="user"))).reason == "Applied"
@@ -141,7 +141,7 @@ async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_requester
 
 @pytest.mark.parametrize(
     ("newer", "words"),
-    [({"withdraw": True}, "withdrew"), ({}, "asked for 1 replica"), ({"withdraw": True, "targets": ()}, "withdrew")],
+    [({"withdraw": True}, "withdrew"), ({}, "requested 1 replica"), ({"withdraw": True, "targets": ()}, "withdrew")],
 )
 async def test_a_retried_command_is_older_than_one_that_wrote_nothing(newer: dict[str, Any], words: str) -> None:
     desk = Desk(Scaler(limits=FREE)).having("a", Decode=1)
@@ -244,7 +244,7 @@ async def test_a_repeated_held_request_is_not_written_each_time_if_other_compone
 async def test_advisory_and_dry_runs_report_and_write_nothing() -> None:
     advisory = Desk(SIX.model_copy(update={"advisory": True})).having("a", Prefill=3, Decode=3)
     answer = await advisory.scaling.carry_out(advisory.ask("a", Prefill=2, Decode=4))
-    assert answer == Answered("Advisory", "would be done: Prefill 3 -> 2; Decode 3 -> 4")
+    assert answer == Answered("Advisory", "would scale: Prefill 3 -> 2; Decode 3 -> 4")
     assert (await refused(advisory, advisory.ask("a", "c2", Decode=4)))[0] == "BudgetCeiling"
     trial = Desk(SIX).having("a", Prefill=3, Decode=3)
     dry = replace(trial.ask("a", Prefill=2, Decode=4), dry_run=True)
@@ -276,7 +276,7 @@ async def test_a_write_that_the_cluster_rejects_is_reported_with_the_writes_befo
     desk.kube.refused = "dynamographdeployments b"
     reason, message = await refused(desk, desk.ask("b", "up", Decode=4))
     assert reason == "WriteRefused"
-    assert "done before that: team/a Prefill 3 -> 2" in message
+    assert "written before that: team/a Prefill 3 -> 2" in message
     assert desk.reported.of("b") == [("scale-refused", "WriteRefused")]
     assert [each.requested for each in desk.reported.events[-1][2].components] == [4, 2]
 
@@ -318,7 +318,7 @@ async def test_commands_for_graphs_of_other_owners_are_rejected() -> None:
     desk.cache.put(HORIZONTAL_POD_AUTOSCALERS, AUTOSCALER)
     reason, message = await refused(desk, desk.ask("a", Decode=2))
     assert reason == "HasAutoscaler"
-    assert "Decode is scaled by HorizontalPodAutoscaler hpa" in message
+    assert "HorizontalPodAutoscaler hpa scales Decode" in message
 
 
 async def test_commands_for_another_generation_or_a_missing_graph_are_rejected() -> None:
@@ -326,7 +326,7 @@ async def test_commands_for_another_generation_or_a_missing_graph_are_rejected()
     stale = replace(desk.ask("a", Decode=2), expected_generation=7)
     assert await refused(desk, stale) == (
         "StaleGeneration",
-        "team/a is at generation 1, not 7: read it again, and decide again",
+        "team/a is at generation 1, not 7: read the graph again, and send a new command",
     )
     assert (await refused(desk, desk.ask("b", Decode=2)))[0] == "NotFound"
     # The cache may not have received a new graph yet.
@@ -341,7 +341,7 @@ async def test_a_command_for_a_deleted_graph_does_not_scale_its_successor() -> N
     desk.graph("a", adapters=False, Decode=1)
     assert (await desk.scaling.carry_out(replace(desk.ask("a", Decode=2), uid="uid-a"))).reason == "Applied"
     earlier = replace(desk.ask("a", Decode=9), uid="uid-of-before")
-    refusal = ("NotFound", "DynamoGraphDeployment team/a was deleted, and created again since")
+    refusal = ("NotFound", "DynamoGraphDeployment team/a has since been deleted and recreated")
     assert await refused(desk, earlier) == refusal
     assert await refused(desk, replace(earlier, withdraw=True, requester="planner")) == refusal
     assert desk.replicas("a") == {"Decode": 2}

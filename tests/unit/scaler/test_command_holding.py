@@ -31,7 +31,7 @@ async def test_a_command_held_by_a_cooldown_is_carried_out_once_when_it_ends() -
     desk.clock[0] += 10
     held = await desk.scaling.carry_out(desk.ask("a", "down", Decode=2))
     assert held.reason == "Held"
-    assert "Cooldown: it was scaled 10 s ago, and rests 50 s more; carried out when that ends, until" in held.message
+    assert "Cooldown: it was scaled 10 s ago; the cooldown ends in 50 s; the scaler retries until" in held.message
     other = desk.again()
     desk.clock[0] += 49
     await other.resuming.check()
@@ -123,7 +123,7 @@ async def test_the_answer_names_rejected_components_next_to_held_ones() -> None:
     assert held.message.startswith(
         f"Frontend stays at 1: BelowMinimum: 0 is below its minimum of 1 (min {SAID_BY}); Decode stays at 4: Cooldown: "
     )
-    assert "carried out when that ends, until" in held.message
+    assert "the scaler retries until" in held.message
 
 
 async def test_the_answer_says_which_bound_stopped_a_component() -> None:
@@ -131,15 +131,17 @@ async def test_the_answer_says_which_bound_stopped_a_component() -> None:
     answer = await desk.scaling.carry_out(desk.ask("a", Frontend=0, Decode=9))
     assert (answer.reason, desk.replicas("a")) == ("Applied", {"Frontend": 1, "Decode": 5})
     assert answer.message == (
-        "Frontend 2 -> 1; Decode 3 -> 5; Frontend goes no further: BelowMinimum: 0 is below its minimum of 1 "
-        f"(min {SAID_BY}); Decode goes no further: AboveMaximum: 9 is above its maximum of 5 (max {SAID_BY})"
+        "Frontend 2 -> 1; Decode 3 -> 5; Frontend scales no further: BelowMinimum: 0 is below its minimum of 1 "
+        f"(min {SAID_BY}); Decode scales no further: AboveMaximum: 9 is above its maximum of 5 (max {SAID_BY})"
     )
 
 
 async def test_steps_continue_to_the_requested_number() -> None:
     desk = Desk(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30)))).having("a", adapters=False, Decode=1)
     answer = await desk.scaling.carry_out(desk.ask("a", Decode=6))
-    assert answer.message.startswith("Decode 1 -> 3; Decode not yet at 6: StepLimit: 2 replicas at a time; carried out")
+    assert answer.message.startswith(
+        "Decode 1 -> 3; Decode not yet at 6: StepLimit: 2 replicas at a time; the scaler retries"
+    )
     sizes = []
     for _ in range(4):
         desk.clock[0] += 15
@@ -191,7 +193,7 @@ async def test_a_dry_run_respects_the_window_like_the_command(advisory: bool) ->
     desk.clock[0] += 300
     later = await desk.scaling.carry_out(replace(trial, command="later"))
     # A dry run leaves no request in the window.
-    assert later.message.startswith("would be done: " if advisory else "Decode stays at 4: Stabilizing: ")
+    assert later.message.startswith("would scale: " if advisory else "Decode stays at 4: Stabilizing: ")
     assert desk.kube.writes == []
 
 
@@ -202,7 +204,7 @@ async def test_a_held_request_expires_after_its_lifetime_and_is_reported() -> No
     desk.clock[0] += 360
     await desk.resuming.check()
     assert desk.reported.of("a")[-1] == ("scale-refused", "Expired")
-    assert "Decode stays at 4: not done within 360 s: Cooldown" in desk.reported.events[-1][2].message
+    assert "Decode stays at 4: expired after 360 s: Cooldown" in desk.reported.events[-1][2].message
     assert desk.intents("a") == {}
 
 
@@ -317,7 +319,7 @@ async def test_an_unobserved_spec_change_holds_a_command_and_an_unobserved_numbe
     desk.change("a", lambda graph: graph["spec"].update(backendFramework="vllm"))
     held = await desk.scaling.carry_out(desk.ask("a", "three", Decode=4))
     assert held.reason == "Held"
-    assert "RolloutInProgress: the graph was changed, and the platform has not acted on that yet" in held.message
+    assert "RolloutInProgress: the platform has not acted on the latest change of the graph yet" in held.message
     desk.kube.acts = True
     desk.note("a", reported="now")
     await desk.resuming.check()

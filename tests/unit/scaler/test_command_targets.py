@@ -37,8 +37,8 @@ def test_an_unknown_component_name_may_be_a_type() -> None:
         ([], "InvalidCommand", "targets is empty"),
         ([ScaleTarget(replicas=1)], "InvalidCommand", "targets[0]: needs component or subComponentType"),
         ([ScaleTarget(component="Medium")], "UnknownComponent", "there are: Frontend, Prefill, Short, Long"),
-        ([ScaleTarget(component="Decode")], "AmbiguousTarget", "decode may be Short, Long; name the component"),
-        ([ScaleTarget(sub_component_type="decode")], "AmbiguousTarget", "decode may be Short, Long"),
+        ([ScaleTarget(component="Decode")], "AmbiguousTarget", "decode matches Short, Long; name the component"),
+        ([ScaleTarget(sub_component_type="decode")], "AmbiguousTarget", "decode matches Short, Long"),
         (
             [ScaleTarget(sub_component_type="worker")],
             "UnknownComponent",
@@ -52,7 +52,7 @@ def test_an_unknown_component_name_may_be_a_type() -> None:
         (
             [ScaleTarget(component="Prefill"), ScaleTarget(sub_component_type="prefill")],
             "InvalidCommand",
-            "targets[1]: Prefill is a target already",
+            "targets[1]: Prefill is already a target",
         ),
     ],
 )

@@ -179,8 +179,8 @@ def graph(generation: int = 2, observed: int = 2, replicas: int = 1, image: str 
     [
         ({"rollingUpdate": {"phase": "InProgress"}}, "new worker pods are replacing the old ones"),
         ({"rollingUpdate": {"phase": "Pending"}}, "new worker pods are replacing the old ones"),
-        ({"restart": {"phase": "Restarting", "inProgress": ["Decode"]}}, "a restart is under way: Decode"),
-        ({"components": {"Decode": {"replicas": 3, "updatedReplicas": 1}}}, "2 of its 3 pods are still of the former"),
+        ({"restart": {"phase": "Restarting", "inProgress": ["Decode"]}}, "a restart is in progress: Decode"),
+        ({"components": {"Decode": {"replicas": 3, "updatedReplicas": 1}}}, "2 of its 3 pods still have the former"),
         ({"rollingUpdate": {"phase": "Completed"}, "restart": {"phase": "Completed"}}, ""),
         ({"components": {"Decode": {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 1}}}, ""),
         ({"components": {"Prefill": {"replicas": 3, "updatedReplicas": 1}}}, ""),

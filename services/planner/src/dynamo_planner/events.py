@@ -2,19 +2,19 @@
 
 from dynamo_shared.runtime.facts import EventReason
 
-PLANNED = EventReason("Planned", "The planner asks for other replicas of a graph.", action="Plan")
+PLANNED = EventReason("Planned", "The planner requests a change of a graph's replicas.", action="Plan")
 PROMISE_AT_RISK = EventReason(
-    "PromiseAtRisk", "What planning may use does not keep the promised share of requests.", "Warning", "Plan"
+    "PromiseAtRisk", "The limits of planning are too low for the promised share of requests.", "Warning", "Plan"
 )
-INPUT_MISSING = EventReason("PlanningInputMissing", "Replicas are held: planning lacks an input.", "Warning", "Plan")
-SCALER_REFUSED = EventReason("PlanningScalerRefused", "The scaler refused what planning asked for.", "Warning", "Plan")
-SCALER_UNANSWERED = EventReason(
-    "PlanningScalerUnanswered", "The scaler has not answered what planning asked for.", "Warning", "Plan"
+INPUT_MISSING = EventReason(
+    "PlanningInputMissing", "Planning lacks an input, and keeps the current replicas.", "Warning", "Plan"
 )
+SCALER_REFUSED = EventReason("PlanningScalerRefused", "The scaler refused a plan.", "Warning", "Plan")
+SCALER_UNANSWERED = EventReason("PlanningScalerUnanswered", "The scaler has not answered a plan.", "Warning", "Plan")
 NOT_PLANNABLE = EventReason("", "A graph cannot be planned.", "Warning", "Plan", "Planning")
 CONFIG_REMARKS = EventReason(
     "PlannerConfigRemarks",
-    "A part of a PlannerConfig has no effect, or likely another one than is meant.",
+    "A part of a PlannerConfig has no effect, or probably not the intended effect.",
     "Warning",
     "Plan",
 )

@@ -31,7 +31,7 @@ GAUGES: Mapping[str, tuple[str, str]] = {
         "predicted.prefill_capacity_requests_per_second",
     ),
     "dynamo_planner_engine_decode_capacity_requests_per_second": (
-        "Requests a second of one decode engine, or of one that does both.",
+        "Requests a second of one decode engine, or of one engine that does both.",
         "predicted.decode_capacity_requests_per_second",
     ),
 }
@@ -58,13 +58,13 @@ class PlanMetrics:
         self._gauges = {name: Gauge(name, text, GRAPH, registry=registry) for name, (text, _) in GAUGES.items()}
         self._ticks = Counter(
             "dynamo_planner_ticks",
-            "Times that a policy was asked, by what came of it.",
+            "Decisions of the policy, by outcome.",
             (*GRAPH, "outcome"),
             registry=registry,
         )
         self._missing = Gauge(
             "dynamo_planner_input_missing",
-            "1 while planning lacks an input that it needs, by why: none of these is zero demand.",
+            "1 while planning lacks a required input, by reason; a missing input does not mean zero demand.",
             (*GRAPH, "input", "why"),
             registry=registry,
         )

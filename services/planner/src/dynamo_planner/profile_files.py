@@ -27,7 +27,7 @@ def read_profile(paths: Iterable[Path], gpus: EngineGpus = ANY_ENGINE) -> Profil
     """
     files = [file for path in paths for file in _files(path)]
     if not files:
-        raise ProfileError("no profile given: files (.npz, .json), or a folder that a profiler wrote")
+        raise ProfileError("no profile: name files (.npz, .json), or a folder that a profiler wrote")
     profile = Profile()
     for file in files:
         reader = READERS.get(file.suffix.lower())

@@ -13,17 +13,23 @@ from dynamo_scaler.adapters.status import ConditionState
 from dynamo_scaler.commands.request import ScaleRequest
 from dynamo_scaler.safety.verdict import PoolVerdict
 
-ADAPTER_SCALED = EventReason("Scaled", "A graph was given the replicas of an adapter.", action="Scale")
-CONFLICT = EventReason("", "Another client sets the replicas, too.", "Warning", "Scale", "Conflict")
-FAILED = EventReason("", "An adapter cannot do its work.", "Warning", "Scale", "Synced or Autoscaling")
-AUTOSCALER_CREATED = EventReason("AutoscalerCreated", "An adapter has an autoscaler.", action="Autoscale")
+ADAPTER_SCALED = EventReason("Scaled", "The scaler set the replicas of an adapter in its graph.", action="Scale")
+CONFLICT = EventReason("", "Another client also sets the replicas.", "Warning", "Scale", "Conflict")
+FAILED = EventReason(
+    "", "An adapter or its autoscaler cannot set the replicas.", "Warning", "Scale", "Synced or Autoscaling"
+)
+AUTOSCALER_CREATED = EventReason(
+    "AutoscalerCreated", "The scaler created the autoscaler of an adapter.", action="Autoscale"
+)
 AUTOSCALER_UPDATED = EventReason("AutoscalerUpdated", "The autoscaler of an adapter was changed.", action="Autoscale")
 AUTOSCALER_DELETED = EventReason("AutoscalerDeleted", "The autoscaler of an adapter was removed.", action="Autoscale")
 
-COMMAND_DONE = EventReason("Scaled", "Replicas of a graph were changed as a scale command asked.", action="Scale")
+COMMAND_DONE = EventReason("Scaled", "A scale command changed the replicas of a graph.", action="Scale")
 COMMAND_HELD = EventReason("ScaleHeld", "A scale command waits.", action="Scale")
-COMMAND_REFUSED = EventReason("ScaleRefused", "A scale command is not carried out.", "Warning", "Scale")
-COMMAND_ADVISED = EventReason("ScaleAdvised", "A scale command would be decided so; budgets advise.", action="Scale")
+COMMAND_REFUSED = EventReason("ScaleRefused", "The scaler refused a scale command.", "Warning", "Scale")
+COMMAND_ADVISED = EventReason(
+    "ScaleAdvised", "The scaler decided on a scale command, but only advises the result.", action="Scale"
+)
 
 SCALED, HELD, REFUSED, ADVISED = "scale-applied", "scale-held", "scale-refused", "scale-advised"
 _DECISIONS = {SCALED: COMMAND_DONE, HELD: COMMAND_HELD, REFUSED: COMMAND_REFUSED, ADVISED: COMMAND_ADVISED}
@@ -42,7 +48,7 @@ def scaled(adapter: KubeObject, component: str, before: int, writer: str) -> Fac
     """A graph got an adapter's number; `before` is the previous number, `writer` is "" if unknown."""
     message = f"Scaled component {component} from {before} to {adapter['spec']['replicas']} replicas"
     if writer:
-        message += f", as {writer} asked"
+        message += f", requested by {writer}"
     writers = [writer] if writer else []
     return _of_adapter(adapter, ADAPTER_SCALED, message, "scaled", before=before, writers=writers)
 
@@ -84,7 +90,7 @@ def decided(event: str, graph: KubeObject, request: ScaleRequest, report: Decisi
         return Fact(event=event, data=data, identity=identity, causation_id=request.command)
     note = message if event == SCALED else f"{reason}: {message}"
     if request.requester:
-        note += f" (asked by {request.requester}{f': {request.reason}' if request.reason else ''})"
+        note += f" (requested by {request.requester}{f': {request.reason}' if request.reason else ''})"
     return _DECISIONS[event](note, event, data, identity, request.command)
 
 

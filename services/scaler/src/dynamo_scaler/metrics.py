@@ -13,12 +13,12 @@ class AdapterMetrics(ServiceMetrics):
         super().__init__(registry)
         self.scalings = self._counter(
             "dynamo_scaler_scalings",
-            "Numbers of adapters that graphs were given, by namespace and direction: up or down.",
+            "Changes of replicas that adapters made in graphs, by namespace and direction: up or down.",
             ["namespace", "direction"],
         )
         self.conflicts = self._counter(
             "dynamo_scaler_conflicts",
-            "Numbers that another client than the adapter's owner set, by namespace and reason.",
+            "Replicas that a client other than the adapter's owner set, by namespace and reason.",
             ["namespace", "reason"],
         )
 
@@ -39,7 +39,7 @@ class DecisionMetrics(ServiceMetrics):
         )
         self._budgets = self._gauge(
             "dynamo_scaler_budget_gpus",
-            "GPUs of all desired replicas that a budget counts, as of the last decision that concerned it.",
+            "GPUs of all desired replicas in a budget, as of the last decision about the budget.",
             ["budget"],
         )
 

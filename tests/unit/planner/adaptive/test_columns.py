@@ -45,12 +45,12 @@ def test_forecast_methods_are_judged_by_the_same_figures_as_one_by_one(
         record.errors.append(*outcome)
     assert total(record.errors.all[1]) == sum(error for _, error in outcomes)
     if len(outcomes) < FEWEST:
-        assert (record.alike(rate), record.loss(short)) == ((), None)
+        assert (record.errors_near(rate), record.loss(short)) == ((), None)
         return
     loss = sum(short * error if error > 0 else (short - 1) * error for _, error in outcomes)
     nearest = sorted(outcomes, key=lambda outcome: abs(outcome[0] - rate))
     assert record.loss(short) == loss / len(outcomes)
-    assert list(record.alike(rate)) == [error for _, error in nearest[: max(FEWEST, int(ALIKE * len(nearest)))]]
+    assert list(record.errors_near(rate)) == [error for _, error in nearest[: max(FEWEST, int(ALIKE * len(nearest)))]]
 
 
 @examples(20)

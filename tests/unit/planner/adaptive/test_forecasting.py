@@ -37,7 +37,7 @@ def follow(
 def test_steady_traffic_is_predicted_to_stay() -> None:
     forecast, _ = follow(lambda _: 20.0, 900, 120)
     assert forecast.at(120) == pytest.approx(20, rel=0.1)
-    low, high = forecast.off_by()
+    low, high = forecast.error_range()
     assert -3 < low < 0 < high < 3
 
 
@@ -100,7 +100,7 @@ def test_an_accelerating_rise_is_among_the_possible_rates() -> None:
         return 25 - 20 * math.cos(2 * math.pi * t / 600)
 
     first, _ = follow(rate, 100, 130)
-    assert first.climbs_unjudged
+    assert first.climbs_without_errors
     assert first.highest(130) > 0.9 * rate(100 + 130)
     assert first.now + 130 * first.slope < 0.75 * rate(100 + 130), "a straight line falls short"
 

@@ -124,7 +124,7 @@ def test_plans_are_held_for_a_while_and_not_after_requests_have_stopped() -> Non
     assert holding.planned(110.0, Pool.DECODE, 60.0) == 1
 
 
-@pytest.mark.parametrize(("by_wave", "over"), [(False, "in the last two hours"), (True, "since the wave is known")])
+@pytest.mark.parametrize(("by_wave", "over"), [(False, "in the last two hours"), (True, "since the wave was detected")])
 def test_the_reason_names_the_held_replicas_and_why_it_pays(by_wave: bool, over: str) -> None:
     sizer: Any = Sizer()
     plan = PoolPlan(
@@ -149,7 +149,7 @@ def test_the_reason_names_the_held_replicas_and_why_it_pays(by_wave: bool, over:
         hold=HoldTime(480.0, {Pool.DECODE: 4}, 0.97, by_wave),
     )
     assert (
-        f"3 decode of these are held (6 GPUs), needed within the last 480 s: of all times of holding the cheapest {over}, "
-        "of whose requests it would have kept 97 %"
+        f"3 decode of these are held (6 GPUs), needed within the last 480 s: the cheapest of all hold times {over}, "
+        "with which 97 % of the requests would have met the targets"
     ) in explanation.message
     assert (explanation.predictions["decode_held"], explanation.predictions["hold_seconds"]) == (3, 480.0)

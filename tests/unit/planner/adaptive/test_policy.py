@@ -393,7 +393,7 @@ def test_pools_that_are_too_large_to_be_compared_hold(changes: dict[str, int], r
     graph = Follower(AdaptivePolicy(config(**changes), profile=PROFILE), BOTH | replicas)
     effects = graph.run(40, 100)
     assert reason(effects) == Reason.HOLD_TOO_MANY
-    assert "are more than 1000" in effects.explanation.message
+    assert "exceed 1000" in effects.explanation.message
     assert graph.changes == 0
 
 

@@ -136,7 +136,7 @@ def test_a_slow_start_is_named_while_the_last_hour_shows_it() -> None:
     explanation = graph.step(60).explanation
     assert "need 120 s to start" in explanation.at_risk
     assert re.search(
-        r"prefill \d+, decode \d+ all the while \(\d+ GPUs, as min_endpoint\) would have kept \d+ %",
+        r"constant prefill \d+, decode \d+ \(\d+ GPUs, as min_endpoint\) would have kept \d+ %",
         explanation.at_risk,
     )
 
@@ -176,7 +176,7 @@ def test_a_warm_reserve_is_part_of_the_plan_and_of_its_reason() -> None:
     effects = graph.run(20, 200)
     assert "are a warm reserve" in effects.explanation.message
     assert (
-        "since a start takes as long as a burst; if none comes within 400 s, less is kept"
+        "since a start takes as long as a burst; if no burst comes within 400 s, the reserve shrinks"
         in effects.explanation.message
     )
     reserve = {pool: effects.explanation.predictions[f"{pool.value}_warm_reserve"] for pool in Pool}
@@ -188,7 +188,7 @@ def test_a_warm_reserve_is_part_of_the_plan_and_of_its_reason() -> None:
 def test_a_first_climb_is_followed_in_proportion_and_the_reason_says_so() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=120)
     messages = [graph.step(5 * exp(at / 60)).explanation.message for at in range(10, 100, 10)]
-    assert any("the load climbs and may go on in proportion" in message for message in messages)
+    assert any("the load rises and may continue to rise in proportion" in message for message in messages)
 
 
 def test_a_target_that_no_replicas_can_meet_is_reported_once() -> None:

@@ -81,8 +81,8 @@ def test_case_20_tolerance_and_bounds():
 )
 def test_no_pool_gives_away_what_it_needs_itself(desired, current, most, allowed):
     limits = Limits(config(prefill_engine_num_gpu=1, decode_engine_num_gpu=1, max_gpu_budget=most))
-    unmoved = limits.unmoved({P: desired[0], D: desired[1]}, {P: current[0], D: current[1]}, {})
-    assert (unmoved[P], unmoved[D]) == allowed
+    final = limits.bounded_without_transfer({P: desired[0], D: desired[1]}, {P: current[0], D: current[1]}, {})
+    assert (final[P], final[D]) == allowed
 
 
 def test_gpus_come_from_the_graph_if_the_configuration_does_not_set_them():

@@ -73,7 +73,7 @@ def test_the_longest_prompt_of_all_ranks_determines_an_iteration() -> None:
 def test_without_a_profile() -> None:
     engine = EngineEstimator()
     assert not engine.prefill.ready
-    with pytest.raises(ValueError, match="nothing is known yet"):
+    with pytest.raises(ValueError, match="no data yet: no profile"):
         engine.prefill_ms(100)
     for tokens in (500, 1000, 2000, 4000, 3000):
         engine.observe((prompt(tokens, (10 + 0.02 * tokens) / 1000),))

@@ -49,9 +49,9 @@ def test_a_row_for_each_of_several_engines() -> None:
 @pytest.mark.parametrize(
     ("gpus", "change", "says"),
     [
-        (None, {}, "p: holds engines of 8, 4, 2 GPUs; set prefill_engine_num_gpu to the graph's own"),
-        (16, {}, "p: holds engines of 8, 4, 2 GPUs, none of 16 as the graph's prefill engines have"),
-        (8, {"pp": [1, 1]}, "p: pp has 2 values, others of tp, pp, dp have 3"),
+        (None, {}, "p: has engines of 8, 4, 2 GPUs; set prefill_engine_num_gpu to that of the graph"),
+        (16, {}, "p: has engines of 8, 4, 2 GPUs, but the graph's prefill engines have 16"),
+        (8, {"pp": [1, 1]}, "p: pp has 2 values, but others of tp, pp, dp have 3"),
     ],
 )
 def test_a_profile_of_several_engines_without_the_graphs_own(
@@ -92,9 +92,9 @@ def test_order_does_not_matter_and_zero_usage_is_one_sequence() -> None:
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"other": [1]}, "nothing of a profile in it; known arrays are prefill_isl"),
+        ({"other": [1]}, "contains no profile; known arrays are prefill_isl"),
         ({"prefill_isl": [1, 2]}, "no prefill_ttft or prefill_ttft_ms"),
-        ({"prefill_isl": [1, 2], "prefill_ttft": [3]}, "prefill_ttft has 1 values, the array that goes with it 2"),
+        ({"prefill_isl": [1, 2], "prefill_ttft": [3]}, "prefill_ttft has 1 values, but the matching array has 2"),
         ({"prefill_isl": [1, 2], "prefill_ttft": [3, -1]}, "value 2 of prefill_ttft is not above 0"),
         ({"prefill_isl": [0, 2], "prefill_ttft": [3, 4]}, "value 1 of prefill_isl is below 1"),
         ({"prefill_isl": [1, 2], "prefill_ttft": [None, None]}, "no point has a number"),
@@ -104,7 +104,7 @@ def test_order_does_not_matter_and_zero_usage_is_one_sequence() -> None:
         ({**DECODE, "max_kv_tokens": [0]}, "max_kv_tokens is [0.0]"),
         (
             {"decode_active_kv_tokens": [1, 2], "decode_context_length": [1, 2, 3], "decode_itl": [[1, 1], [1, 1]]},
-            "decode_itl is 2 x 2; 2 x 3 is allowed",
+            "decode_itl is 2 x 2; it must be 2 x 3",
         ),
         (
             {
@@ -112,11 +112,11 @@ def test_order_does_not_matter_and_zero_usage_is_one_sequence() -> None:
                 "decode_context_length": list(range(1, 201)),
                 "decode_itl": [[5.0] * 200] * 200,
             },
-            "decode_itl has 40000 values, 20000 at most",
+            "decode_itl has 40000 values, but 20000 at most",
         ),
         (
             {"prefill_isl": list(range(1, 2002)), "prefill_ttft": [5.0] * 2001},
-            "2001 points of one prefill engine, 2000 at most; keep some of them",
+            "2001 points of one prefill engine, but 2000 at most are allowed; remove some",
         ),
     ],
 )

@@ -103,7 +103,7 @@ async def test_several_queries_are_one_request_and_each_gets_its_own_answer(serv
 
 @pytest.mark.parametrize("name", ["", "osl"])
 async def test_an_answer_to_an_unknown_query_is_rejected(server, name):
-    with pytest.raises(PrometheusError, match="was not asked for"):
+    with pytest.raises(PrometheusError, match="does not request"):
         await ask_all(server, {"isl": "a"}, name)
 
 
@@ -172,7 +172,7 @@ async def test_an_invalid_token_is_not_repeated_in_the_error(server):
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_missing_right_is_reported(server, status):
     server.status = status
-    assert "give a token" in str(await refused(server))
+    assert "set a token" in str(await refused(server))
 
 
 async def test_redirections_are_not_followed(server):
@@ -194,10 +194,13 @@ async def test_the_error_type_of_prometheus_is_repeated_and_nothing_else(server)
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"<html>", "sends what Prometheus does not send"),
-        (b"\xff", "sends what Prometheus does not send"),
+        (b"<html>", "sends an answer that is not in the format of Prometheus"),
+        (b"\xff", "sends an answer that is not in the format of Prometheus"),
         (b'{"status": "success"}', "answers with an error"),
-        (b'{"status": "success", "data": {"resultType": "scalar", "result": []}}', "a vector is needed"),
+        (
+            b'{"status": "success", "data": {"resultType": "scalar", "result": []}}',
+            "another type of result than vector",
+        ),
         (b'{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}}]}}', "without a value"),
     ],
 )
@@ -214,7 +217,7 @@ async def test_partial_data_does_not_count(server):
         {**vector("1"), "warnings": ["receive series from Addr: store: deadline exceeded"]}
     ).encode()
     error = await refused(server)
-    assert "lacks a part of the data" in str(error)
+    assert "is incomplete" in str(error)
     assert error.why is Missing.UNREACHABLE
 
 
@@ -249,7 +252,7 @@ async def test_time_is_bounded(server):
 
 async def test_an_unreachable_server_is_reported(server):
     server.url = "http://127.0.0.1:1"
-    assert "cannot be asked" in str(await refused(server))
+    assert "cannot be queried" in str(await refused(server))
 
 
 class TestTls:
@@ -269,7 +272,7 @@ class TestTls:
         assert await ask(secure, ca_file=authority.certificate)
 
     async def test_other_certificates_are_rejected(self, secure):
-        assert "cannot be asked" in str(await refused(secure, token="secret"))
+        assert "cannot be queried" in str(await refused(secure, token="secret"))
         assert not secure.requests
 
     async def test_other_certificates_are_accepted_without_verification(self, secure):

@@ -58,13 +58,13 @@ def test_a_plan_does_not_change_the_query_options_of_the_platforms_prometheus():
 
 
 def test_own_endpoints_of_graphs_can_be_disabled():
-    with pytest.raises(InputError, match="ownEndpoints is off"):
+    with pytest.raises(InputError, match="ownEndpoints is false"):
         options(Prometheus(own_endpoints=False), endpoint=THEIRS)
     assert options(Prometheus(own_endpoints=False), endpoint=OWN + "/").url == OWN
 
 
 def test_a_missing_address_is_an_error():
-    with pytest.raises(InputError, match="no Prometheus is known"):
+    with pytest.raises(InputError, match="no Prometheus is configured"):
         options(infrastructure="")
 
 
@@ -109,7 +109,7 @@ def test_invalid_addresses_are_rejected(url):
 
 
 def test_addresses_hold_no_secrets_and_errors_repeat_none():
-    with pytest.raises(InputError, match="holds a user name") as caught:
+    with pytest.raises(InputError, match="has a user name") as caught:
         options(endpoint="http://me:secret@host:9090")
     assert "secret" not in str(caught.value)
     assert "hush" not in repr(options(token="hush"))

@@ -301,7 +301,7 @@ MISSING = {
     "others are scraped with their label": ({"unlabelled": []}, Missing.NO_SERIES, ""),
     "the label is missing": ({"unlabelled": [SeriesValue({}, NOW, 3.0)]}, Missing.NO_LABEL, labels.DYNAMO_NAMESPACE),
     "one scrape is too few": ({"there": series(3.0)}, Missing.TOO_YOUNG, ""),
-    "values stopped": (healthy(scraped=scraped(range(-178, -91, 15))), Missing.STALE, "not scraped any more"),
+    "values stopped": (healthy(scraped=scraped(range(-178, -91, 15))), Missing.STALE, "was last scraped"),
     "a count is not a number": (healthy(started=series(math.nan, 3.0)), Missing.NOT_A_NUMBER, ""),
     "a count is infinite": (healthy(started=series(math.inf, 3.0)), Missing.NOT_A_NUMBER, ""),
     "lengths that no one knows yet": (healthy(isl=series(math.nan)), Missing.NOT_A_NUMBER, "isl"),

@@ -96,9 +96,9 @@ class TestPools:
     @pytest.mark.parametrize(
         ("components", "problem"),
         [
-            ([component("b", "decode")], "type prefill, and there is none; there are: b \\(decode\\)"),
+            ([component("b", "decode")], "type prefill, but the graph has none; its components: b \\(decode\\)"),
             ([component("a", "prefill"), component("b", "prefill"), component("c", "decode")], "more than one"),
-            ([], "there are: none"),
+            ([], "its components: none"),
         ],
     )
     def test_that_cannot_be_distinguished_are_rejected(self, components, problem):

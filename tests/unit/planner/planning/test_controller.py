@@ -296,7 +296,7 @@ async def test_failed_planning_is_reported() -> None:
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
     for _ in range(2):
         await controller._report_failure(plan(), ZeroDivisionError("division by zero"))
-    said = "planning fails, and replicas stay as they are: ZeroDivisionError: division by zero; it is tried again every 30 s"
+    said = "planning fails, and replicas do not change: ZeroDivisionError: division by zero; the planner retries every 30 s"
     kube = cast(NoObjects, controller.kube)
     (written, _) = [each["status"]["conditions"][0] for each in kube.statuses]
     assert [written[each] for each in ("status", "reason", "message")] == ["False", "PlanningFailed", said]

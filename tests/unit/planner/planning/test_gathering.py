@@ -55,7 +55,7 @@ def test_workers_of_other_graphs_are_not_read(monkeypatch: pytest.MonkeyPatch) -
         return worker_of(obj)
 
     monkeypatch.setattr(gathering, "worker_of", counted)
-    able = gatherer(cache)._able(Pool.DECODE, ("ns-g",))
+    able = gatherer(cache)._capabilities(Pool.DECODE, ("ns-g",))
     assert (able.max_num_seqs, sorted(read)) == (32, ["discovered", "of no known pod", "own"])
 
 

@@ -92,7 +92,7 @@ def test_the_graphs_engine_is_selected_from_a_profile_of_several() -> None:
         [20, 60],
         [5, 15],
     ]
-    with pytest.raises(NotPlannable, match="none of 3 as the graph's prefill engines have"):
+    with pytest.raises(NotPlannable, match="the graph's prefill engines have 3"):
         read_plan(graph(*DISAGG), config_map({"mode": "disagg", "prefill_engine_num_gpu": 3}), profile)
 
 
@@ -116,7 +116,7 @@ def test_yaml_is_read_as_well() -> None:
             graph(*DISAGG, component("Own", "planner")),
             config_map({}),
             "TwoPlanners",
-            "component Own is a planner of its own",
+            "component Own is a planner, and annotation",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_plan_uses_the_graphs_own_dynamo_namespace(shared: bool, namespace: st
     }
     with pytest.raises(NotPlannable) as refused:
         read_plan(graph, config_map, None)
-    assert ("the graph's own is" in str(refused.value)) is not own
+    assert ("the graph's namespace is" in str(refused.value)) is not own
 
 
 CLAIMED = {"P": ReplicaGpus(2), "D": ReplicaGpus(4)}
@@ -238,8 +238,8 @@ def test_planning_waits_until_the_gpus_of_an_engine_are_known() -> None:
     reason, message = refusal(unknown)
     assert (reason, message) == (
         "GpusUnknown",
-        "GPUs of P are not known: ResourceClaimTemplate all requests all devices of a node, and is not allocated "
-        "yet; until they are, prefill_engine_num_gpu may say it",
+        "GPUs of P are unknown: ResourceClaimTemplate all requests all devices of a node, and is not allocated yet; "
+        "meanwhile, prefill_engine_num_gpu can set the number",
     )
     assert planned(unknown, prefill_engine_num_gpu=8).gpus[Pool.PREFILL] == 8
     # All pods are away for a while: their GPUs stay known.
@@ -279,7 +279,7 @@ def test_workers_draw_the_power_that_their_pods_state_for_each_gpu() -> None:
             "500",
             {"total_gpu_power_limit": 1500},
             "InvalidPlannerConfig",
-            "total_gpu_power_limit is 1500 W, and 1 prefill and 1 decode (min_endpoint) may draw 2200 W: raise it",
+            "total_gpu_power_limit is 1500 W, and 1 prefill and 1 decode (min_endpoint) may draw 2200 W: raise total_gpu_power_limit",
         ),
     ],
 )

@@ -271,7 +271,7 @@ async def test_an_unreachable_scaler_is_reported_as_the_answer(
     monkeypatch.setattr(bus, "publish", refuse)
     sender = ScaleSender(CommandSender(bus, "c"), plan(), "now")
     acted = await sender(more(decode=3))
-    said = f"the scaler cannot be asked: {error}"
+    said = f"the request did not reach the scaler: {error}"
     assert acted == Acted(acted.command, said, done=False, answered=False, unsent=unsent)
     assert not await sender.withdraw()
 
@@ -389,7 +389,7 @@ def test_missing_engine_reports_are_not_mentioned_without_engines() -> None:
 def test_the_condition_reports_that_a_budget_holds_no_engine() -> None:
     outcome = outcome_of(plan(**LARGE), TickResult(gathered(), effects(more(prefill=0, decode=0)), None))
     assert outcome.message == (
-        "said; max_gpu_budget is 8, and 1 prefill and 1 decode (min_endpoint) need 16 GPUs: no replicas are kept"
+        "said; max_gpu_budget is 8, and 1 prefill and 1 decode (min_endpoint) need 16 GPUs: all pools scale to 0"
     )
 
 

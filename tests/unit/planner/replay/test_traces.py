@@ -29,7 +29,7 @@ def test_requests_are_in_order_of_time(requests: list[TraceRequest]) -> None:
     ("line", "words"),
     [
         ("{", "t, line 2: "),
-        ("[1]", "not an object; each line is"),
+        ("[1]", "not an object; each line must be like"),
         (LINE.replace("1500", "-1"), "timestamp is -1; it must be a number from 0"),
         (LINE.replace("100", '"100"'), "input_length is '100'; it must be a number from 1"),
         (LINE.replace('"output_length": 5', '"osl": 5'), "output_length is None; it must be a number from 1"),
@@ -47,7 +47,7 @@ def test_a_line_that_is_wrong(line: str, words: str) -> None:
 
 
 def test_an_empty_trace() -> None:
-    with pytest.raises(TraceError, match="no request in it"):
+    with pytest.raises(TraceError, match="contains no request"):
         read_trace([""], "t")
 
 

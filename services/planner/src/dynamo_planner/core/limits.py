@@ -126,7 +126,9 @@ class Limits:
         over = (each for each in self._budgets(able) if each.exceeded(replicas))
         return " and ".join(f"{each.field} is {each.most}" for each in over)
 
-    def unmoved(self, desired: Replicas, current: Replicas, able: Mapping[Pool, EngineCapabilities]) -> dict[Pool, int]:
+    def bounded_without_transfer(
+        self, desired: Replicas, current: Replicas, able: Mapping[Pool, EngineCapabilities]
+    ) -> dict[Pool, int]:
         """Like `bounded`, but if the budget is too low for all, no pool gives a replica that it still requests to
         another.
 
@@ -154,10 +156,10 @@ class Limits:
             if self._within(least, budget) != least and budget.exceeded(least):
                 kept = " and ".join(f"{count} {pool}" for pool, count in least.items())
                 need = budget.words(budget.taken(least))
-                return f"{budget.field} is {budget.most}, and {kept} (min_endpoint) need {need}: no replicas are kept"
+                return f"{budget.field} is {budget.most}, and {kept} (min_endpoint) need {need}: all pools scale to 0"
         return ""
 
-    def lifted(
+    def raised_to_minimum(
         self, workers: Mapping[Pool, PoolCounts], able: Mapping[Pool, EngineCapabilities]
     ) -> dict[Pool, int] | None:
         """Replicas that raise pools below their minimum to it; None if no pool is below it, if this is not known, or if

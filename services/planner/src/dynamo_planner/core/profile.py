@@ -76,6 +76,6 @@ class Profile:
         for name, part, key in (("prefill", self.prefill, "prefill_isl"), ("decode", self.decode, "z_itl")):
             if not part:
                 raise ProfileError(
-                    f"{self.source or 'profile'}: no {name} points; give the {name} file of the profile, too (key {key})"
+                    f"{self.source or 'profile'}: no {name} points; also provide the {name} file of the profile (key {key})"
                 )
         return self

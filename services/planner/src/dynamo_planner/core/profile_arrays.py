@@ -64,7 +64,9 @@ def from_json(text: str | bytes, source: str, gpus: EngineGpus = ANY_ENGINE) -> 
     except json_text.InvalidJson as error:
         raise ProfileError(f"{source}: not JSON: {error}") from error
     if not isinstance(content, dict):
-        raise ProfileError(f"{source}: a JSON {type(content).__name__}; a profile is an object of lists, as {_LISTS}")
+        raise ProfileError(
+            f"{source}: a JSON {type(content).__name__}; a profile is an object of lists, such as {_LISTS}"
+        )
     return from_arrays(content, source, gpus)
 
 
@@ -82,12 +84,12 @@ def from_arrays(arrays: Mapping[str, Any], source: str, gpus: EngineGpus = ANY_E
     for role, points in (("prefill", profile.prefill), ("decode", profile.decode)):
         if len(points) > MOST_POINTS:
             raise ProfileError(
-                f"{source}: {len(points)} points of one {role} engine, {MOST_POINTS} at most; keep some of them"
+                f"{source}: {len(points)} points of one {role} engine, but {MOST_POINTS} at most are allowed; remove some"
             )
     if not profile.prefill and not profile.decode:
         if profile.dropped:
             raise ProfileError(f"{source}: no point has a number for its latency")
-        raise ProfileError(f"{source}: nothing of a profile in it; known arrays are {_LISTS}")
+        raise ProfileError(f"{source}: contains no profile; known arrays are {_LISTS}")
     return replace(profile, source=source)
 
 
@@ -100,15 +102,17 @@ def _one_engine(arrays: Mapping[str, Any], source: str, gpus: EngineGpus) -> Map
         return arrays
     for key, column in columns.items():
         if column.size != rows:
-            raise ProfileError(f"{source}: {key} has {column.size} values, others of {', '.join(PARALLEL)} have {rows}")
+            raise ProfileError(
+                f"{source}: {key} has {column.size} values, but others of {', '.join(PARALLEL)} have {rows}"
+            )
     engines = np.prod(list(columns.values()), axis=0)
     role = "prefill" if sizes.has(PREFILL_LENGTH) or sizes.has(PREFILL_TTFT) else "decode"
     own = gpus.prefill if role == "prefill" else gpus.decode
     there = ", ".join(f"{count:g}" for count in engines[:MOST_SHOWN])
     if own is None:
-        raise ProfileError(f"{source}: holds engines of {there} GPUs; set {role}_engine_num_gpu to the graph's own")
+        raise ProfileError(f"{source}: has engines of {there} GPUs; set {role}_engine_num_gpu to that of the graph")
     if own not in engines:
-        raise ProfileError(f"{source}: holds engines of {there} GPUs, none of {own} as the graph's {role} engines have")
+        raise ProfileError(f"{source}: has engines of {there} GPUs, but the graph's {role} engines have {own}")
     row = int(np.argmax(engines == own))
     # Arrays with one value for all engines stay unchanged.
     return {key: each[row] if _rows(each) == rows else each for key, each in arrays.items()}
@@ -124,7 +128,7 @@ def _prefill(table: _ArrayTable) -> Profile:
     times = table.column(PREFILL_TTFT, like=lengths)
     kept = np.isfinite(times)
     table.check(lengths[kept] >= 1, PREFILL_LENGTH, "below 1; prompts have at least one token")
-    table.check(times[kept] > 0, PREFILL_TTFT, "not above 0; it is milliseconds")
+    table.check(times[kept] > 0, PREFILL_TTFT, "not above 0; the unit is milliseconds")
     points = tuple(
         PrefillPoint(isl=float(isl), ttft=float(ttft)) for isl, ttft in zip(lengths[kept], times[kept], strict=True)
     )
@@ -140,16 +144,18 @@ def _decode(table: _ArrayTable) -> Profile:
         contexts = table.column(DECODE_CONTEXT, like=usage)
         times = table.column(DECODE_ITL, like=usage)
         table.check(
-            (usage >= 0) & (usage <= KV_USAGE_LIMIT), DECODE_USAGE, "not from 0 to 1; it is a share of the KV cache"
+            (usage >= 0) & (usage <= KV_USAGE_LIMIT),
+            DECODE_USAGE,
+            "not from 0 to 1; the value is a share of the KV cache",
         )
         if most is None:
             raise ProfileError(
-                f"{table.source}: {DECODE_USAGE[0]} without {MAX_KV[0]}, the tokens that it is a share of"
+                f"{table.source}: {DECODE_USAGE[0]} without {MAX_KV[0]}, the number of tokens of the KV cache"
             )
         tokens = np.round(usage * most)
     kept = np.isfinite(times)
-    table.check(contexts[kept] >= 1, DECODE_CONTEXT, "below 1; it is tokens")
-    table.check(times[kept] > 0, DECODE_ITL, "not above 0; it is milliseconds")
+    table.check(contexts[kept] >= 1, DECODE_CONTEXT, "below 1; the unit is tokens")
+    table.check(times[kept] > 0, DECODE_ITL, "not above 0; the unit is milliseconds")
     points = tuple(
         # A cache usage that rounds to 0 still holds the one sequence that was measured.
         DecodePoint(context=float(context), kv_tokens=float(max(kv, context)), itl=float(itl))
@@ -166,13 +172,13 @@ def _gridded(table: _ArrayTable) -> tuple[Array, Array, Array]:
         tokens, contexts = np.meshgrid(tokens.ravel(), contexts.ravel(), indexing="ij")
     elif times.ndim == 2 and min(times.shape) > 1:
         raise ProfileError(
-            f"{table.source}: {DECODE_ITL[1]} is {times.shape[0]} x {times.shape[1]}; {tokens.size} x {contexts.size} "
-            f"is allowed, {DECODE_TOKENS[0]} by {DECODE_CONTEXT[1]}"
+            f"{table.source}: {DECODE_ITL[1]} is {times.shape[0]} x {times.shape[1]}; it must be "
+            f"{tokens.size} x {contexts.size}, {DECODE_TOKENS[0]} by {DECODE_CONTEXT[1]}"
         )
     tokens, contexts, times = tokens.ravel(), contexts.ravel(), times.ravel()
     table.same_length(DECODE_CONTEXT, contexts, tokens)
     table.same_length(DECODE_ITL, times, tokens)
-    table.check(tokens >= 0, DECODE_TOKENS, "below 0; it is tokens")
+    table.check(tokens >= 0, DECODE_TOKENS, "below 0; the unit is tokens")
     return tokens, contexts, times
 
 
@@ -195,9 +201,11 @@ class _ArrayTable:
                 except (TypeError, ValueError, OverflowError) as error:
                     raise ProfileError(f"{self.source}: {name} has a value that is not a number: {error}") from error
                 if values.size > MOST_VALUES:
-                    raise ProfileError(f"{self.source}: {name} has {values.size} values, {MOST_VALUES} at most")
+                    raise ProfileError(
+                        f"{self.source}: {name} has {values.size} values, but {MOST_VALUES} at most are allowed"
+                    )
                 return values
-        raise ProfileError(f"{self.source}: no {' or '.join(names)}, which the other arrays go with")
+        raise ProfileError(f"{self.source}: no {' or '.join(names)}, which the other arrays need")
 
     def column(self, names: Sequence[str], like: Array | None = None) -> Array:
         values = self.raw(names).ravel()
@@ -213,14 +221,14 @@ class _ArrayTable:
         values = self.raw(names).ravel()
         if not values.size or not np.isfinite(values[0]) or values[0] < 1:
             raise ProfileError(
-                f"{self.source}: {names[0]} is {values[:3].tolist()}; it is a number of tokens, at least 1"
+                f"{self.source}: {names[0]} is {values[:3].tolist()}; it must be a number of tokens, at least 1"
             )
         return float(values[0])
 
     def same_length(self, names: Sequence[str], values: Array, like: Array) -> None:
         if values.size != like.size:
             raise ProfileError(
-                f"{self.source}: {names[0]} has {values.size} values, the array that goes with it {like.size}"
+                f"{self.source}: {names[0]} has {values.size} values, but the matching array has {like.size}"
             )
 
     def check(self, right: npt.NDArray[np.bool_], names: Sequence[str], wrong: str) -> None:

@@ -51,7 +51,8 @@ def intervals(lines: Iterable[str], seconds: float, source: str = "trace") -> li
     first, last = min(counts), max(counts)
     if last - first >= LONGEST:
         raise WarmupError(
-            f"{source}: spans {last - first + 1} intervals of {seconds:g} s, {LONGEST} at most; is timestamp in milliseconds?"
+            f"{source}: spans {last - first + 1} intervals of {seconds:g} s, but only {LONGEST} are allowed; "
+            "is timestamp in milliseconds?"
         )
     return [_interval(counts.get(slot, (0, 0, 0))) for slot in range(first, last + 1)]
 
@@ -89,4 +90,4 @@ def _number(record: dict[str, object], key: str, where: str) -> float:
     value = record.get(key)
     if not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= LARGEST:
         return float(value)
-    raise WarmupError(f"{where}: {key} is {shown(value)}; write a number that is not negative")
+    raise WarmupError(f"{where}: {key} is {shown(value)}; it must be a number that is not negative")

@@ -163,13 +163,13 @@ class ForwardPasses:
             return tuple(forward for _, forward in sorted(self._newest.values(), key=lambda each: _order(each[1])))
         if heard:
             return InputUnavailable(
-                why=Missing.STALE, message=f"no engine has reported what it does for {FRESH_FOR:g} s"
+                why=Missing.STALE, message=f"no engine has reported its iterations for {FRESH_FOR:g} s"
             )
         reasons = ", ".join(f"{count} of {reason}" for reason, count in self.ignored.items())
         return InputUnavailable(
             why=Missing.NO_FORWARD_PASSES,
-            message="no engine reports what it does; does the runtime publish its events over NATS"
-            + (f"? Messages that were not taken: {reasons}" if reasons else " (event plane nats)?"),
+            message="no engine reports its iterations; does the runtime publish its events over NATS"
+            + (f"? Ignored messages: {reasons}" if reasons else " (event plane nats)?"),
         )
 
     def _forget_silent(self) -> None:

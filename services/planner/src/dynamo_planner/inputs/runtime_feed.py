@@ -47,7 +47,7 @@ class RuntimeFeed:
         newest = self.passes.read()
         if isinstance(newest, InputUnavailable) and self._listener.health is not BusHealth.CONNECTED:
             return InputUnavailable(
-                why=Missing.UNREACHABLE, message=f"NATS of the runtime is away: {self._listener.trouble}"
+                why=Missing.UNREACHABLE, message=f"NATS of the runtime is unavailable: {self._listener.trouble}"
             )
         return newest
 

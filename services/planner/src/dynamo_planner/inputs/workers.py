@@ -56,7 +56,7 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
     ready = reported.get("availableReplicas", reported.get("readyReplicas"))
     if ready is None:
         return InputUnavailable(
-            why=Missing.NO_WORKERS, message=f"the graph's status does not say yet how many workers {name} has"
+            why=Missing.NO_WORKERS, message=f"the graph's status does not have the number of workers of {name} yet"
         )
     there = [pod for pod in pods if is_there(pod)]
     pending = [pod for pod in there if unschedulable(pod) is not None]
@@ -84,7 +84,7 @@ def gpus_of_worker(name: str, counted: ReplicaGpus) -> int | None:
             "more GPUs. Name a ResourceClaimTemplate (resourceClaimTemplateName), from which each pod gets its own"
         )
     if counted.unknown:
-        raise UnknownGpusError(f"GPUs of {name} are not known: {'; '.join(map(str, counted.unknown))}")
+        raise UnknownGpusError(f"GPUs of {name} are unknown: {'; '.join(map(str, counted.unknown))}")
     return counted.own or None
 
 
@@ -102,7 +102,7 @@ def _find(components: Sequence[KubeObject], pool: Pool, mode: Mode) -> KubeObjec
     kind = "worker" if mode is Mode.AGG else pool.value
     problem = "none" if not matching else "more than one"
     raise InputError(
-        f"mode {mode.value} needs one component of type {kind}, and there is {problem}; there are: {there}"
+        f"mode {mode.value} needs one component of type {kind}, but the graph has {problem}; its components: {there}"
     )
 
 

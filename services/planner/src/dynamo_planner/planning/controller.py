@@ -228,7 +228,7 @@ class Plans(Controller):
     def _ended(self, key: ObjectKey, runner: asyncio.Task[None]) -> None:
         """A runner that ends without being cancelled has failed: a new one starts after a pause."""
         if not runner.cancelled() and (error := runner.exception()) is not None:
-            log.error("planning of a graph ended", graph=str(key), error=repr(error))
+            log.error("planning of a graph ended unexpectedly", graph=str(key), error=repr(error))
             self.enqueue(_task(key), RETRY_AFTER)
 
     async def _plan(self, graph: KubeObject) -> PlannedGraph:
@@ -321,7 +321,7 @@ class Plans(Controller):
         if (graph := self._graph(plan)) is None:
             return
         why = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
-        message = f"planning fails, and replicas stay as they are: {why}; it is tried again every {AFTER_A_FAULT:.0f} s"
+        message = f"planning fails, and replicas do not change: {why}; the planner retries every {AFTER_A_FAULT:.0f} s"
         self._reporter.refused(graph, FAILED, message)
         self._metrics.tick((plan.graph.namespace, plan.graph.name), {}, {}, FAILED)
         await self._write(plan, graph, PlanningCondition(False, FAILED, message))
@@ -335,7 +335,7 @@ class Plans(Controller):
         try:
             await self._condition.write(graph, condition)
         except Exception as error:
-            log.info("the condition of a planned graph could not be written", graph=str(plan.graph), error=str(error))
+            log.info("cannot write the condition of a planned graph", graph=str(plan.graph), error=str(error))
         else:
             self._written[plan.uid] = self.context.clock()
 

@@ -49,7 +49,8 @@ _PLACE = ("namespace", "graphDeployment", "graphComponent")
 
 _NO_RUNTIME_NATS = InputUnavailable(
     why=Missing.UNREACHABLE,
-    message="NATS of the Dynamo runtime is not known: set platform.planner.runtimeNats.servers or infrastructure.natsAddress",
+    message="the address of NATS of the Dynamo runtime is unknown: set platform.planner.runtimeNats.servers or "
+    "infrastructure.natsAddress",
 )
 
 
@@ -142,7 +143,7 @@ class ClusterGatherer:
             past=past,
             workers=workers,
             forward_passes=passes,
-            capabilities={pool: self._able(pool, namespaces) for pool in pods},
+            capabilities={pool: self._capabilities(pool, namespaces) for pool in pods},
             startup_seconds=self._startup(pods),
             missing=missing,
         )
@@ -154,7 +155,7 @@ class ClusterGatherer:
         counts: dict[Pool, PoolCounts] = {}
         for pool, name in self._plan.components.items():
             if graph is None or name not in components:
-                return InputUnavailable(why=Missing.NO_WORKERS, message=f"the graph has no component {name} any more")
+                return InputUnavailable(why=Missing.NO_WORKERS, message=f"the graph no longer has a component {name}")
             pool_count = pool_counts(graph, components[name], pods[pool])
             if isinstance(pool_count, InputUnavailable):
                 return pool_count
@@ -166,7 +167,7 @@ class ClusterGatherer:
             times.learn(pods[pool])
         return {pool: times.seconds for pool, times in self._starts.items() if times.seconds is not None}
 
-    def _able(self, pool: Pool, namespaces: tuple[str, ...]) -> EngineCapabilities:
+    def _capabilities(self, pool: Pool, namespaces: tuple[str, ...]) -> EngineCapabilities:
         plan = self._plan
         workers = [
             worker

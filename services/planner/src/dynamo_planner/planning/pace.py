@@ -66,17 +66,17 @@ class Pace:
     ) -> None:
         self._clock, self._longest, self._randomness = clock, longest, randomness
         self._waiting: Newest[Plan, _Waiting] = Newest(REMEMBERED)
-        self._ways: Mapping[Pool, bool] = {}
+        self._directions: Mapping[Pool, bool] = {}
         """for the last request: whether each pool grows"""
         self._last: Plan | None = None
 
     def answer(self, decision: Decision, observation: Observation) -> Acted | None:
         """The scaler's earlier answer to this plan, until the plan must be requested again; None: request it now."""
-        ways = _ways(decision, observation)
-        if any(self._ways.get(pool, grows) is not grows for pool, grows in ways.items()):
+        ways = _directions(decision, observation)
+        if any(self._directions.get(pool, grows) is not grows for pool, grows in ways.items()):
             # The scaler keeps the newest plan, and must not execute the opposite of this one.
             self._waiting.clear()
-        self._ways = ways
+        self._directions = ways
         self._last = frozenset(decision.replicas.items())
         return self.last()
 
@@ -106,7 +106,7 @@ class Pace:
     def clear(self) -> None:
         """Forget all requests."""
         self._waiting.clear()
-        self._ways, self._last = {}, None
+        self._directions, self._last = {}, None
 
 
 def asked(observation: Observation, pool: Pool) -> int | None:
@@ -115,7 +115,7 @@ def asked(observation: Observation, pool: Pool) -> int | None:
     return None if counts is None else (counts.ready if counts.expected is None else counts.expected)
 
 
-def _ways(decision: Decision, observation: Observation) -> dict[Pool, bool]:
+def _directions(decision: Decision, observation: Observation) -> dict[Pool, bool]:
     """For each pool that must change: whether it grows."""
     now = {pool: asked(observation, pool) for pool in decision.replicas}
     known = ((pool, replicas, now[pool]) for pool, replicas in decision.replicas.items())

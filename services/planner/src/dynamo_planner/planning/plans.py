@@ -84,7 +84,7 @@ def read_plan(
     if own:
         raise NotPlannable(
             "TwoPlanners",
-            f"component {own[0]} is a planner of its own, and annotation {PLANNER_CONFIG} asks the planner service: "
+            f"component {own[0]} is a planner, and annotation {PLANNER_CONFIG} requests the planner service: "
             "keep one of them",
         )
     if config_map is None:
@@ -110,7 +110,7 @@ def read_plan(
     except (InputError, ProfileError) as error:
         raise NotPlannable("InvalidPlannerConfig", str(error)) from error
     components_of = {pool: component["name"] for pool, component in pools.items()}
-    config = _that_can_run(config, graph, components_of)
+    config = _with_gang_minimums(config, graph, components_of)
     return PlannedGraph(
         graph=key_of(graph),
         uid=graph["metadata"]["uid"],
@@ -124,7 +124,7 @@ def read_plan(
     )
 
 
-def _that_can_run(config: PlannerConfig, graph: KubeObject, components: Mapping[Pool, str]) -> PlannerConfig:
+def _with_gang_minimums(config: PlannerConfig, graph: KubeObject, components: Mapping[Pool, str]) -> PlannerConfig:
     """The configuration, with minimums raised to the replicas that Grove starts together, because it runs no fewer."""
     least, limits, raised = least_replicas(graph), Limits(config), {}
     for pool, component in components.items():
@@ -147,7 +147,7 @@ def _gpus(config: PlannerConfig, pool: Pool, component: str, counted: ReplicaGpu
         known = stated or before
         if known is not None:
             return known
-        raise NotPlannable("GpusUnknown", f"{error}; until they are, {field} may say it") from error
+        raise NotPlannable("GpusUnknown", f"{error}; meanwhile, {field} can set the number") from error
 
 
 def _watts(config: PlannerConfig, pools: Mapping[Pool, KubeObject], gpus: Mapping[Pool, int | None]) -> dict[Pool, int]:
@@ -162,7 +162,7 @@ def _watts(config: PlannerConfig, pools: Mapping[Pool, KubeObject], gpus: Mappin
         raise NotPlannable(
             "InvalidPlannerConfig",
             f"total_gpu_power_limit is {watt_words(config.power_limit)}, and {kept} (min_endpoint) may draw {watt_words(need)}: "
-            f"raise it, or lower annotation {GPU_POWER_LIMIT} of their pods",
+            f"raise total_gpu_power_limit, or lower annotation {GPU_POWER_LIMIT} of their pods",
         )
     return watts
 
@@ -172,7 +172,7 @@ def _watts_of(config: PlannerConfig, pool: Pool, component: KubeObject, gpus: in
     if engine is None:
         raise NotPlannable(
             "PowerUnknown",
-            f"total_gpu_power_limit counts the GPUs of {component['name']}, and nothing says how many a replica has: set "
+            f"total_gpu_power_limit needs the GPUs of a replica of {component['name']}, which are unknown: set "
             f"{pool.value}_engine_num_gpu",
         )
     try:
@@ -192,7 +192,7 @@ def _check_namespace(config: PlannerConfig, graph: KubeObject) -> None:
     if config.namespace is not None and config.namespace not in own:
         raise NotPlannable(
             "InvalidPlannerConfig",
-            f"namespace is {shown(config.namespace)}; the graph's own is {' or '.join(sorted(own))}: leave it out",
+            f"namespace is {shown(config.namespace)}, but the graph's namespace is {' or '.join(sorted(own))}: remove it",
         )
 
 
@@ -229,7 +229,8 @@ def _warmup(config: PlannerConfig, config_map: KubeObject) -> tuple[Interval, ..
     if text is None:
         raise NotPlannable(
             "InvalidPlannerConfig",
-            f"load_predictor_warmup_trace: ConfigMap {config_map['metadata']['name']} has no key {key}: put the trace there",
+            f"load_predictor_warmup_trace: ConfigMap {config_map['metadata']['name']} has no key {key}: store the "
+            "trace under this key",
         )
     try:
         return tuple(intervals(text.splitlines(), config.throughput_adjustment_interval_seconds))

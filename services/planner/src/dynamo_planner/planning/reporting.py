@@ -116,14 +116,14 @@ def _needs_passes(plan: PlannedGraph) -> bool:
     return plan.config.policy is PlanningPolicy.REFERENCE and plan.config.load_scaling
 
 
-def _may_speak(ticked: TickResult) -> bool:
+def _has_ready_engines(ticked: TickResult) -> bool:
     """Whether an engine is ready: without ready engines, no report is possible."""
     return any(counts.ready for counts in ticked.gathered.observation.workers.values())
 
 
 def missing_inputs(plan: PlannedGraph, ticked: TickResult) -> dict[str, Missing]:
     """Inputs that planning needs and that are missing, with the reason."""
-    needs_passes = ticked.effects.explanation.needs_passes or (_may_speak(ticked) and _needs_passes(plan))
+    needs_passes = ticked.effects.explanation.needs_passes or (_has_ready_engines(ticked) and _needs_passes(plan))
     observed = ticked.gathered.observation.missing
     return {name: observed[name] for name in ticked.gathered.troubles if name != FORWARD_PASSES or needs_passes}
 
@@ -136,18 +136,18 @@ def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
     too_low = Limits(plan.config).too_low(gathered.observation.capabilities)
     said = "; ".join(filter(None, (said, too_low)))
     missing = missing_inputs(plan, ticked)
-    if gathered.troubles and not missing and _may_speak(ticked):
-        said = f"{said}; planned by traffic alone: {gathered.troubles[FORWARD_PASSES]}"
+    if gathered.troubles and not missing and _has_ready_engines(ticked):
+        said = f"{said}; planned from traffic only: {gathered.troubles[FORWARD_PASSES]}"
     if acted is not None and not acted.answered:
         again = "" if acted.unsent else f"; {_AGAIN}"
         return PlanningCondition(False, UNANSWERED, f"{said}; {acted.answer}{again}")
     if acted is not None and not acted.done:
-        return PlanningCondition(False, REFUSED, f"{said}; the scaler says: {acted.answer}; {_AGAIN}")
+        return PlanningCondition(False, REFUSED, f"{said}; the scaler answered: {acted.answer}; {_AGAIN}")
     if acted is not None and acted.waits:
-        said = f"{said}; the scaler says: {acted.answer}"
+        said = f"{said}; the scaler answered: {acted.answer}"
     if missing:
         troubles = "; ".join(f"{name}: {gathered.troubles[name]}" for name in sorted(missing))
-        held_for = said if explanation.needs_passes else "replicas are held"
+        held_for = said if explanation.needs_passes else "replicas do not change"
         return PlanningCondition(False, INPUT_MISSING, f"{held_for}; {troubles}")
     if explanation.at_risk or too_low:
         return PlanningCondition(True, AT_RISK, said)

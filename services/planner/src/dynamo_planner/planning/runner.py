@@ -89,7 +89,7 @@ class Runner:
             and changes(effects.decision, gathered.observation)
         ):
             acted = await self._ask(effects.decision, gathered.observation)
-        elif self._desires_nothing(effects):
+        elif self._keeps_replicas(effects):
             await self._give_up()
         else:
             acted = self._pace.last()
@@ -111,7 +111,7 @@ class Runner:
         self._pace.answered(decision, acted)
         return acted
 
-    def _desires_nothing(self, effects: Effects) -> bool:
+    def _keeps_replicas(self, effects: Effects) -> bool:
         """Whether replicas must stay unchanged. `reference` makes no decision at most of its ticks, which have other
         purposes.
         """

@@ -43,7 +43,7 @@ class ScaleSender:
         try:
             await self._sender.send("scaler", "scale", graph.namespace, data, request=self._request())
         except BusError as error:
-            log.info("the scaler cannot be asked to forget a request", graph=str(graph), error=str(error))
+            log.info("cannot withdraw a request from the scaler", graph=str(graph), error=str(error))
             return False
         return True
 
@@ -82,6 +82,8 @@ class ScaleSender:
             return Acted(command, "the scaler has not answered yet", done=False, answered=False)
         except BusError as error:
             unsent = isinstance(error, BusUnavailableError) and not isinstance(error, StreamFullError)
-            return Acted(command, f"the scaler cannot be asked: {error}", done=False, answered=False, unsent=unsent)
+            return Acted(
+                command, f"the request did not reach the scaler: {error}", done=False, answered=False, unsent=unsent
+            )
         said = ": ".join(part for part in (answer.reason, answer.message) if part)
         return Acted(command, said, done, reason=answer.reason)

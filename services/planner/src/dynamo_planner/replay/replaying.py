@@ -32,7 +32,7 @@ class ReplayInput:
         """The outcome with a policy."""
         made: Policy = make_policy(config, policy=name, profile=self.profile, warmup=warmup)
         if name == "reference":
-            made = AsReferenceSees(made)
+            made = ReferenceTraffic(made)
         return self.planned(made, name)
 
     def planned(self, policy: Policy | None, name: str) -> ReplayOutcome:
@@ -60,7 +60,7 @@ def split_name(replicas: dict[Pool, int]) -> str:
     return f"static {replicas[Pool.PREFILL]}P{replicas[Pool.DECODE]}D"
 
 
-class AsReferenceSees:
+class ReferenceTraffic:
     """Traffic as Dynamo's planner receives it: an interval in which no request ended has no averages (0/0), so it is
     dropped completely (planner.md, sections a.3 and d). This project's service reports no demand as a number.
     """

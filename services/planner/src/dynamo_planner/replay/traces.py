@@ -44,9 +44,9 @@ def read_trace(lines: Iterable[str], source: str) -> list[TraceRequest]:
         except (ValueError, TypeError) as error:
             raise TraceError(f"{source}, line {number}: {error}") from error
         except RecursionError as error:
-            raise TraceError(f"{source}, line {number}: nested too deeply; each line is {EXAMPLE}") from error
+            raise TraceError(f"{source}, line {number}: nested too deeply; each line must be like {EXAMPLE}") from error
     if not requests:
-        raise TraceError(f"{source}: no request in it; each line is {EXAMPLE}")
+        raise TraceError(f"{source}: contains no request; each line must be like {EXAMPLE}")
     requests.sort(key=lambda request: request.at)
     return requests
 
@@ -56,7 +56,7 @@ EXAMPLE = '{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash
 
 def _request(record: object) -> TraceRequest:
     if not isinstance(record, dict):
-        raise TypeError(f"not an object; each line is {EXAMPLE}")
+        raise TypeError(f"not an object; each line must be like {EXAMPLE}")
     blocks = record.get("hash_ids") or ()
     if not isinstance(blocks, list | tuple) or not all(isinstance(block, int) for block in blocks):
         raise TypeError("hash_ids is not a list of integers")

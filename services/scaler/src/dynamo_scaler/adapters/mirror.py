@@ -43,19 +43,19 @@ def overwritten(difference: Difference, of_graph: Sequence[str], of_adapter: str
     if not of_graph or PLATFORM_MANAGERS.intersection(of_graph):
         return None
     before = difference.before
-    wrote = "removed the number" if before is None else f"set {many(before, 'replica')}"
+    wrote = "removed the replicas" if before is None else f"set {many(before, 'replica')}"
     return ConditionState(
         True,
         GRAPH_CHANGED,
         f"{of_graph[0]} {wrote} of {difference.component} in the graph, {of_adapter} "
-        f"{difference.replicas} in the adapter: the adapter's number counts, and the graph has it again",
+        f"{difference.replicas} in the adapter: the scaler reset the graph to the adapter's number",
     )
 
 
-def taking_turns(component: str, writers: tuple[str, str]) -> ConditionState:
+def alternating_writers(component: str, writers: tuple[str, str]) -> ConditionState:
     """The conflict of two writers of the same adapter."""
     return ConditionState(
         True,
         SEVERAL_WRITERS,
-        f"{writers[0]} and {writers[1]} take turns in setting the replicas of {component}: let one of them do it",
+        f"{writers[0]} and {writers[1]} alternately set the replicas of {component}: use only one of them",
     )

@@ -98,7 +98,7 @@ def _conflict(previous: Sequence[Condition], now: datetime) -> ConditionState:
     if shown["status"] == "True" and _left(shown, now) > timedelta(0):
         return ConditionState(True, shown["reason"], shown["message"])
     if shown["status"] == "True":
-        return ConditionState(False, RESOLVED, f"not observed again; before: {shown['message']}")
+        return ConditionState(False, RESOLVED, f"no longer observed; before: {shown['message']}")
     return ConditionState(False, shown["reason"], shown["message"])
 
 

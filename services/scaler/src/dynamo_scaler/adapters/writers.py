@@ -44,7 +44,7 @@ class WriterConflicts:
     clock: Callable[[], float]
     _turns: Newest[str, deque[tuple[str, int, float]]] = field(default_factory=lambda: Newest(CAPACITY))
 
-    def took(self, uid: str, writer: str, replicas: int) -> tuple[str, str] | None:
+    def record(self, uid: str, writer: str, replicas: int) -> tuple[str, str] | None:
         """A writer set a number. Returns the two that take turns, the present one first; None otherwise."""
         turns = self._turns[uid] = self._turns.get(uid) or deque(maxlen=3)
         now = self.clock()

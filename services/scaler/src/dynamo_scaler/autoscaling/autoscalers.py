@@ -63,7 +63,7 @@ class Autoscalers:
             return self._failed(adapter, "InvalidAutoscaling", str(error), again=None)
         if settings is not None and settings.triggers and not self.is_served(SCALED_OBJECTS):
             return self._failed(
-                adapter, "KedaNotInstalled", "triggers need KEDA, which this cluster does not have", again=RETRY
+                adapter, "KedaNotInstalled", "triggers need KEDA, which is not installed in this cluster", again=RETRY
             )
         try:
             return await self._ensure(adapter, settings)
@@ -194,5 +194,5 @@ def _check_name(adapter: KubeObject, resource: Resource, observed: KubeObject) -
         waits = ", ".join(observed["metadata"].get("finalizers") or ()) or "the API server"
         raise _NameInUse(
             "BeingDeleted",
-            f"the former {resource.kind} {name} is being deleted, and another comes when it is gone: {waits} keeps it",
+            f"the former {resource.kind} {name} is being deleted; the scaler creates a new one when {waits} has finished",
         )

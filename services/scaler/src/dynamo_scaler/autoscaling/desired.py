@@ -57,13 +57,13 @@ def _check_authentications(settings: ComponentAutoscaling, place: str, allowed: 
             continue
         name = reference.get("name")
         if reference["kind"] != "ClusterTriggerAuthentication":
-            known = "write kind: TriggerAuthentication, or leave it out"
+            known = "set TriggerAuthentication, or remove kind"
             raise InvalidAutoscalingError(f"{place}[{index}].authenticationRef.kind: {known}")
         if not isinstance(name, str) or name not in allowed:
             shown = repr(str(name)[:63])
             raise InvalidAutoscalingError(
-                f"{place}[{index}].authenticationRef: the ClusterTriggerAuthentication {shown} is the whole cluster's; use a "
-                f"TriggerAuthentication of this namespace, or ask the platform's administrators for {shown} in "
+                f"{place}[{index}].authenticationRef: ClusterTriggerAuthentication {shown} serves the whole cluster; use a "
+                f"TriggerAuthentication of this namespace, or ask the platform's administrators to add {shown} to "
                 "platform.scaler.clusterTriggerAuthentications"
             )
 
@@ -75,7 +75,7 @@ def _annotated(text: str, component: str) -> Any:
     except InvalidManifest as error:
         raise InvalidAutoscalingError(f"{place}: {error}") from error
     if len(read) > 1:
-        raise InvalidAutoscalingError(f"{place}: has {len(read)} YAML documents, of which only one would be read")
+        raise InvalidAutoscalingError(f"{place}: has {len(read)} YAML documents, but only one is allowed")
     components: Any = read[0] if read else {}
     if not isinstance(components, dict):
         raise InvalidAutoscalingError(f"{place}: must be a map of components to their autoscalers")

@@ -26,7 +26,7 @@ DEBOUNCE = 120.0
 
 def trouble(autoscaler: KubeObject) -> ConditionState | None:
     """Why an autoscaler does not scale, from its own conditions; None if they show no trouble."""
-    said = _said(autoscaler)
+    said = _failing_condition(autoscaler)
     if said is None:
         return None
     kind, name, type_ = autoscaler["kind"], autoscaler["metadata"]["name"], said["type"]
@@ -39,7 +39,7 @@ def trouble(autoscaler: KubeObject) -> ConditionState | None:
 
 def counts_in(autoscaler: KubeObject, now: datetime) -> float:
     """Seconds until the trouble of an autoscaler counts; 0 if it counts already, or has no time."""
-    since = moment((_said(autoscaler) or {}).get("lastTransitionTime"))
+    since = moment((_failing_condition(autoscaler) or {}).get("lastTransitionTime"))
     return min(max(0.0, DEBOUNCE - (now - since).total_seconds()), DEBOUNCE) if since is not None else 0.0
 
 
@@ -47,7 +47,7 @@ def trouble_reason(autoscaler: KubeObject | None) -> str:
     """The reason of an autoscaler's trouble; empty without trouble. The message is not used, because it changes all the
     time.
     """
-    said = _said(autoscaler) if autoscaler is not None else None
+    said = _failing_condition(autoscaler) if autoscaler is not None else None
     return _reason(said) if said is not None else ""
 
 
@@ -55,7 +55,7 @@ def _reason(said: KubeObject) -> str:
     return str(said.get("reason") or f"{said['type']}Is{said['status']}")
 
 
-def _said(autoscaler: KubeObject) -> KubeObject | None:
+def _failing_condition(autoscaler: KubeObject) -> KubeObject | None:
     """The condition that reports that an autoscaler does not scale."""
     conditions: Any = (autoscaler.get("status") or {}).get("conditions") or ()
     counted = [each for each in conditions if isinstance(each, dict) and each.get("reason") not in _AS_IT_SHOULD_BE]

@@ -55,12 +55,14 @@ def rivalry(cache: ObjectCache, adapter: KubeObject) -> ConditionState | None:
         return None
     component = adapter["spec"]["dgdRef"]["componentName"]
     advice = "; ".join(
-        f"{name} is deleted with the request for it" for name, each in every.items() if objects.controls(adapter, each)
+        f"to delete {name}, remove the request for it"
+        for name, each in every.items()
+        if objects.controls(adapter, each)
     )
     return ConditionState(
         False,
         SEVERAL,
-        f"{' and '.join(sorted(every))} scale {component}, and each undoes what the others do: keep one of them"
+        f"{' and '.join(sorted(every))} scale {component}, and overwrite each other: keep one of them"
         + (f"; {advice}" if advice else ""),
     )
 

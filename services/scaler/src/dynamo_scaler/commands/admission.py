@@ -57,7 +57,7 @@ class CommandAdmission:
         done: dict[PoolKey, ScalingRecord] = {}
         for key in desired:
             record = self.view.record(pools[key])
-            if record is not None and record.did(request.command):
+            if record is not None and record.includes(request.command):
                 done[key] = record
                 continue
             if problem := too_few(desired[key], pools[key].least):
@@ -67,7 +67,7 @@ class CommandAdmission:
             if scaler:
                 raise CommandRefusedError(
                     AUTOSCALED,
-                    f"{key.component} is scaled by {scaler}, which would undo this: change its bounds, or remove it",
+                    f"{scaler} scales {key.component}, and would undo this: change its bounds, or remove it",
                 )
         generation = graph["metadata"]["generation"]
         # A half-done command has changed the generation itself.
@@ -75,7 +75,7 @@ class CommandAdmission:
             raise CommandRefusedError(
                 STALE_GENERATION,
                 f"{request.graph} is at generation {generation}, not {request.expected_generation}: "
-                "read it again, and decide again",
+                "read the graph again, and send a new command",
             )
         self._remember(request, desired)
         return Admitted(graph, pools, {key: n for key, n in desired.items() if key not in done}, done)
@@ -83,7 +83,7 @@ class CommandAdmission:
     async def given_up(self, request: ScaleRequest) -> tuple[KubeObject, list[tuple[DesiredPool, intents.Intent]]]:
         """The graph, and the requester's earlier unfinished requests. CommandRefusedError like for other commands."""
         if not request.requester:
-            raise CommandRefusedError(INVALID, "withdraw: needs requester, whose requests end")
+            raise CommandRefusedError(INVALID, "withdraw: needs requester, whose requests it withdraws")
         graph = await self._graph(request)
         pools = self.view.pools(graph)
         named = set(resolve(request.targets, pools)) if request.targets else {pool.key for pool in pools}
@@ -102,7 +102,7 @@ class CommandAdmission:
         key = request.graph
         if not is_managed(key, self.view.settings.managed):
             raise CommandRefusedError(
-                NOT_MANAGED, f"{key} is not among platform.scaler.managed: it is not scaled by commands"
+                NOT_MANAGED, f"platform.scaler.managed does not include {key}: commands cannot scale it"
             )
         if self.view.is_elsewhere(key.namespace):
             raise CommandRefusedError(NOT_MANAGED, f"namespace {key.namespace} is managed by another platform")
@@ -114,7 +114,7 @@ class CommandAdmission:
         if graph is None:
             raise CommandRefusedError(NOT_FOUND, f"there is no DynamoGraphDeployment {key}, or it is being deleted")
         if not request.means(graph):
-            raise CommandRefusedError(NOT_FOUND, f"DynamoGraphDeployment {key} was deleted, and created again since")
+            raise CommandRefusedError(NOT_FOUND, f"DynamoGraphDeployment {key} has since been deleted and recreated")
         return graph
 
     def _remember(self, request: ScaleRequest, desired: Mapping[PoolKey, int | None]) -> None:
@@ -128,7 +128,7 @@ class CommandAdmission:
         """Retried commands may arrive after newer ones of the same sender, whose clock orders them."""
         for each in (self.view.last_commands.get(key, request.requester), *later):
             if each is not None and _is_after(each, request):
-                asked = "withdrew" if each.replicas is None else f"asked for {many(each.replicas, 'replica')}"
+                asked = "withdrew" if each.replicas is None else f"requested {many(each.replicas, 'replica')}"
                 raise CommandRefusedError(
                     SUPERSEDED, f"{key.component}: a newer command of {request.requester} {asked}"
                 )

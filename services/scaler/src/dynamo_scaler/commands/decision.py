@@ -101,7 +101,7 @@ def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> CommandDec
     if bound:
         return nothing_done(ScaleOutcome.REFUSE, bound[0].reason, _held(bound))
     so = ", ".join(f"{each.pool.key.component} {each.pool.current}" for each in verdicts)
-    return nothing_done(ScaleOutcome.NOTHING, UNCHANGED, f"it is so already: {so}")
+    return nothing_done(ScaleOutcome.NOTHING, UNCHANGED, f"already at the requested replicas: {so}")
 
 
 def _applied(
@@ -142,12 +142,12 @@ def _breach(settlement: Settlement) -> tuple[str, str]:
     budget, after = account.budget, account.after(settlement.changes)
     above = settlement.fit is BudgetFit.ABOVE_CEILING
     bound = f"ceiling of {budget.max_gpus}" if above else f"floor of {budget.min_gpus}"
-    sought = "gives enough of them back" if above else "asks for enough of them"
+    sought = "releases enough GPUs" if above else "requests enough GPUs"
     known = " known" if account.unknown(settlement.changes) else ""
     return (
         CEILING if above else FLOOR,
         f"budget {budget.name}: {gpu_words(after)}{known}, {'above' if above else 'below'} its {bound} "
-        f"(now {account.before}), and no component that it could be paired with {sought}",
+        f"(now {account.before}), and no other component of the budget {sought}",
     )
 
 
@@ -178,7 +178,7 @@ def _held(waiting: Sequence[PoolVerdict]) -> str:
 
 def _why(verdict: PoolVerdict) -> str:
     pool = verdict.pool
-    stays = f"not yet at {verdict.desired}" if verdict.held else "goes no further"
+    stays = f"not yet at {verdict.desired}" if verdict.held else "scales no further"
     if not verdict.changes:
         stays = f"stays at {pool.current}"
     return f"{pool.key.component} {stays}: {verdict.reason}: {verdict.message}"

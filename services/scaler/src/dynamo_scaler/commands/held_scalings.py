@@ -74,7 +74,7 @@ class HeldScalings:
                 swept = started if sweeps else swept
                 await asyncio.sleep(min(TICK, REST * (time.monotonic() - started)))
             except KubeError as error:
-                log.warning("held scalings wait", error=str(error))
+                log.warning("cannot check held scalings, will retry", error=str(error))
                 await asyncio.sleep(spread(TICK, least=1.0, most=3.0))
 
     async def check(self, *, held: bool = False) -> None:
@@ -99,7 +99,7 @@ class HeldScalings:
                 raise  # the API server does not answer, for any graph
             except Exception:
                 # A graph that cannot be understood must not hold up all others.
-                log.exception("held scalings of a graph not checked", graph=str(key))
+                log.exception("cannot check held scalings of a graph", graph=str(key))
             # A decision awaits nothing, and there may be hundreds to decide about.
             await asyncio.sleep(0)
             if time.monotonic() >= until:
@@ -135,22 +135,22 @@ class HeldScalings:
                 continue
             pool = pools.get(PoolKey(*key, name))
             if pool is None:
-                await self._forget(graph, name, intent, DecisionReport(UNKNOWN, f"{name}: the graph has it no more"))
+                await self._forget(
+                    graph, name, intent, DecisionReport(UNKNOWN, f"{name}: the graph no longer has this component")
+                )
             elif not self.scaling.view.is_open(intent, pool):
                 message = f"{name}: another client set {many(pool.current, 'replica')} meanwhile"
                 done = pool.current == intent.replicas
                 await self._forget(graph, name, intent, None if done else DecisionReport(SUPERSEDED, message))
             elif not intent.is_fresh(now, lifetime):
                 message = (
-                    f"{name} stays at {pool.current}: not done within {lifetime:g} s: {intent.reason}: {intent.message}"
+                    f"{name} stays at {pool.current}: expired after {lifetime:g} s: {intent.reason}: {intent.message}"
                 )
                 await self._forget(graph, name, intent, DecisionReport(EXPIRED, message) if intent.held else None)
             elif scaler := self.scaling.view.autoscaler(pool):
-                await self._forget(
-                    graph, name, intent, DecisionReport(AUTOSCALED, f"{name} is scaled by {scaler} by now")
-                )
+                await self._forget(graph, name, intent, DecisionReport(AUTOSCALED, f"{scaler} now scales {name}"))
             elif intent.requester == PLANNER and PLANNER_CONFIG not in objects.annotations(graph):
-                message = f"{name} stays at {pool.current}: the graph asks for no planner any more"
+                message = f"{name} stays at {pool.current}: the graph no longer requests a planner"
                 await self._forget(graph, name, intent, DecisionReport(WITHDRAWN, message))
             elif intent.held:
                 # The intent may be older than the last restart.

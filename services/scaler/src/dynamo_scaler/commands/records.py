@@ -30,7 +30,7 @@ class ScalingRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     sent: str = ""
     earlier: list[str] = []
 
-    def did(self, command: str) -> bool:
+    def includes(self, command: str) -> bool:
         """Whether a command has been carried out on the component."""
         return command == self.command or command in self.earlier
 

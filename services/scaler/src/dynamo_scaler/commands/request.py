@@ -33,7 +33,7 @@ def namespace_of(command: Event, cluster: str) -> str:
     prefix = cloudevents.source(cluster, "") + "/namespaces/"
     if not command.source.startswith(prefix):
         raise CommandRefusedError(
-            INVALID, "it names no namespace: graphs are scaled by commands of their own namespace"
+            INVALID, "the source names no namespace: a command can only scale graphs of its own namespace"
         )
     return command.source.removeprefix(prefix)
 
@@ -62,7 +62,7 @@ class ScaleRequest:
         if len(data.targets) > _MOST_TARGETS:
             raise CommandRefusedError(INVALID, f"targets: {len(data.targets)} are more than {_MOST_TARGETS}")
         if len(data.expected_generation) > _LONGEST_INTEGER:
-            raise CommandRefusedError(INVALID, "expectedGeneration: not an integer of 64 bits")
+            raise CommandRefusedError(INVALID, "expectedGeneration: not a 64-bit integer")
         names = [("graphDeployment", data.graph_deployment), ("requester", data.requester)]
         for index, each in enumerate(data.targets):
             names += [(f"targets[{index}]", each.component), (f"targets[{index}]", each.sub_component_type)]

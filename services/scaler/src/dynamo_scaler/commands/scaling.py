@@ -84,7 +84,7 @@ class Scaling:
                 return await self._once(request, admitted)
             except StaleError:
                 admitted = await self._admitted(request)
-        raise RuntimeError(f"{request.graph} changes faster than it can be decided about")
+        raise RuntimeError(f"{request.graph} changed during each of {_ATTEMPTS} attempts to decide")
 
     async def _admitted(self, request: ScaleRequest) -> Admitted:
         """The admitted command. If it is refused now, a part may have been done; its waiting part is forgotten."""
@@ -103,7 +103,7 @@ class Scaling:
         names = ", ".join(f"{pool.key.component} {intent.replicas}" for pool, intent in given_up)
         if not given_up or self._is_trial(request):
             return Answered(
-                DRY_RUN if given_up else UNCHANGED, f"would be forgotten: {names}" if given_up else "nothing waits"
+                DRY_RUN if given_up else UNCHANGED, f"would be withdrawn: {names}" if given_up else "no request waits"
             )
         await self.remember({request.graph: {pool.key.component: None for pool, _ in given_up}})
         for pool, intent in given_up:
@@ -125,7 +125,7 @@ class Scaling:
                 await self.remember(self.after(request, decision))
             raise _RefusedDecision(decision.reason, self._with_lifetime(request, decision), report_of(decision))
         if self._is_trial(request):
-            message = f"would be done: {decision.message}" if decision.changes else decision.message
+            message = f"would scale: {decision.message}" if decision.changes else decision.message
             self.report(ADVISED, graph, request, report_of(decision)._replace(message=message))
             return Answered(DRY_RUN if request.dry_run else ADVISORY, message)
         if decision.outcome is ScaleOutcome.APPLY:
@@ -173,7 +173,7 @@ class Scaling:
             # A refused write is not retried.
             await self.remember(withdrawn(decision, rest, frozenset(each.pool.key for each in done)))
             before = "; ".join(f"{each.pool.key} {each.pool.current} -> {each.replicas}" for each in done)
-            message = f"the cluster refuses: {error}{f'; done before that: {before}' if before else ''}"
+            message = f"the API server refused the write: {error}{f'; written before that: {before}' if before else ''}"
             report = report_of(decision)._replace(reason=WRITE_REFUSED, message=message)
             raise _RefusedDecision(WRITE_REFUSED, message, report) from error
         await self.remember(remembered)
@@ -226,7 +226,7 @@ class Scaling:
                 pool = replace(admitted.pools[key], current=record.before)
                 said.append(PoolVerdict(pool, record.replicas, record.replicas, record.replicas))
         message = "; ".join(f"{each.pool.key.component} {each.pool.current} -> {each.allowed}" for each in said)
-        message = message or "it was carried out before"
+        message = message or "the command was already carried out"
         self.report(SCALED, admitted.graph, request, DecisionReport(APPLIED, message, said))
         return Answered(APPLIED, message)
 
@@ -257,12 +257,12 @@ class Scaling:
         if decision.outcome is ScaleOutcome.REFUSE:
             kept = decision.reason in {CEILING, FLOOR}
             return (
-                f"{decision.message}; it is kept until {until}, for a command that balances it"
+                f"{decision.message}; the scaler keeps the request until {until}, for a command that balances it"
                 if kept
                 else decision.message
             )
         held = any(each.held for each in decision.verdicts)
-        return f"{decision.message}; carried out when that ends, until {until}" if held else decision.message
+        return f"{decision.message}; the scaler retries until {until}" if held else decision.message
 
 
 class _RefusedDecision(CommandRefusedError):

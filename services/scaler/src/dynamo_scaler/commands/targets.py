@@ -27,7 +27,7 @@ def resolve(targets: Sequence[ScaleTarget], pools: Sequence[DesiredPool]) -> dic
     for index, target in enumerate(targets):
         key = _find(f"targets[{index}]", target, pools).key
         if key in desired:
-            raise CommandRefusedError(INVALID, f"targets[{index}]: {key.component} is a target already")
+            raise CommandRefusedError(INVALID, f"targets[{index}]: {key.component} is already a target")
         desired[key] = target.replicas
     return desired
 
@@ -50,5 +50,5 @@ def _find(place: str, target: ScaleTarget, pools: Sequence[DesiredPool]) -> Desi
         )
     if len(matching) > 1:
         several = ", ".join(pool.key.component for pool in matching)
-        raise CommandRefusedError(AMBIGUOUS, f"{place}: {kind} may be {several}; name the component")
+        raise CommandRefusedError(AMBIGUOUS, f"{place}: {kind} matches {several}; name the component")
     return matching[0]

@@ -86,7 +86,7 @@ class Writer:
             raise StaleError from error
         except (Conflict, Invalid) as error:
             now = await self.read_again(DYNAMO_GRAPH_DEPLOYMENTS, key)
-            if now is None or _premises(now) != _premises(graph):
+            if now is None or _decision_inputs(now) != _decision_inputs(graph):
                 raise StaleError from error
             raise
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)
@@ -122,7 +122,7 @@ def _changed_annotations(graph: KubeObject, writes: Sequence[Write], remembered:
     return annotations
 
 
-def _premises(graph: KubeObject) -> tuple[Any, ...]:
+def _decision_inputs(graph: KubeObject) -> tuple[Any, ...]:
     """The parts of a graph that a decision and its patch rely on; without the status, which changes all the time."""
     metadata = graph["metadata"]
     annotations = metadata.get("annotations") or {}

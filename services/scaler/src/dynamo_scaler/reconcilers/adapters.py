@@ -78,7 +78,9 @@ class AdapterReconciler:
         adapters = [
             adapter
             for adapter in self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(key))
-            if not (objects.is_deleting(adapter) or _goes_with_its_graph(adapter, graph) or _is_let_go(adapter, graph))
+            if not (
+                objects.is_deleting(adapter) or _goes_with_its_graph(adapter, graph) or _is_orphaned(adapter, graph)
+            )
         ]
         if not adapters:
             return Result()
@@ -170,7 +172,7 @@ class AdapterReconciler:
                 return writer
             # Without this write, the writer's name stays unknown; that must not prevent the update of the graph.
             with contextlib.suppress(Conflict, Invalid, Forbidden):
-                await self.kube.apply(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _as_it_is(adapter))
+                await self.kube.apply(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, _with_current_replicas(adapter))
         return UNKNOWN_WRITER
 
     def _settle(self, adapter: KubeObject, done: Difference, fresh: KubeObject | None, writer: str) -> None:
@@ -190,8 +192,8 @@ class AdapterReconciler:
                 known = "" if writer == UNKNOWN_WRITER else writer
                 self.announcer.announce(adapter, events.scaled(adapter, done.component, before, known))
                 self.metrics.scaled(namespace, before, done.replicas)
-            pair = self.turns.took(uid, writer, done.replicas) if writer != UNKNOWN_WRITER else None
-            conflict = mirror.taking_turns(done.component, pair) if pair else None
+            pair = self.turns.record(uid, writer, done.replicas) if writer != UNKNOWN_WRITER else None
+            conflict = mirror.alternating_writers(done.component, pair) if pair else None
             writers = list(pair or ())
         if conflict is not None:
             self.announcer.announce(adapter, events.conflict(adapter, conflict, before, writers))
@@ -228,18 +230,18 @@ class AdapterReconciler:
         count, selector = counted[component["name"]]
         if not owns:
             message = (
-                f"{component['name']} of {reference['name']} is not scaled by this adapter, which the platform "
-                "did not create: delete it, give the component `scalingAdapter: {}`, and scale the adapter "
-                "that the platform makes for it"
+                f"this adapter, which the platform did not create, does not scale {component['name']} of "
+                f"{reference['name']}: delete this adapter, set `scalingAdapter: {{}}` for the component, and scale "
+                "the adapter that the platform creates"
             )
             return AdapterObservation(ConditionState(False, "NotOwner", message), count, selector)
         desired = adapter["spec"]["replicas"]
         if refusal is not None and component.get("replicas") != desired:
-            message = f"the graph could not be given {many(desired, 'replica')} of {component['name']}: {refusal}"
+            message = f"cannot set {many(desired, 'replica')} of {component['name']} in the graph: {refusal}"
             return AdapterObservation(ConditionState(False, "UpdateFailed", message), count, selector)
         if objects.is_deleting(graph) and component.get("replicas") != desired:
             message = (
-                f"{reference['name']} is being deleted, and not given {many(desired, 'replica')} of {component['name']}"
+                f"cannot set {many(desired, 'replica')} of {component['name']}: {reference['name']} is being deleted"
             )
             return AdapterObservation(ConditionState(False, "GraphNotFound", message), count, selector)
         scaled, conflict = self._unreported.get(adapter["metadata"]["uid"], (False, None))
@@ -283,7 +285,7 @@ def _goes_with_its_graph(adapter: KubeObject, graph: KubeObject | None) -> bool:
     return graph is None or not objects.controls(graph, adapter)
 
 
-def _is_let_go(adapter: KubeObject, graph: KubeObject | None) -> bool:
+def _is_orphaned(adapter: KubeObject, graph: KubeObject | None) -> bool:
     """Whether the graph that created an adapter no longer requests it: the pod-builder deletes it, which is not an
     error.
     """
@@ -293,7 +295,7 @@ def _is_let_go(adapter: KubeObject, graph: KubeObject | None) -> bool:
     return component is not None and component.get("scalingAdapter") is None
 
 
-def _as_it_is(adapter: KubeObject) -> KubeObject:
+def _with_current_replicas(adapter: KubeObject) -> KubeObject:
     """The adapter's current number, for an apply that changes only the field's owner, and fails if the number has
     changed.
     """

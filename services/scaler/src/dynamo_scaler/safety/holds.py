@@ -33,18 +33,18 @@ def rollout(graph: KubeObject, component: str, *, observed: bool) -> Hold | None
     """
     status = graph.get("status") or {}
     if not observed:
-        return Hold(ROLLOUT, "the graph was changed, and the platform has not acted on that yet")
+        return Hold(ROLLOUT, "the platform has not acted on the latest change of the graph yet")
     phase = (status.get("rollingUpdate") or {}).get("phase")
     if phase in _EXCHANGING:
         return Hold(ROLLOUT, "new worker pods are replacing the old ones")
     restart = status.get("restart") or {}
     if restart.get("phase") in _RESTARTING:
         under_way = ", ".join(restart.get("inProgress") or ()) or "its components"
-        return Hold(ROLLOUT, f"a restart is under way: {under_way}")
+        return Hold(ROLLOUT, f"a restart is in progress: {under_way}")
     counted = (status.get("components") or {}).get(component) or {}
     updated, there = counted.get("updatedReplicas"), counted.get("replicas", 0)
     if updated is not None and updated < there:
-        return Hold(ROLLOUT, f"{there - updated} of its {many(there, 'pod')} are still of the former template")
+        return Hold(ROLLOUT, f"{there - updated} of its {many(there, 'pod')} still have the former template")
     return None
 
 

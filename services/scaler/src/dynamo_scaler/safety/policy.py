@@ -54,9 +54,11 @@ def _policies(graph: KubeObject) -> dict[str, Any]:
 def _merged(defaults: ScalingLimits, name: str, said: list[Mapping[str, Any]]) -> ScalingLimits:
     whole: dict[str, Any] = defaults.model_dump(by_alias=True)
     for each in said:
-        for field, value in _said(each).items():
+        for field, value in _without_nulls(each).items():
             whole[field] = (
-                {**whole[field], **_said(value)} if field in {"up", "down"} and isinstance(value, dict) else value
+                {**whole[field], **_without_nulls(value)}
+                if field in {"up", "down"} and isinstance(value, dict)
+                else value
             )
     try:
         return ScalingLimits.model_validate(whole)
@@ -66,7 +68,7 @@ def _merged(defaults: ScalingLimits, name: str, said: list[Mapping[str, Any]]) -
         raise _invalid(f"{place}: {first['msg'].removeprefix('Value error, ')}") from error
 
 
-def _said(part: Mapping[str, Any]) -> dict[str, Any]:
+def _without_nulls(part: Mapping[str, Any]) -> dict[str, Any]:
     """A part without null values."""
     return {name: value for name, value in part.items() if value is not None}
 

@@ -64,12 +64,12 @@ def judge(pool: DesiredPool, requested: int, situation: Situation, now: float) -
     rests = situation.scaled_at + way.cooldown - now
     # A clock that was set back, or another replica's clock, must not prolong the cooldown without limit.
     if situation.scaled_at and 0 < rests <= 2 * way.cooldown:
-        message = f"it was scaled {max(0.0, now - situation.scaled_at):.0f} s ago, and rests {rests:.0f} s more"
+        message = f"it was scaled {max(0.0, now - situation.scaled_at):.0f} s ago; the cooldown ends in {rests:.0f} s"
         return PoolVerdict(pool, requested, desired, current, COOLDOWN, message)
     allowed = stabilized(desired, current, situation.asked, limits, now)
     reason = bound or ("", "")
     if allowed != desired:
-        message = f"within {way.stabilization:g} s, {many(allowed, 'replica')} were asked for"
+        message = f"{many(allowed, 'replica')} were requested within the last {way.stabilization:g} s"
         reason = Hold(STABILIZING, message)
     if way.step and abs(allowed - current) > way.step:
         allowed = current + (way.step if grows else -way.step)
@@ -96,7 +96,7 @@ def _bounded(pool: DesiredPool, requested: int, limits: ScalingLimits) -> tuple[
         minimum = max(limits.min, pool.least) if limits.min else 0
         least = min(minimum, current)
         if requested < least:
-            return least, Hold(BELOW_MINIMUM, f"{requested} is below its minimum of {minimum} ({_said_by('min')})")
+            return least, Hold(BELOW_MINIMUM, f"{requested} is below its minimum of {minimum} ({_source_of('min')})")
         return requested, None
     desired = max(requested, limits.min)
     if limits.max:
@@ -104,9 +104,9 @@ def _bounded(pool: DesiredPool, requested: int, limits: ScalingLimits) -> tuple[
     if 0 < desired < pool.least:
         desired = current
     if desired < requested:
-        return desired, Hold(ABOVE_MAXIMUM, f"{requested} is above its maximum of {limits.max} ({_said_by('max')})")
+        return desired, Hold(ABOVE_MAXIMUM, f"{requested} is above its maximum of {limits.max} ({_source_of('max')})")
     return desired, None
 
 
-def _said_by(bound: str) -> str:
+def _source_of(bound: str) -> str:
     return f"{bound} of the annotation {SCALING_POLICY}, else of platform.scaler.limits"

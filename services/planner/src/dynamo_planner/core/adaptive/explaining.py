@@ -39,7 +39,7 @@ def explain(
     """The explanation of a tick that had all its inputs."""
     sentence = _sentence(reason, forecast, plans, final, horizon) + _held(plans, hold) + _pause(demand, observation.now)
     if observation.traffic is not None and observation.traffic.ended:
-        sentence += "; this release counts requests when they end, so growth shows as late as they last"
+        sentence += "; this release counts requests when they end, so growth becomes visible only after the duration of a request"
     options = (option for pool, plan in plans.items() for option in _options(pool, plan, final[pool], promise))
     return Explanation(
         load_reason=reason.value,
@@ -70,7 +70,7 @@ def _inputs(observation: Observation, forecast: Forecast, losses: Mapping[str, f
             "way": forecast.way,
             "rate_now": round(forecast.now, 3),
             "slope": round(forecast.slope, 5),
-            "off_by": [round(off, 3) for off in forecast.off_by()],
+            "off_by": [round(off, 3) for off in forecast.error_range()],
             "period_seconds": round(forecast.wave.period, 1) if forecast.way == "wave" and forecast.wave else None,
             "losses": {way: round(loss, 3) for way, loss in losses.items()},
         },
@@ -133,20 +133,20 @@ def _why_not_kept(gain: float | None, more: bool, limited: bool) -> str:
     if more:
         return "the GPU budget" if limited else "fewer GPUs are expected to keep the promised share"
     if gain is None:
-        return "the least that the pool keeps, or a step's limit"
-    return "too many requests would miss the target, or the replica has been needed of late"
+        return "the minimum of the pool, or a step's limit"
+    return "too many requests would miss the target, or the replica was needed recently"
 
 
 def _why_not(plan: PoolPlan, gain: float | None, *, more: bool, limited: bool) -> str:
     if more:
         if limited:
             return "the GPU budget"
-        return "it would bring too little for its price, or not for long enough"
+        return "its gain is below its price, or does not last long enough"
     if gain is None:
-        return "the least that the pool keeps, or a step's limit"
+        return "the minimum of the pool, or a step's limit"
     if gain >= plan.price:
         return "too many requests would miss the target"
-    return "held: not long enough, or needed again before it could be back"
+    return "held: not unneeded for long enough, or needed again before it could be back"
 
 
 def _sentence(
@@ -177,10 +177,10 @@ def _held(plans: Mapping[Pool, PoolPlan], hold: HoldTime | None) -> str:
     held = {pool: plan.held for pool, plan in plans.items() if plan.held}
     if not held or hold is None or hold.kept is None:
         return ""
-    over = "since the wave is known" if hold.by_wave else "in the last two hours"
+    over = "since the wave was detected" if hold.by_wave else "in the last two hours"
     return (
-        f"; {_part(plans, held, 'held')}, needed within the last {hold.seconds:.0f} s: of all times of holding the "
-        f"cheapest {over}, of whose requests it would have kept {100 * hold.kept:.0f} %"
+        f"; {_part(plans, held, 'held')}, needed within the last {hold.seconds:.0f} s: the cheapest of all hold "
+        f"times {over}, with which {100 * hold.kept:.0f} % of the requests would have met the targets"
     )
 
 
@@ -189,7 +189,7 @@ def _pause(demand: Demand, now: float) -> str:
     longest = demand.longest_pause(now)
     if not demand.quiet or not longest:
         return ""
-    return f"; no request for {demand.quiet:.0f} s, and of late requests came back after up to {longest:.0f} s"
+    return f"; no request for {demand.quiet:.0f} s, but recent pauses lasted up to {longest:.0f} s"
 
 
 def _reserve(forecast: Forecast, plans: Mapping[Pool, PoolPlan], horizon: float) -> str:
@@ -197,10 +197,10 @@ def _reserve(forecast: Forecast, plans: Mapping[Pool, PoolPlan], horizon: float)
     kept = {pool: plan.reserve for pool, plan in plans.items() if plan.reserve}
     if not kept or horizon < WARM_FROM:
         return ""
-    if forecast.climbs_unjudged:
-        why = "the load climbs and may go on in proportion"
+    if forecast.climbs_without_errors:
+        why = "the load rises and may continue to rise in proportion"
     else:
         why = "a start takes as long as a burst"
         if forecast.unseen:
-            why += f"; if none comes within {forecast.unseen:.0f} s, less is kept"
+            why += f"; if no burst comes within {forecast.unseen:.0f} s, the reserve shrinks"
     return f"; {_part(plans, kept, 'a warm reserve')} for up to {forecast.highest(horizon):.1f} requests/s, since {why}"

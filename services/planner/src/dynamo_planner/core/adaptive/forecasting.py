@@ -84,7 +84,7 @@ class Record:
     errors: Columns = field(default_factory=lambda: Columns(2, MEMORY))
     """rate at the time of the prediction, observed minus predicted rate"""
 
-    def alike(self, rate: float) -> tuple[float, ...]:
+    def errors_near(self, rate: float) -> tuple[float, ...]:
         """Errors of forecasts made at similar rates; empty if there are too few."""
         if len(self.errors) < FEWEST:
             return ()
@@ -128,9 +128,9 @@ class Forecast:
 
     def at(self, lead: float) -> float:
         """The rate after `lead` seconds, without margin."""
-        return float(self.along(np.array([lead]))[0])
+        return float(self.rates_at(np.array([lead]))[0])
 
-    def along(self, leads: Array) -> Array:
+    def rates_at(self, leads: Array) -> Array:
         """The rates at lead times, without margin."""
         if self.way == "wave" and self.wave is not None:
             # The wave may not match the current rate; this difference decays with time.
@@ -144,18 +144,18 @@ class Forecast:
         return np.full(leads.shape, self.now)
 
     @property
-    def climbs_unjudged(self) -> bool:
+    def climbs_without_errors(self) -> bool:
         """Whether the load climbs significantly, and no forecast could be compared with an observation yet."""
         return not self.errors and self.climbs
 
     @cached_property
-    def _off(self) -> Array:
+    def _error_quantiles(self) -> Array:
         """Errors of forecasts at the horizon, at `PLACES`."""
         return np.quantile(np.array(self.errors), PLACES) if self.errors else np.zeros(len(PLACES))
 
-    def off_by(self) -> tuple[float, float]:
+    def error_range(self) -> tuple[float, float]:
         """Errors of forecasts at the horizon, without the highest and lowest tenth."""
-        low, high = self._off[ROWS:]
+        low, high = self._error_quantiles[ROWS:]
         return float(low), float(high)
 
     def spread(self, leads: Array) -> Array:
@@ -177,18 +177,18 @@ class Forecast:
         return rates
 
     def _spread(self, leads: Array) -> Array:
-        expected = self.along(leads)
+        expected = self.rates_at(leads)
         if not self.errors:
             # The errors of forecasts are not known yet: the rate may stay constant or continue its trend, with equal
             # probability.
             straight = np.maximum(0.0, self.now + self.slope * leads)
             unjudged = [expected, np.full(len(leads), self.now), straight]
-            if self.climbs_unjudged:
+            if self.climbs_without_errors:
                 # Or it continues to grow exponentially: a beginning climb often accelerates.
                 grown = np.exp(np.minimum(self.slope / max(self.now, 1e-9) * leads, log(CLIMB_MOST)))
                 unjudged.append(self.now * grown)
             return np.array(unjudged)
-        rates = expected + self._off[:ROWS, None] * np.sqrt(np.minimum(1.0, leads / self.horizon))
+        rates = expected + self._error_quantiles[:ROWS, None] * np.sqrt(np.minimum(1.0, leads / self.horizon))
         return np.asarray(np.clip(rates, np.minimum(expected, self.trough), np.maximum(expected, self.peak)))
 
 
@@ -231,7 +231,7 @@ class Forecaster:
             # The wave is fitted again each minute: the errors of earlier waves do not apply to this one.
             errors = tuple(self._wave.off * each for each in BELL)
         else:
-            errors = self._records[self._way].alike(start)
+            errors = self._records[self._way].errors_near(start)
         watched = now - (demand.samples[0].at - demand.samples[0].seconds)
         unseen = max(0.0, min(UNSEEN * horizon, UNSEEN_MOST) - watched)
         if demand.grew(1 + UNSEEN_GROWTH, horizon):

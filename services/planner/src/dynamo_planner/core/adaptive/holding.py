@@ -163,7 +163,7 @@ class Holding:
 
 def _cheapest(history: _History, may_miss: float) -> tuple[float, float]:
     """The hold time in seconds, and the simulated share of requests kept."""
-    tried = [(seconds, *history.tried(seconds)) for seconds in (0.0, *LENGTHS)]
+    tried = [(seconds, *history.evaluated(seconds)) for seconds in (0.0, *LENGTHS)]
     most = max(kept for _, kept, _ in tried)
     enough = [each for each in tried if each[1] >= most - LOST * may_miss]
     cheapest = min(cost for _, _, cost in enough)
@@ -209,7 +209,7 @@ class _History:
         needed = {pool: _needed(each, share) for pool, each in shares.items()}
         return cls(step, rates, startup, planned, needed, shares, {pool: gpus for pool, (_, gpus) in sizers.items()})
 
-    def tried(self, seconds: float) -> tuple[float, float]:
+    def evaluated(self, seconds: float) -> tuple[float, float]:
         """Share of requests kept, and mean GPUs, if replicas had been held for `seconds`."""
         kept, gpus = np.ones(self.rates.size), 0.0
         for pool, planned in self.planned.items():

@@ -78,9 +78,9 @@ class AdaptivePolicy:
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
         """Observe, learn, predict, decide. Each pool gets at least its minimum, even if nothing can be decided."""
         effects = self._effects(tick, observation)
-        lifted = self._limits.lifted(observation.workers, observation.capabilities)
-        if effects.decision is None and lifted is not None:
-            return replace(effects, decision=Decision(replicas=lifted, reason=Reason.SCALE_UP.value))
+        raised = self._limits.raised_to_minimum(observation.workers, observation.capabilities)
+        if effects.decision is None and raised is not None:
+            return replace(effects, decision=Decision(replicas=raised, reason=Reason.SCALE_UP.value))
         return effects
 
     def _effects(self, tick: Tick, observation: Observation) -> Effects:
@@ -101,7 +101,8 @@ class AdaptivePolicy:
         next_tick = self._tick(at)
         if not is_number:
             return Effects(
-                next_tick=next_tick, explanation=_held(Reason.HOLD_MISSING, "the reported traffic is not a number")
+                next_tick=next_tick,
+                explanation=_held(Reason.HOLD_MISSING, "a value of the reported traffic is not a number"),
             )
         if not self._demand.known:
             return self._before_traffic(next_tick, observation)
@@ -111,7 +112,9 @@ class AdaptivePolicy:
             return self._idle(next_tick, observation)
         lacking = [pool for pool in self._limits.pools if not self._sizing.ready(pool)]
         if lacking:
-            message = f"too little is known of the {' and '.join(lacking)} engines: no profile, and too few iterations measured"
+            message = (
+                f"too little data on the {' and '.join(lacking)} engines: no profile, and too few measured iterations"
+            )
             return Effects(next_tick=next_tick, explanation=_held(Reason.HOLD_NOT_READY, message, needs_passes=True))
         sizers = self._sizers(self._demand.load(0.0), observation)
         self._review(observation, traffic, sizers)
@@ -136,13 +139,14 @@ class AdaptivePolicy:
         if "workers" in observation.missing or unknown:
             why = observation.missing.get("workers")
             return _held(
-                Reason.HOLD_MISSING, f"worker counts are not known{f' ({why.value})' if why else ''}: replicas hold"
+                Reason.HOLD_MISSING,
+                f"worker counts are unknown{f' ({why.value})' if why else ''}: replicas do not change",
             )
         workers = observation.workers
         sizes = {pool: max(workers[pool].ready, _asked(workers[pool]), self._least_of(pool)) for pool in workers}
         if large := [f"{count} {pool}" for pool, count in sizes.items() if count > MOST]:
             return _held(
-                Reason.HOLD_TOO_MANY, f"{' and '.join(large)} replicas are more than {MOST}, the most that are planned"
+                Reason.HOLD_TOO_MANY, f"{' and '.join(large)} replicas exceed {MOST}, the maximum for planning"
             )
         if observation.traffic is None or "traffic" in observation.missing:
             why = observation.missing.get("traffic")
@@ -151,7 +155,7 @@ class AdaptivePolicy:
                 self._window = min(max(longest, self._sample), self._window * LONGER)
                 self._shorter_at = observation.now + SHORTER_AFTER
             return _held(
-                Reason.HOLD_MISSING, f"the traffic is not known{f' ({why.value})' if why else ''}: replicas hold"
+                Reason.HOLD_MISSING, f"the traffic is unknown{f' ({why.value})' if why else ''}: replicas do not change"
             )
         before, self._queued = (
             self._queued,
@@ -159,12 +163,13 @@ class AdaptivePolicy:
         )
         if observation.traffic.requests == 0 and self._queued and self._queued >= before:
             return _held(
-                Reason.HOLD_CONTRADICTION, "no request is reported, and engines have prompts to compute: replicas hold"
+                Reason.HOLD_CONTRADICTION,
+                "no request is reported, but engines have queued prompts: replicas do not change",
             )
         if observation.traffic.requests == 0 and observation.traffic.ended and _works(observation):
             return _held(
                 Reason.HOLD_CONTRADICTION,
-                "no request has ended, which is all that this release counts, and engines work: replicas hold",
+                "this release counts only ended requests, none has ended, and engines are busy: replicas do not change",
             )
         return None
 
@@ -173,7 +178,9 @@ class AdaptivePolicy:
         pools = self._limits.pools
         ready = {pool: observation.workers[pool].ready for pool in pools}
         if Pool.PREFILL in pools and traffic.ttft and self._sizing.ready(Pool.PREFILL) and traffic.requests > 0:
-            self._sizing.learn_after(traffic.ttft, load, self._able(observation, Pool.PREFILL), ready[Pool.PREFILL])
+            self._sizing.learn_after(
+                traffic.ttft, load, self._capabilities(observation, Pool.PREFILL), ready[Pool.PREFILL]
+            )
         reported = any(f.pool is Pool.DECODE and f.wall_time > 0 for f in observation.forward_passes)
         if traffic.itl and not reported and Pool.DECODE in pools and self._config.mode is not Mode.AGG:
             # Without forward passes: sequences by Little's law, from the measured token latency.
@@ -229,12 +236,14 @@ class AdaptivePolicy:
     def _horizon(self, observation: Observation) -> float:
         return self._longest_startup(observation) + self._sample
 
-    def _able(self, observation: Observation, pool: Pool) -> EngineCapabilities:
+    def _capabilities(self, observation: Observation, pool: Pool) -> EngineCapabilities:
         return observation.capabilities.get(pool, EngineCapabilities())
 
     def _sizers(self, load: Load, observation: Observation) -> dict[Pool, Sizer]:
         """The sizer of each pool, for a load."""
-        return {pool: self._sizing.sizer(pool, load, self._able(observation, pool)) for pool in self._limits.pools}
+        return {
+            pool: self._sizing.sizer(pool, load, self._capabilities(observation, pool)) for pool in self._limits.pools
+        }
 
     def _plan(self, observation: Observation, forecast: Forecast, sizers: Mapping[Pool, Sizer]) -> dict[Pool, PoolPlan]:
         """The plan of each pool: more replicas if they bring enough in time, fewer if they were not worth it for a
@@ -269,7 +278,7 @@ class AdaptivePolicy:
         step, workers = self._config.max_throughput_scaling_replicas, observation.workers
         given = {pool: each.given(pending=workers[pool].pending > 0, step=step) for pool, each in needs.items()}
         final = {pool: replicas for pool, (replicas, _) in given.items()}
-        calm = weighing.expecting(forecast.along(leads)).cheapest(
+        calm = weighing.expecting(forecast.rates_at(leads)).cheapest(
             startup, startup + TOGETHER, self._promise.aim, weighing.least, weighing.most
         )
         held = {pool: each.held(final[pool]) for pool, each in needs.items()}
@@ -412,12 +421,15 @@ class AdaptivePolicy:
         It serves nothing while it starts, so a single unusual sample moves none.
         """
         able, now = observation.capabilities, observation.now
-        final, unmoved = self._limits.bounded(desired, able), self._limits.unmoved(desired, current, able)
-        if final == unmoved:
+        final, without_transfer = (
+            self._limits.bounded(desired, able),
+            self._limits.bounded_without_transfer(desired, current, able),
+        )
+        if final == without_transfer:
             self._moves_since = inf
             return final
         self._moves_since = min(self._moves_since, now)
-        return final if now - self._moves_since >= startup else unmoved
+        return final if now - self._moves_since >= startup else without_transfer
 
     def _drawing(self, observation: Observation, asked: Mapping[Pool, int]) -> dict[Pool, int]:
         """Replicas that draw power: the requested ones, and existing ones that are to go."""
@@ -441,7 +453,7 @@ class AdaptivePolicy:
 
     def _before_traffic(self, next_tick: Tick, observation: Observation) -> Effects:
         if self._demand.quiet < self._config.throughput_adjustment_interval_seconds:
-            return Effects(next_tick=next_tick, explanation=_held(Reason.NO_TRAFFIC_YET, "no request has come yet"))
+            return Effects(next_tick=next_tick, explanation=_held(Reason.NO_TRAFFIC_YET, "no request has arrived yet"))
         return self._least(next_tick, observation)
 
     def _least(self, next_tick: Tick, observation: Observation) -> Effects:
@@ -449,7 +461,7 @@ class AdaptivePolicy:
             {pool: self._limits.least(pool) for pool in self._limits.pools}, observation.capabilities
         )
         changed = any(final[pool] != _asked(observation.workers[pool]) for pool in final)
-        message = f"no request for {self._demand.quiet:.0f} s: each pool goes to its minimum"
+        message = f"no request for {self._demand.quiet:.0f} s: each pool scales to its minimum"
         return Effects(
             next_tick=next_tick,
             decision=Decision(replicas=final, reason=Reason.IDLE.value) if changed else None,

@@ -16,7 +16,7 @@ def unreachable(plans: Mapping[Pool, PoolPlan]) -> str:
     if not missed:
         return ""
     pools = " and ".join(missed)
-    return f"no number of {pools} replicas meets the target, these only bear the load: raise the target, or use a faster engine"
+    return f"no number of {pools} replicas meets the target, these only serve the load: raise the target, or use a faster engine"
 
 
 def risk(
@@ -59,19 +59,19 @@ def risk(
 
 
 def _instead(
-    stood: tuple[dict[Pool, int], float] | None,
+    constant: tuple[dict[Pool, int], float] | None,
     plans: Mapping[Pool, PoolPlan],
     beyond: Callable[[Mapping[Pool, int]], str],
 ) -> str:
     """What would keep more than following the load: constant replicas, or a faster start."""
-    if stood is None:
+    if constant is None:
         return "a higher min_endpoint or a faster start keeps more"
-    counts, share = stood
+    counts, share = constant
     needs, gpus = _counted(counts, plans)
     too_low = f", and {words}" if (words := beyond(counts)) else ""
     return (
-        f"{needs} all the while ({gpu_words(gpus)}, as min_endpoint) would have kept {100 * share:.0f} %{too_low}; "
-        f"a faster start keeps more, too"
+        f"constant {needs} ({gpu_words(gpus)}, as min_endpoint) would have kept {100 * share:.0f} %{too_low}; "
+        f"a faster start also keeps more"
     )
 
 

@@ -112,7 +112,7 @@ class LatencyModel:
         """The fitted surface; ValueError before the model is ready."""
         self._refresh()
         if self._surface is None:
-            raise ValueError("nothing is known yet: no profile, and too few samples")
+            raise ValueError("no data yet: no profile, and too few samples")
         return self._surface
 
     def at(self, *axes: float) -> float:

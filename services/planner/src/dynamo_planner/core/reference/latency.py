@@ -14,7 +14,7 @@ from dynamo_planner.core.reference.reasons import LoadReason
 from dynamo_planner.core.reference.verdicts import Verdict, down, hold, up
 
 
-class Aim(NamedTuple):
+class LatencyTargets(NamedTuple):
     """The targets."""
 
     ttft: float
@@ -31,7 +31,7 @@ REFUSED = LoadReason.SCALE_DOWN_REFUSED_CONSOLIDATION
 
 
 def prefill_verdict(
-    engine: PrefillEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: Aim
+    engine: PrefillEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: LatencyTargets
 ) -> Verdict:
     """The verdict for a prefill pool, by its time to first token."""
     batched = able.max_num_batched_tokens
@@ -63,7 +63,7 @@ def prefill_verdict(
 
 
 def decode_verdict(
-    engine: DecodeEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: Aim
+    engine: DecodeEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: LatencyTargets
 ) -> Verdict:
     """The verdict for a decode pool, by its inter-token latency."""
     if not engine.ready:
@@ -74,7 +74,11 @@ def decode_verdict(
 
 
 def aggregated_verdict(
-    engine: AggregatedEngine, passes: Sequence[ForwardPass], replicas: int, able: EngineCapabilities, aim: Aim
+    engine: AggregatedEngine,
+    passes: Sequence[ForwardPass],
+    replicas: int,
+    able: EngineCapabilities,
+    aim: LatencyTargets,
 ) -> Verdict:
     """The verdict for an aggregated pool: up if either latency requires it, down only if both permit it."""
     if not engine.ready:
@@ -95,7 +99,7 @@ def aggregated_verdict(
 
 
 def _aggregated_prompts(
-    engine: AggregatedEngine, passes: Sequence[ForwardPass], replicas: int, batched: int, aim: Aim
+    engine: AggregatedEngine, passes: Sequence[ForwardPass], replicas: int, batched: int, aim: LatencyTargets
 ) -> Verdict:
     def ttft(queued: float, decode_kv: float) -> float:
         return engine.ttft(queued, decode_kv, batched_tokens=batched, share=aim.share)
@@ -122,7 +126,7 @@ def _by_itl(
     replicas: int,
     *,
     able: EngineCapabilities,
-    aim: Aim,
+    aim: LatencyTargets,
 ) -> Verdict:
     """`now` and `later`: KV tokens of each engine now, and after they are redistributed when a replica is removed."""
     estimates = [engine.itl(kv) for kv in now]
@@ -148,7 +152,7 @@ def _grown(backlog: int, replicas: int) -> int:
     return backlog * replicas // (replicas - 1)
 
 
-def _fits_budget(waits: Sequence[float], own: float, aim: Aim) -> bool:
+def _fits_budget(waits: Sequence[float], own: float, aim: LatencyTargets) -> bool:
     """Whether waiting stays within the part of the target that a prompt's own computation leaves."""
     budget = (aim.ttft - own) * aim.sensitivity
     return budget > 0 and all(wait < budget for wait in waits)

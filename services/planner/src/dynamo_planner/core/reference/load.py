@@ -65,7 +65,7 @@ class LoadScaler:
         verdict = self._of_engines(pool, passes, asked, able, hit_rate)
         if asked == counts.ready or verdict.replicas < asked:
             return verdict
-        message = f"{asked - counts.ready} of {asked} replicas wait for room in the cluster"
+        message = f"{asked - counts.ready} of {asked} replicas wait for free resources in the cluster"
         return hold(asked, LoadReason.SCALING_IN_PROGRESS, message, **verdict.figures)
 
     def _of_engines(
@@ -77,7 +77,7 @@ class LoadScaler:
             if pool is Pool.PREFILL:
                 return easy.prefill_verdict(config, passes, replicas, able)
             return easy.decode_verdict(config, passes, replicas, able, prompts=aggregated)
-        aim = latency.Aim(
+        aim = latency.LatencyTargets(
             ttft=config.ttft_ms / 1000,
             itl=config.itl_ms / 1000,
             sensitivity=config.load_scaling_down_sensitivity / 100,
@@ -113,7 +113,7 @@ class LoadScaler:
             reason = unknown[0] if unknown else LoadReason.NO_CHANGE
         if desired != current and reason is LoadReason.NO_CHANGE:
             messages = "; ".join(
-                filter(None, (messages, "the desired replicas are outside of min_endpoint or the GPU budget"))
+                filter(None, (messages, "the desired replicas exceed the limits of min_endpoint or the GPU budget"))
             )
         return LoadPlan(reason=reason, verdicts=verdicts, message=messages)
 
@@ -132,7 +132,7 @@ def _blocked(passes: Sequence[ForwardPass], counts: PoolCounts | None) -> Verdic
     never start: nothing waits for them (dynamo#14251).
     """
     if counts is None:
-        return hold(0, LoadReason.WORKER_COUNT_MISMATCH, "how many workers there are is not known")
+        return hold(0, LoadReason.WORKER_COUNT_MISMATCH, "the number of workers is unknown")
     if counts.expected not in (None, counts.ready) and _asked(counts) == counts.ready:
         return hold(
             counts.ready,
@@ -143,7 +143,7 @@ def _blocked(passes: Sequence[ForwardPass], counts: PoolCounts | None) -> Verdic
         if counts.ready == 0 == counts.expected:
             # Scaled to zero: no engine can report, and a floor may still add replicas.
             return hold(0, LoadReason.NO_CHANGE)
-        return hold(counts.ready, LoadReason.NO_FPM_DATA, "no engine reported what it does")
+        return hold(counts.ready, LoadReason.NO_FPM_DATA, "no engine reported its iterations")
     ranks: defaultdict[str, set[int]] = defaultdict(set)
     for each in passes:
         ranks[each.worker_id].add(each.dp_rank)
@@ -151,6 +151,6 @@ def _blocked(passes: Sequence[ForwardPass], counts: PoolCounts | None) -> Verdic
         return hold(
             counts.ready,
             LoadReason.WORKER_COUNT_MISMATCH,
-            f"{counts.ready} workers are ready and {len(ranks)} report what they do, or not all of their ranks",
+            f"{counts.ready} workers are ready, but {len(ranks)} report their iterations, or not all of their ranks do",
         )
     return None

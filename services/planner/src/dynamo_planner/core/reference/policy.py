@@ -52,8 +52,10 @@ class ReferencePolicy:
         decision = predicted
         if load.replicas is not None:
             decision = Decision(replicas=load.replicas, reason=load.reason.value)
-        if decision is None and (lifted := self._limits.lifted(observation.workers, observation.capabilities)):
-            decision = Decision(replicas=lifted, reason=LoadReason.SCALE_UP.value)
+        if decision is None and (
+            raised := self._limits.raised_to_minimum(observation.workers, observation.capabilities)
+        ):
+            decision = Decision(replicas=raised, reason=LoadReason.SCALE_UP.value)
         return Effects(
             next_tick=self._schedule.done(tick, observation.now),
             decision=decision and self._in_turn(decision, observation),

@@ -64,10 +64,10 @@ class Throughput:
 
     def plan(self, traffic: Traffic | None, able: Able) -> ReplicaPlan:
         """The plan for the next interval, from the traffic of the one that ended."""
-        if traffic is None or not _sensible(traffic):
+        if traffic is None or not _is_valid(traffic):
             return ReplicaPlan(
                 reason=ThroughputReason.NO_TRAFFIC_DATA,
-                message="the traffic of the interval is not known, replicas hold",
+                message="the traffic of the interval is unknown, replicas do not change",
             )
         self._learn(traffic.requests, traffic.isl, traffic.osl)
         if traffic.kv_hit_rate is not None:
@@ -81,7 +81,7 @@ class Throughput:
         plan = self._plan(load, able)
         fallbacks = {each.fallback for each in (self._requests, self._isl, self._osl, self._hits) if each.fallback}
         if fallbacks:
-            note = f"{'; '.join(sorted(fallbacks))}; the last value was taken"
+            note = f"{'; '.join(sorted(fallbacks))}; the planner used the last value"
             return replace(plan, message=f"{plan.message}; {note}" if plan.message else note)
         return plan
 
@@ -100,12 +100,12 @@ class Throughput:
                     reason=ThroughputReason.SCALE,
                     replicas=dict.fromkeys(pools, 0),
                     predictions=load.figures(),
-                    message="no request has come yet",
+                    message="no request has arrived yet",
                 )
             return ReplicaPlan(
                 reason=ThroughputReason.PREDICT_FAILED,
                 predictions=load.figures(),
-                message=f"predicted lengths of {load.isl:g} and {load.osl:g} tokens make no sense",
+                message=f"predicted lengths of {load.isl:g} and {load.osl:g} tokens are not valid",
             )
         capacities = {pool: self._capacity(pool, load, able.get(pool, EngineCapabilities())) for pool in pools}
         predictions = {**load.figures(), **_figures(capacities)}
@@ -119,7 +119,7 @@ class Throughput:
                     for pool in pools
                 },
                 predictions=predictions,
-                message=f"too little is known of the {names} engines: no profile, or too few measured iterations",
+                message=f"too little data on the {names} engines: no profile, or too few measured iterations",
             )
         known = {pool: capacity for pool, capacity in capacities.items() if capacity}
         return ReplicaPlan(
@@ -166,7 +166,7 @@ class Throughput:
         )
 
 
-def _sensible(traffic: Traffic) -> bool:
+def _is_valid(traffic: Traffic) -> bool:
     return traffic.duration > 0 and all(isfinite(value) for value in (traffic.requests, traffic.isl, traffic.osl))
 
 

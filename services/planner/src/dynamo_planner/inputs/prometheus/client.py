@@ -162,7 +162,9 @@ class PrometheusClient:
         for each in await self.query(" or ".join(parts)):
             labels = dict(each.labels)
             if (name := labels.pop(ASKED, "")) not in answers:
-                raise PrometheusError(f"{self.url} sends a series that was not asked for; is it a Prometheus?")
+                raise PrometheusError(
+                    f"{self.url} returned a series that the query does not request; is it a Prometheus?"
+                )
             answers[name].append(each._replace(labels=labels))
         return answers
 
@@ -191,7 +193,7 @@ class PrometheusClient:
             raise PrometheusError(f"{self.url} did not answer within {self._options.timeout:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             self.connections.read_again(self._options)
-            raise PrometheusError(f"{self.url} cannot be asked: {_plain(error)}") from error
+            raise PrometheusError(f"{self.url} cannot be queried: {_plain(error)}") from error
         return _series(body, kind, self.url)
 
     async def _get(self, path: str, promql: str, times: Mapping[str, str]) -> bytes:
@@ -215,9 +217,9 @@ class PrometheusClient:
                 limit = self._options.max_answer >> 10
                 raise PrometheusError(f"{self.url} sends more than {limit} KiB; is it a Prometheus?")
             if answer.status in {401, 403}:
-                raise PrometheusError(f"{self.url} answers {answer.status}: give a token that may query it")
+                raise PrometheusError(f"{self.url} answers {answer.status}: set a token that may query it")
             if 300 <= answer.status < 400:
-                raise PrometheusError(f"{self.url} redirects ({answer.status}); give the address that it leads to")
+                raise PrometheusError(f"{self.url} redirects ({answer.status}); set the target address instead")
             if answer.status != 200:
                 raise PrometheusError(f"{self.url} answers {answer.status}{_reason(body)}")
             return body
@@ -232,7 +234,9 @@ class PrometheusClient:
                     f"token file {self._options.token_file} cannot be read: {_plain(error)}"
                 ) from error
         if any(not 32 <= ord(letter) < 127 for letter in token):
-            raise PrometheusError("the token for Prometheus holds a line break or a letter that no header may have")
+            raise PrometheusError(
+                "the token for Prometheus has a line break or another character that HTTP headers do not allow"
+            )
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 
@@ -240,16 +244,16 @@ def _series(body: bytes, kind: str, url: str) -> list[_Series]:
     try:
         answer = _decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise PrometheusError(f"{url} sends what Prometheus does not send") from error
+        raise PrometheusError(f"{url} sends an answer that is not in the format of Prometheus") from error
     if answer.status != "success" or answer.data is None:
         raise PrometheusError(f"{url} answers with an error{_kind_of(answer)}")
     if answer.data.resultType != kind:
-        raise PrometheusError(f"{url} sends another type of result, a {kind} is needed")
+        raise PrometheusError(f"{url} sends another type of result than {kind}")
     if any(not each.startswith(_ABOUT_QUERIES) for each in answer.warnings or ()):
         # A Thanos store is unavailable, or a remote read failed: the answer has less traffic than there is.
-        raise PrometheusError(f"{url} warns that its answer lacks a part of the data: are all of its stores up?")
+        raise PrometheusError(f"{url} warns that its answer is incomplete: are all of its stores up?")
     if len(answer.data.result) > MAX_SERIES:
-        raise PrometheusError(f"{url} sends more than {MAX_SERIES} series, and a graph has few; is it a Prometheus?")
+        raise PrometheusError(f"{url} sends more than {MAX_SERIES} series, but a graph has few; is it a Prometheus?")
     return answer.data.result
 
 

@@ -55,12 +55,12 @@ def prometheus_options(
     own = bool(named) and named != platform_url
     if own and not settings.own_endpoints:
         raise InputError(
-            f"metric_pulling_prometheus_endpoint is {named}; platform.planner.prometheus.ownEndpoints is off, leave it out"
+            f"metric_pulling_prometheus_endpoint is {named}; remove it, because platform.planner.prometheus.ownEndpoints is false"
         )
     url = named or platform_url
     if not url:
         raise InputError(
-            "no Prometheus is known; set metric_pulling_prometheus_endpoint, or platform.planner.prometheus.endpoint"
+            "no Prometheus is configured; set metric_pulling_prometheus_endpoint, or platform.planner.prometheus.endpoint"
         )
     verify = config.metric_pulling_prometheus_ssl_verify
     ca_file = _file(config.metric_pulling_prometheus_ca_bundle, "ca_bundle", settings.files_dir)
@@ -96,7 +96,7 @@ def _file(name: str | None, field_name: str, folder: Path | None) -> Path | None
     where = f"metric_pulling_prometheus_{field_name}"
     if folder is None:
         raise InputError(
-            f"{where} names a file, and platform.planner.prometheus.filesDir is unset; no file may be named"
+            f"{where} names a file, which is not allowed while platform.planner.prometheus.filesDir is unset"
         )
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
@@ -110,7 +110,9 @@ def _checked(url: str, forbidden: frozenset[str]) -> str:
     try:
         check(host, forbidden)
     except RefusedAddressError as error:
-        raise InputError(f"metric_pulling_prometheus_endpoint is {url[:200]}: {error}; name a Prometheus") from error
+        raise InputError(
+            f"metric_pulling_prometheus_endpoint is {url[:200]}: {error}; set the address of a Prometheus"
+        ) from error
     if host.rstrip(".") in forbidden:
         raise InputError(f"metric_pulling_prometheus_endpoint is {url[:200]}: this is a server of the platform itself")
     return url
@@ -127,5 +129,5 @@ def _well_formed(url: str) -> str:
             f"{url.rsplit('@', maxsplit=1)[-1]} is not a valid address of a Prometheus; write http://host:9090"
         )
     if "@" in parts.netloc:
-        raise InputError("the address of Prometheus holds a user name or password; use metric_pulling_prometheus_token")
+        raise InputError("the address of Prometheus has a user name or password; use metric_pulling_prometheus_token")
     return url

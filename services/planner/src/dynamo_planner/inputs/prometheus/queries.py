@@ -68,7 +68,7 @@ class Queries:
 
     def unlabelled(self, counter: str) -> str:
         """Series without a Dynamo namespace: reported if the graph's namespace has no series."""
-        return f'count({counter}{{{NAMESPACE}="",{self._wall}}})'
+        return f'count({counter}{{{NAMESPACE}="",{self._namespace_matcher}}})'
 
     def mean(self, signal: str) -> str:
         """The mean of a signal over all requests within the window, across all frontends; NaN without any.
@@ -96,7 +96,7 @@ class Queries:
 
     def of(self, metric: str) -> str:
         """The raw series of a metric, of all models."""
-        return f"{metric}{{{NAMESPACE}{self._named},{self._wall}}}"
+        return f"{metric}{{{NAMESPACE}{self._named},{self._namespace_matcher}}}"
 
     @property
     def _named(self) -> str:
@@ -107,7 +107,7 @@ class Queries:
         return f"=~{_quoted(_literal(self.label_namespace) + _GENERATION)}"
 
     @property
-    def _wall(self) -> str:
+    def _namespace_matcher(self) -> str:
         # Prometheus sets `namespace` for each pod that it scrapes; series of scrape configs without it match, too.
         return f"namespace=~{_quoted('|' + _literal(self.kubernetes_namespace))}"
 

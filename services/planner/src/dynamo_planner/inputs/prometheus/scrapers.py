@@ -27,15 +27,15 @@ def once(series: Iterable[Labelled]) -> list[Labelled]:
         labels = each.labels
         target = labels.get(_INSTANCE) or object()
         targets[target][tuple(labels.get(name) for name in _JOB)].append(each)
-    return [each for jobs in targets.values() for each in max(jobs.values(), key=_say)]
+    return [each for jobs in targets.values() for each in max(jobs.values(), key=_amount_of_data)]
 
 
-def _say(series: Iterable[Labelled]) -> float:
+def _amount_of_data(series: Iterable[Labelled]) -> float:
     """A measure that grows with the time for which a job has scraped the target."""
-    return sum(map(_says, series))
+    return sum(map(_amount_of_data_of_one, series))
 
 
-def _says(series: SeriesValue | Track | SeriesValues) -> float:
+def _amount_of_data_of_one(series: SeriesValue | Track | SeriesValues) -> float:
     if isinstance(series, SeriesValue):
         return series.value if isfinite(series.value) else 0.0
     return len(series.times if isinstance(series, Track) else series.points)

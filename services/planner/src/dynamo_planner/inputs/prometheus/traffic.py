@@ -128,7 +128,7 @@ class TrafficReader:
                     if there := self._of_model(await self._client.query(queries.of(counter))):
                         return await self._past(queries, counter, there[0].at - before, seconds)
         except PrometheusError as error:
-            log.info("planning begins without the past traffic", graph=self._namespace, error=str(error))
+            log.info("planning starts without past traffic", graph=self._namespace, error=str(error))
         return ()
 
     def _queries(self, source: MetricsSource, window: float) -> Queries:
@@ -169,7 +169,7 @@ class TrafficReader:
                 why=Missing.NOT_A_NUMBER, message=f"{counter} grew by {requests} within {queries.window:g} s"
             )
         tracks = self._of_model(await self._client.scrapes(queries.scraped(counter), at=at))
-        if trouble := self._not_believed(queries, counter, tracks, at):
+        if trouble := self._unreliable(queries, counter, tracks, at):
             return trouble
         means = {signal: _mean(reported[signal]) for signal in (*LENGTHS, *TIMES)}
         for signal in LENGTHS:
@@ -179,7 +179,7 @@ class TrafficReader:
         if requests > 0 and lacking:
             return InputUnavailable(
                 why=Missing.NOT_A_NUMBER if any(reported[signal] for signal in lacking) else Missing.NO_SERIES,
-                message=f"{requests:g} requests came and {' and '.join(lacking)} of none of them is known yet",
+                message=f"{requests:g} requests arrived, but {' and '.join(lacking)} of all of them is still unknown",
             )
         known_for = covered((each.times for each in tracks), at, queries.window)
         return Traffic(
@@ -193,21 +193,21 @@ class TrafficReader:
             ended=queries.counts_ended(counter),
         )
 
-    def _not_believed(
+    def _unreliable(
         self, queries: Queries, counter: str, tracks: Sequence[Track], at: float
     ) -> InputUnavailable | None:
         age = min((at - each.times[-1] for each in tracks if each.times), default=queries.window)
         if age > self._stale_after:
             return InputUnavailable(
                 why=Missing.STALE,
-                message=f"{counter} of {queries.label_namespace} is not scraped any more since {age:.0f} s; is the pod of its "
+                message=f"{counter} of {queries.label_namespace} was last scraped {age:.0f} s ago; is the pod of its "
                 f"{queries.source.value} up, and a target of {self._client.url}?",
             )
         known_for = covered((each.times for each in tracks), at, queries.window)
         if known_for < LEAST_COVERED * queries.window:
             return InputUnavailable(
                 why=Missing.TOO_YOUNG,
-                message=f"{counter} of {queries.label_namespace} is known for {known_for:.0f} s of {queries.window:g} s only",
+                message=f"{counter} of {queries.label_namespace} has data for only {known_for:.0f} s of {queries.window:g} s",
             )
         return None
 
@@ -219,12 +219,12 @@ class TrafficReader:
             return InputUnavailable(
                 why=Missing.TOO_YOUNG,
                 message=f"{queries.counters[0]} of {queries.label_namespace} was scraped once within {queries.window:g} s, "
-                "twice are needed",
+                "but two samples are required",
             )
         if there:
             return InputUnavailable(
                 why=Missing.NO_SERIES,
-                message=f"{where} of model {self._model_name}; model_name must be as the frontend serves it",
+                message=f"{where} of model {self._model_name}; model_name must equal the name that the frontend serves",
             )
         unlabelled = [each for name in queries.counters for each in await self._client.query(queries.unlabelled(name))]
         if any(each.value > 0 for each in unlabelled):
@@ -235,7 +235,8 @@ class TrafficReader:
             )
         return InputUnavailable(
             why=Missing.NO_SERIES,
-            message=f"{where} of {NAMESPACE} {queries.label_namespace}; no request has come yet, or it is not scraped",
+            message=f"{where} of {NAMESPACE} {queries.label_namespace}; no request has arrived yet, "
+            "or Prometheus does not scrape the metric",
         )
 
     async def _all(self, queries: Queries) -> dict[str, list[SeriesValue]]:
