@@ -279,7 +279,7 @@ def test_workers_draw_the_power_that_their_pods_state_for_each_gpu() -> None:
             "500",
             {"total_gpu_power_limit": 1500},
             "InvalidPlannerConfig",
-            "total_gpu_power_limit is 1500 W, and 1 prefill and 1 decode (min_endpoint) may draw 2200 W: raise total_gpu_power_limit",
+            "total_gpu_power_limit is 1500 W, and 1 prefill and 1 decode (min_endpoint) may draw 2200 W: raise total_gpu_power",
         ),
     ],
 )
