@@ -70,7 +70,13 @@ class MemoryKube:
         return metadata
 
     async def list(
-        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        most: int | None = None,
     ) -> KubeObjects:
         asked = dict(each.split("=") for each in label_selector.split(",") if each)
         return [

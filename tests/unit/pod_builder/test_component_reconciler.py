@@ -273,7 +273,7 @@ class EventServer:
     def __init__(self, *events: KubeObject) -> None:
         self.events, self.asked = list(events), list[str]()
 
-    async def list(self, _resource: object, _namespace: str, *, field_selector: str) -> Any:
+    async def list(self, _resource: object, _namespace: str, *, field_selector: str, most: int) -> Any:
         self.asked.append(field_selector)
         return self.events
 

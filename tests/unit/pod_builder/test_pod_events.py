@@ -3,6 +3,7 @@
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.status.pods import troubles
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.kube import ResponseTooLarge
 
 from tests.building.clock import ManualClock
 
@@ -15,7 +16,7 @@ NOT_PREPARED = {"type": "PodReadyToStartContainers", "status": "False", "lastTra
 class EventServer:
     """An API server with an Event about the first pod named g-0."""
 
-    async def list(self, _resource: object, _namespace: str, *, field_selector: str) -> list[KubeObject]:
+    async def list(self, _resource: object, _namespace: str, *, field_selector: str, most: int) -> list[KubeObject]:
         event = {
             "regarding.kind": "Pod",
             "regarding.name": "g-0",
@@ -39,3 +40,18 @@ async def test_events_of_a_former_pod_do_not_explain_a_pod_of_the_same_name():
     # A StatefulSet reuses the names of its pods, and Events stay for an hour.
     (after,) = await events.explain("ns", troubles([of("second")], NOW))
     assert (after.reason, NOTE in after.message) == ("PodNotStarted", False)
+
+
+class FloodedServer:
+    """An API server on which a tenant wrote a megabyte of Events about each pod."""
+
+    async def list(self, _resource: object, _namespace: str, *, field_selector: str, most: int = 1 << 30) -> object:
+        if most < 1 << 20:
+            raise ResponseTooLarge(0, "ResponseTooLarge", field_selector)
+        return [{"type": "Warning", "reason": "FailedMount", "note": NOTE}]
+
+
+async def test_a_megabyte_of_events_is_not_read():
+    events = PodEvents(FloodedServer(), ManualClock())  # type: ignore[arg-type]
+    (trouble,) = await events.explain("ns", troubles([of("first")], NOW))
+    assert (trouble.reason, NOTE in trouble.message) == ("PodNotStarted", False)

@@ -43,7 +43,7 @@ class Stage:
             clock=lambda: self.time,
         )
 
-    async def list(self, _resource: Any, namespace: str, *, field_selector: str) -> Any:
+    async def list(self, _resource: Any, namespace: str, *, field_selector: str, most: int) -> Any:
         await asyncio.sleep(0)
         self.asked.append(f"{namespace} {field_selector}")
         if self.error is not None:

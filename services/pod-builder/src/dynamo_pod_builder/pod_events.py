@@ -25,6 +25,8 @@ log = structlog.get_logger("dynamo.pod-builder.events")
 #: than the interval after which a component lists again. Seconds.
 KEPT = 10.0
 _MOST_KEPT = 1000
+#: Warnings about a pod have some 50 KB; anyone may write thousands of large ones. Bytes.
+MOST_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,13 @@ class PodEvents:
         if known is not None and self.clock() - at < KEPT:
             return known
         try:
-            answer = await self.kube.list(EVENTS, namespace, field_selector=f"{involved},type=Warning")
+            answer = await self.kube.list(EVENTS, namespace, field_selector=f"{involved},type=Warning", most=MOST_BYTES)
         except KubeError as error:
             # The message then has only what the statuses say.
             log.warning("cannot list events", namespace=namespace, involved=involved, error=str(error))
             return ()
+        # Metadata may be large, and are not read.
+        answer = [{key: value for key, value in each.items() if key != "metadata"} for each in answer]
         if answer:
             # An empty answer is not kept: an Event may appear at any moment.
             self._known[namespace, involved] = (self.clock(), answer)

@@ -34,6 +34,8 @@ REFRESH = 60.0
 CHECK_INTERVAL = 5.0
 #: The number of namespaces whose secrets are kept; beyond it, the least recently used are dropped and listed again.
 CAPACITY = 5000
+#: The pull secrets of a namespace have some hundred KB; one may have a megabyte. Bytes of a type.
+MOST_BYTES = 16 << 20
 _COMPONENT_ACCOUNTS = "component-accounts"
 
 log = structlog.get_logger("dynamo.pod-builder.surroundings")
@@ -104,7 +106,7 @@ class PullSecretLists:
         listed: list[KubeObject] = []
         try:
             for type_ in TYPES:
-                listed += await self.kube.list(SECRETS, namespace, field_selector=f"type={type_}")
+                listed += await self.kube.list(SECRETS, namespace, field_selector=f"type={type_}", most=MOST_BYTES)
         except Forbidden as error:
             if not self._forbidden:
                 log.warning("image pull secrets are not used: the platform may not list Secrets", error=str(error))

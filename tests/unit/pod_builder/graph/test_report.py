@@ -291,7 +291,7 @@ async def test_events_are_requested_only_for_the_pods_that_the_status_reports():
         def __init__(self) -> None:
             self.selectors: list[str] = []
 
-        async def list(self, *_: Any, field_selector: str) -> list[KubeObject]:
+        async def list(self, *_: Any, field_selector: str, most: int) -> list[KubeObject]:
             self.selectors.append(field_selector)
             return []
 

@@ -23,7 +23,7 @@ from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.client import page_items
-from dynamo_shared.kube.errors import AlreadyExists, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, NotFound, ResponseTooLarge
 from dynamo_shared.runtime.settings.operator import Infrastructure
 from dynamo_shared.state.cache import ObjectCache
 
@@ -35,6 +35,8 @@ from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
 
 #: Largest number of pods to read: a Job has one, or more after retries. Users may label thousands of a megabyte each.
 _MOST_PODS = 8
+#: Warnings about a Job have some 50 KB; anyone may write thousands of large ones. Bytes.
+_MOST_EVENTS = 256 << 10
 
 log = structlog.get_logger("dynamo.planner.profiling")
 
@@ -157,7 +159,11 @@ class ThoroughProfiling:
 
     async def _events(self, job: KubeObject) -> list[KubeObject]:
         selector = f"regarding.uid={objects.uid(job)},type=Warning"
-        return await self.kube.list(EVENTS, objects.namespace(job), field_selector=selector)
+        try:
+            return await self.kube.list(EVENTS, objects.namespace(job), field_selector=selector, most=_MOST_EVENTS)
+        except ResponseTooLarge:
+            # The message then has only what the Job's status says.
+            return []
 
     async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
         selector = f"{labels.PROFILER_REQUEST}={request.name}"
