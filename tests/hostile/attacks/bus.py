@@ -373,7 +373,7 @@ _forged(
 )
 _forged(
     "foreign-objects",
-    "2,000 missing graphs of the quiet namespace",
+    "500 missing graphs of the quiet namespace",
     lambda observed: [
         (
             _state(DYNAMO_GRAPH_DEPLOYMENTS.id, QUIET, f"ghost-{n}"),
