@@ -336,6 +336,6 @@ async def decisions_are_replayed_with_another_price(stage: Stage) -> None:
     table = person.page.get_by_role("table", name="Both runs")
     await expect(table.get_by_role("row", name="GPU-hours")).to_be_visible(timeout=PROFILED)
     await expect(person.page.locator("#replay-gpu-price-error")).to_have_count(0)
-    await expect(person.page.get_by_text("Times of the engines: the planner's profile.")).to_be_visible()
+    await expect(person.page.get_by_text("Profile of the engines: the planner's profile.")).to_be_visible()
     assert not (result := await person.axe()), result
     await stage.screenshot(person, "replay")
