@@ -1,7 +1,6 @@
 """JSON that a tenant stored or that a pod answered: bounded in size, depth, values and the size of numbers."""
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -14,17 +13,23 @@ from dynamo_shared.api.untrusted.limits import MANIFEST, SETTINGS, ReadLimits, c
 T = TypeVar("T")
 
 
+_UNREADABLE = (RecursionError, InvalidManifest, msgspec.DecodeError, ValueError)
+
+
 class InvalidJson(ValueError):
     """A text is not JSON, or more of it than is read. The message never repeats the text."""
 
 
 def decode(text: str | bytes, limits: ReadLimits = MANIFEST) -> Any:
     """The value of a text. InvalidJson if it is not JSON, or exceeds `limits`."""
-    with _reading(text, limits):
+    _check_length(text, limits)
+    try:
         # Decoding is linear in the bytes, and takes 10 ms for each million.
         value = msgspec.json.decode(text)
         check_bounds(value, limits)
-        return value
+    except _UNREADABLE as error:
+        raise _invalid(error, limits) from error
+    return value
 
 
 def decode_as(text: str, type_: type[T], limits: ReadLimits = SETTINGS) -> T:
@@ -33,9 +38,12 @@ def decode_as(text: str, type_: type[T], limits: ReadLimits = SETTINGS) -> T:
     The decoder skips fields that the type does not have, without building their values: a service may read thousands
     of such texts at once.
     """
-    with _reading(text, limits):
+    _check_length(text, limits)
+    try:
         value: T = _decoder(cast("Any", type_)).decode(text)
-        return value
+    except _UNREADABLE as error:
+        raise _invalid(error, limits) from error
+    return value
 
 
 def annotated(obj: KubeObject, name: str, type_: type[T]) -> T:
@@ -51,16 +59,15 @@ def _decoder(type_: Hashable) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(type_)
 
 
-@contextmanager
-def _reading(text: str | bytes, limits: ReadLimits) -> Iterator[None]:
+def _check_length(text: str | bytes, limits: ReadLimits) -> None:
     if len(text) > limits.characters:
         raise InvalidJson(f"longer than {limits.characters} characters")
-    try:
-        yield
-    except RecursionError as error:
-        raise InvalidJson(f"nested more than {limits.depth} levels deep") from error
-    except InvalidManifest as error:
-        raise InvalidJson(error.errors[0].message) from error
-    except (msgspec.DecodeError, ValueError) as error:
-        # A message of msgspec's names a place in the text, and no part of it.
-        raise InvalidJson(str(error)[:200]) from error
+
+
+def _invalid(error: Exception, limits: ReadLimits) -> InvalidJson:
+    if isinstance(error, RecursionError):
+        return InvalidJson(f"nested more than {limits.depth} levels deep")
+    if isinstance(error, InvalidManifest):
+        return InvalidJson(error.errors[0].message)
+    # A message of msgspec's names a place in the text, and no part of it.
+    return InvalidJson(str(error)[:200])
