@@ -174,11 +174,12 @@ class ReviewServer:
         return handle
 
     @asynccontextmanager
-    async def _turn(self, namespace: str, size: int) -> AsyncIterator[None]:
+    async def _turn(self, size: int, of: Callable[[], str]) -> AsyncIterator[None]:
         """A turn at the work on a body: of large ones, one of each namespace at a time, and few in total."""
         if size <= LARGE_BODY:
             yield
             return
+        namespace = of()
         if self._turns.count(namespace) >= LARGE_OF_ONE:
             whose = f"namespace {namespace}" if namespace else "all namespaces"
             raise _Busy(f"{LARGE_OF_ONE} large requests about {whose} are in progress; retry later")
@@ -204,7 +205,7 @@ class ReviewServer:
             return _json(admission_answer(_uid_in(body), ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)))
         # Pods are not large, and their reviews wait for the API server.
         size = 0 if webhook is Webhook.RESTORE else len(body)
-        async with self._turn(question.namespace, size):
+        async with self._turn(size, lambda: question.namespace):
             verdict, result = await self._judge(webhook, question, size)
         content = admission_answer(question.uid, verdict.refusal, patch=verdict.patch, warnings=verdict.warnings)
         asked = _asked(webhook, question)
@@ -252,7 +253,7 @@ class ReviewServer:
             asked = read_conversion(body)
         except RecursionError:
             return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
-        async with self._turn(asked.namespace(), len(body)):
+        async with self._turn(len(body), asked.namespace):
             content = await self._large.run(len(body), lambda: self._converted(asked))
         self._metrics.conversion_seconds.observe(time.perf_counter() - started)
         return _json(content)
