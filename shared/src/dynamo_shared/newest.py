@@ -39,6 +39,9 @@ class NewestOfLanes(Generic[K, V]):
         self._most = most
         self._count = 0
         self._lanes: dict[str, OrderedDict[K, V]] = {}
+        self._of_length: dict[int, dict[str, None]] = {}
+        """lanes by their number of entries: lanes may be as many as entries, and a full dictionary asks at each `put`"""
+        self._longest = 0
 
     def get(self, lane: str, key: K) -> V | None:
         """The value of a key; None where there is none."""
@@ -55,10 +58,12 @@ class NewestOfLanes(Generic[K, V]):
     def put(self, lane: str, key: K, value: V) -> None:
         """Set the value of a key, which counts as new."""
         self.pop(lane, key)
-        self._lanes.setdefault(lane, OrderedDict())[key] = value
+        entries = self._lanes.setdefault(lane, OrderedDict())
+        entries[key] = value
         self._count += 1
+        self._moved(lane, len(entries) - 1, len(entries))
         if self._count > self._most:
-            longest = max(self._lanes, key=lambda each: len(self._lanes[each]))
+            longest = next(iter(self._of_length[self._longest]))
             self.pop(longest, next(iter(self._lanes[longest])))
 
     def pop(self, lane: str, key: K) -> None:
@@ -67,6 +72,7 @@ class NewestOfLanes(Generic[K, V]):
             return
         del entries[key]
         self._count -= 1
+        self._moved(lane, len(entries) + 1, len(entries))
         if not entries:
             del self._lanes[lane]
 
@@ -74,3 +80,14 @@ class NewestOfLanes(Generic[K, V]):
         """All values."""
         for entries in self._lanes.values():
             yield from entries.values()
+
+    def _moved(self, lane: str, before: int, length: int) -> None:
+        if before:
+            del self._of_length[before][lane]
+            if not self._of_length[before]:
+                del self._of_length[before]
+        if length:
+            self._of_length.setdefault(length, {})[lane] = None
+        # A lane changes by one entry: if it alone was the longest, it still is.
+        if length > self._longest or self._longest not in self._of_length:
+            self._longest = length
