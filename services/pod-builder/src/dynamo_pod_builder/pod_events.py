@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 import structlog
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import EVENTS
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
-from dynamo_shared.kube.events import last_observed, newest_refusal
+from dynamo_shared.kube.events import last_observed, newest_refusal, warnings_about
 from dynamo_shared.newest import Newest
 
 from dynamo_pod_builder.status.pods import NAMED, NOT_STARTED, Rank, Trouble
@@ -25,8 +24,6 @@ log = structlog.get_logger("dynamo.pod-builder.events")
 #: than the interval after which a component lists again. Seconds.
 KEPT = 10.0
 _MOST_KEPT = 1000
-#: Warnings about a pod have some 50 KB; anyone may write thousands of large ones. Bytes.
-MOST_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class PodEvents:
         if known is not None and self.clock() - at < KEPT:
             return known
         try:
-            answer = await self.kube.list(EVENTS, namespace, field_selector=f"{involved},type=Warning", most=MOST_BYTES)
+            answer = await warnings_about(self.kube, namespace, involved)
         except KubeError as error:
             # The message then has only what the statuses say.
             log.warning("cannot list events", namespace=namespace, involved=involved, error=str(error))

@@ -44,6 +44,8 @@ _ATTEMPTS = 4
 _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 1.0, 10.0
 # Limits of events.k8s.io/v1 validation.
 _MAX_WORD = 128
+# The warnings about one object have some 50 KB; anyone may write thousands of large ones.
+_MAX_WARNINGS_BYTES = 256 << 10
 
 
 class EventRecorder:
@@ -207,6 +209,12 @@ class EventRecorder:
         if series.count > 1:
             event["series"] = _series(series)
         return event
+
+
+async def warnings_about(kube: KubeClient, namespace: str, selector: str) -> list[KubeObject]:
+    """The Warning Events of a namespace that a field selector selects. Raises ResponseTooLarge above 256 KiB."""
+    selector = f"{selector},type=Warning"
+    return await kube.list(EVENTS, namespace, field_selector=selector, most=_MAX_WARNINGS_BYTES)
 
 
 def last_observed(event: KubeObject) -> str:

@@ -14,7 +14,6 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    EVENTS,
     JOBS,
     PODS,
     ObjectKey,
@@ -24,6 +23,7 @@ from dynamo_shared.api.v1beta1.request import ProfilingPhase
 from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.client import page_items
 from dynamo_shared.kube.errors import AlreadyExists, NotFound, ResponseTooLarge
+from dynamo_shared.kube.events import warnings_about
 from dynamo_shared.runtime.settings.operator import Infrastructure
 from dynamo_shared.state.cache import ObjectCache
 
@@ -35,8 +35,6 @@ from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
 
 #: Largest number of pods to read: a Job has one, or more after retries. Users may label thousands of a megabyte each.
 _MOST_PODS = 8
-#: Warnings about a Job have some 50 KB; anyone may write thousands of large ones. Bytes.
-_MOST_EVENTS = 256 << 10
 
 log = structlog.get_logger("dynamo.planner.profiling")
 
@@ -158,9 +156,8 @@ class ThoroughProfiling:
         return _of(obj, self.cache.get(JOBS, key)) or _of(obj, await get_if_present(self.kube, JOBS, key))
 
     async def _events(self, job: KubeObject) -> list[KubeObject]:
-        selector = f"regarding.uid={objects.uid(job)},type=Warning"
         try:
-            return await self.kube.list(EVENTS, objects.namespace(job), field_selector=selector, most=_MOST_EVENTS)
+            return await warnings_about(self.kube, objects.namespace(job), f"regarding.uid={objects.uid(job)}")
         except ResponseTooLarge:
             # The message then has only what the Job's status says.
             return []
