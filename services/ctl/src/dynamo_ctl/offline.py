@@ -46,7 +46,7 @@ def manifests_of(
     `facts`; `warn` gets the warnings. Raises NotUsable.
     """
     try:
-        return load_manifests(text, lambda obj: _by_rules(obj, namespace, facts, warn), embedded_types.checker().errors)
+        return load_manifests(text, lambda obj: _by_rules(obj, namespace, facts, warn), embedded_types.errors)
     except InvalidManifest as error:
         raise NotUsable([str(each) for each in error.errors]) from error
 
