@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.render.backends.detect import detect
+from dynamo_shared.api.engines.started import script_at
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,16 @@ def test_long_scripts_take_linear_time() -> None:
     script = "python3 -m x " * 20_000 + "dynamo."
     # With one backtracking expression this would exceed the time-out of any test.
     assert detect({"args": [script]}) == set()
+
+
+@pytest.mark.parametrize(
+    ("switch", "at"),
+    [("-c", 2), ("-lc", 2), ("-ec", 2), ("-cx", 2), ("-cc", 2), ("-l", None), ("-", None), ("-C", None)],
+)
+def test_the_script_of_a_shell_follows_its_switch(switch: str, at: int | None) -> None:
+    assert script_at(["sh", switch, "exit"]) == at
+
+
+def test_long_switches_take_linear_time() -> None:
+    """One of a megabyte stopped the webhook and the pod-builder for hours."""
+    assert script_at(["sh", f"-{'c' * 1_000_000}1", "exit"]) is None

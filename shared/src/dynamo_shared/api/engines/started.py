@@ -24,7 +24,7 @@ SHELL = ("/bin/sh", "-c")
 _PYTHON_PROGRAM = re.compile(r"(.*/)?python[0-9.]*")
 _SHELL_PROGRAM = re.compile(r"(.*/)?(ba|da|a|z|k)?sh")
 # `-c`, alone or with other switches, as in `bash -lc` and `sh -ec`.
-_SCRIPT_SWITCH = re.compile(r"-[a-z]*c[a-z]*")
+_SCRIPT_SWITCH = re.compile(r"-[abd-z]*c[a-z]*")
 # A line, with those that a backslash continues it by, and one command of a pipeline or list in it.
 _LINE, _COMMAND = re.compile(r"(?:[^\n\\]+|\\.)+", re.DOTALL), re.compile(r"(?:[^|&;\n\\]+|\\.)+", re.DOTALL)
 # What is quoted begins no comment.
