@@ -24,6 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dynamo_shared.api import quantity
+from dynamo_shared.api.field_docs import describe
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.probes import PROBES
 
@@ -54,9 +55,15 @@ class ApiModel(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
-        use_attribute_docstrings=True,
         loc_by_alias=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema of the fields, with their docstrings."""
+        reference = handler(core_schema)
+        describe(cls, handler.resolve_ref_schema(reference).get("properties", {}))
+        return reference
 
 
 def to_dict(model: ApiModel) -> KubeObject:

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from dynamo_shared.api.field_docs import describe
 from dynamo_shared.api.rules import Location
 
 Problem = tuple[Location, str]
@@ -44,7 +45,6 @@ class ContractModel(BaseModel):
         extra="allow",
         frozen=True,
         validate_by_alias=True,
-        use_attribute_docstrings=True,
         loc_by_alias=True,
         protected_namespaces=(),
     )
@@ -65,10 +65,11 @@ class ContractModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema of the fields, with their older names next to them."""
+        """The schema of the fields, with their docstrings, and with their older names next to them."""
         reference = handler(core_schema)
         schema = handler.resolve_ref_schema(reference)
         properties = schema.get("properties", {})
+        describe(cls, properties)
         for name, field in cls.model_fields.items():
             first, *older = names_of(name, field)
             properties |= {each: {OLDER_NAME_OF: [cls.__name__, first], "deprecated": True} for each in older}
