@@ -35,7 +35,7 @@ def request(name: str = "one", created: str = "2026-01-02T00:00:00Z", **parts: A
 def job(
     end: str = "", at: str = "2026-01-02T00:02:34Z", of: ImageBuilder | None = None, **condition: str
 ) -> KubeObject:
-    stored = build_job(build(of), of or settings())
+    stored = build_job(build(of), "ns", of or settings())
     stored["metadata"] |= {"uid": "job", "resourceVersion": "5", "creationTimestamp": "2026-01-02T00:01:00Z"}
     stored["status"] = {"startTime": "2026-01-02T00:01:00Z"}
     if end:

@@ -11,7 +11,7 @@ from .building import ARCHIVE, build, settings
 
 
 def pod(of: ImageBuilder) -> KubeObject:
-    spec: KubeObject = build_job(build(of), of)["spec"]["template"]["spec"]
+    spec: KubeObject = build_job(build(of), "ns", of)["spec"]["template"]["spec"]
     return spec
 
 
@@ -20,7 +20,7 @@ def variables(container: KubeObject) -> dict[str, object]:
 
 
 def test_one_build_has_one_job_in_the_namespace_of_builds() -> None:
-    made = build_job(build(), settings(namespace="builds", deadline="10m", keep="2h"))
+    made = build_job(build(), "ns", settings(namespace="builds", deadline="10m", keep="2h"))
     assert made["metadata"]["name"] == build().job == f"dynamo-build-{build().id}"
     assert made["metadata"]["namespace"] == "builds"
     assert made["metadata"]["labels"][labels.IMAGE_BUILD] == build().id
@@ -156,7 +156,7 @@ def test_pods_of_builds_run_where_the_settings_say() -> None:
 def test_labels_of_the_settings_do_not_replace_those_of_the_platform() -> None:
     """The platform lists the pods of a build by its own labels."""
     of = settings(pod={"labels": {"team": "a", labels.IMAGE_BUILD: "x"}, "annotations": {"mesh/inject": "false"}})
-    metadata = build_job(build(of), of)["spec"]["template"]["metadata"]
+    metadata = build_job(build(of), "ns", of)["spec"]["template"]["metadata"]
     assert metadata["labels"].items() >= {"team": "a", labels.IMAGE_BUILD: build(of).id}.items()
     assert metadata["annotations"] == {"mesh/inject": "false"}
 

@@ -61,7 +61,7 @@ def store(pair: KeyPair | None = None) -> Iterator[tuple[int, list[str]]]:
 def fetched(of: ImageBuilder, folder: Path) -> str:
     """The error of the container that fetches and unpacks the archive; empty on success. Mounts are in the folder."""
     made = replace(build(of), archive_digest=f"sha256:{hashlib.sha256(CONTENT).hexdigest()}")
-    (container,) = build_job(made, of)["spec"]["template"]["spec"]["initContainers"]
+    (container,) = build_job(made, "ns", of)["spec"]["template"]["spec"]["initContainers"]
     given = {each["name"]: each["value"].replace("/authorities", str(folder)) for each in container["env"]}
     bare = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
     own = {"WORKSPACE": str(folder), "TERMINATION_LOG": str(folder / "log")}

@@ -1,9 +1,10 @@
 """The reconciler of requests: builds, shared builds, and the status."""
 
+import asyncio
 from typing import Any
 
 import pytest
-from dynamo_image_builder import reconciler
+from dynamo_image_builder import queue, reconciler
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import Archive, FetchError
 from dynamo_image_builder.metrics import BuildMetrics
@@ -11,6 +12,7 @@ from dynamo_image_builder.reconciler import NimRequestReconciler
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource, of
 from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.kube.errors import Forbidden, KubeError, NamespaceTerminating, NotFound, WebhookUnavailable
@@ -281,6 +283,76 @@ async def test_an_archive_is_read_once_however_long_its_build_waits() -> None:
     stage.kube.remove(JOBS, JOB)
     await stage.reconcile()
     assert stage.store.asked == 2, "what is built again is what the tag names then"
+
+
+def other(name: str, of: str = "ns", **parts: Any) -> KubeObject:
+    """A request for the image of another archive, in any namespace."""
+    made = request(name, spec={"bentoTag": f"{name}:1"}, **parts)
+    made["metadata"]["namespace"] = of
+    return made
+
+
+async def until_begun(stage: Stage, *names: str) -> None:
+    for name in names:
+        await stage.reconcile(name)
+
+
+def phases(stage: Stage, *names: str) -> list[str]:
+    return [stage.status(name)["phase"] for name in names]
+
+
+LIMIT_OF_TWO = settings(buildsPerNamespace=2)
+
+
+async def test_a_namespace_runs_a_limited_number_of_builds() -> None:
+    """A tenant with thousands of archives took all nodes of the builds' namespace."""
+    names = [f"r{number}" for number in range(4)]
+    stage = Stage(*map(other, names), of=LIMIT_OF_TWO)
+    await until_begun(stage, *names)
+    assert phases(stage, *names) == ["Building", "Building", "Pending", "Pending"]
+    status = stage.status("r2")
+    assert (reason(status), held(status)) == ("Waiting", ["Progressing"])
+    assert status["conditions"][0]["message"] == (
+        "waiting: 2 builds run in this namespace, the limit is 2 (platform.imageBuilder.buildsPerNamespace)"
+    )
+    assert "job" not in status
+    assert stage.announced.lines[2].startswith("Normal ImageWaiting Build: waiting: 2 builds run")
+    # Another namespace has builds of its own.
+    stage.put(other("elsewhere", "quiet"))
+    await stage.reconciler.reconcile(ObjectKey("quiet", "elsewhere"))
+    assert len(stage.kube.stored(JOBS)) == 3
+
+
+async def test_the_oldest_waiting_request_is_next() -> None:
+    created = {"late": "2026-01-02T00:00:09Z", "early": "2026-01-02T00:00:01Z", "new": "2026-01-02T00:01:00Z"}
+    stage = Stage(other("a"), other("b"), *(other(name, created=at) for name, at in created.items()), of=LIMIT_OF_TWO)
+    await until_begun(stage, "a", "b", "late", "early")
+    assert phases(stage, "late", "early") == ["Pending", "Pending"]
+    assert list(queue.next_in_line(stage.cache, "ns", LIMIT_OF_TWO)) == []
+    (first, _) = stage.kube.stored(JOBS)
+    stage.put({**first, "status": {"conditions": [{"type": "Failed", "status": "True"}]}})
+    assert list(queue.next_in_line(stage.cache, "ns", LIMIT_OF_TWO)) == [ObjectKey("ns", "early")]
+    # A place is free, but neither a new nor a later request may take it.
+    await until_begun(stage, "new", "late")
+    assert phases(stage, "new", "late") == ["Pending", "Pending"]
+    await until_begun(stage, "early")
+    assert phases(stage, "early") == ["Building"]
+
+
+async def test_a_waiting_request_shares_a_build_that_runs() -> None:
+    stage = Stage(other("a"), other("b"), request(), of=LIMIT_OF_TWO)
+    shared = job()
+    shared["metadata"]["labels"][labels.IMAGE_NAMESPACE] = "elsewhere"
+    stage.put(shared)
+    await until_begun(stage, "a", "b", "one")
+    assert phases(stage, "a", "b", "one") == ["Building", "Building", "Building"]
+
+
+async def test_builds_that_begin_at_the_same_time_keep_the_limit() -> None:
+    names = [f"r{number}" for number in range(5)]
+    stage = Stage(*map(other, names), of=LIMIT_OF_TWO)
+    await asyncio.gather(*map(stage.reconcile, names))
+    assert len(stage.kube.stored(JOBS)) == 2
 
 
 async def test_a_foreign_job_is_left_alone() -> None:

@@ -13,7 +13,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.runtime.unexpected import UnexpectedFailures
 
-from dynamo_image_builder import reconciler
+from dynamo_image_builder import queue, reconciler
 from dynamo_image_builder.archives import Archives
 from dynamo_image_builder.events import reconcile_failed
 from dynamo_image_builder.metrics import BuildMetrics
@@ -67,7 +67,7 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
                 unexpected.reported(DYNAMO_NIM_REQUESTS, requests.reconcile), partial(cache.keys, DYNAMO_NIM_REQUESTS)
             )
         },
-        (TaskRoute(DYNAMO_NIM_REQUESTS), TaskRoute(JOBS, to=of_job)),
+        (TaskRoute(DYNAMO_NIM_REQUESTS), TaskRoute(JOBS, to=of_job), *queue.routes(cache, settings)),
         counted={DYNAMO_NIM_REQUESTS: _phase},
     )
     return controller

@@ -8,14 +8,15 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.runtime.facts import EventReason, Fact
 from dynamo_shared.wire.specifications.image import ImageData
 
-from dynamo_image_builder.status import BuildProgress, status_of
+from dynamo_image_builder.status import WAITING, BuildProgress, status_of
 
 BUILDING = EventReason("ImageBuilding", "A Job builds the image of a DynamoNimRequest.", action="Build")
+WAITS = EventReason("ImageWaiting", "A DynamoNimRequest waits for other builds of its namespace.", action="Build")
 READY = EventReason("ImageReady", "The image of a DynamoNimRequest is in the registry.", action="Build")
 OBSTACLE = EventReason("", "A DynamoNimRequest waits or failed.", "Warning", "Build", "Ready")
 
 #: Reason of the conditions -> reason of the Event; all others are obstacles.
-_ORDERLY = {"Building": BUILDING, "Built": READY}
+_ORDERLY = {"Building": BUILDING, WAITING: WAITS, "Built": READY}
 #: Phase -> event.
 _EVENTS = {BuildPhase.BUILDING: "building", BuildPhase.READY: "ready", BuildPhase.FAILED: "failed"}
 

@@ -30,9 +30,11 @@ _PLACEMENT = {
 _RUNTIME_DEFAULT: KubeObject = {"type": "RuntimeDefault"}
 
 
-def build_job(build: Build, settings: ImageBuilder) -> KubeObject:
-    """The Job of a build. It names no request, because all requests for the build share it."""
-    own_labels = {labels.IMAGE_BUILD: build.id, labels.APP_MANAGED_BY: OPERATOR}
+def build_job(build: Build, namespace: str, settings: ImageBuilder) -> KubeObject:
+    """The Job of a build, which a request of a namespace began. It names no request, because all requests for the build
+    share it.
+    """
+    own_labels = {labels.IMAGE_BUILD: build.id, labels.IMAGE_NAMESPACE: namespace, labels.APP_MANAGED_BY: OPERATOR}
     return {
         **JOBS.type_meta,
         "metadata": {

@@ -3,7 +3,7 @@
 1. A request with an answer stays unchanged until its spec changes.
 2. A request with a running build follows the build's Job.
 3. For any other request, the digest of its archive is determined once. Then either the image already exists, or the
-   request joins or creates the build's Job.
+   request joins or creates the build's Job, or it waits for other builds of its namespace.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state import ObjectCache
 
-from dynamo_image_builder import events
+from dynamo_image_builder import events, queue
 from dynamo_image_builder.archives import Archives
 from dynamo_image_builder.builds import BentoTag, Build, InvalidTag, parse_tag, target_of
 from dynamo_image_builder.fetch import Archive, FetchError
@@ -41,6 +41,7 @@ from dynamo_image_builder.job import build_job
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.outcome import ObservedBuild, age, digest_of, observe
 from dynamo_image_builder.status import (
+    WAITING,
     BuildProgress,
     build_under_way,
     is_settled,
@@ -67,6 +68,7 @@ _NO_REGISTRY = BuildProgress(
 
 def index(cache: ObjectCache) -> None:
     """Index requests by their build's Job."""
+    queue.index(cache)
     cache.add_index(DYNAMO_NIM_REQUESTS, BY_JOB, lambda each: filter(None, [(each.get("status") or {}).get("job")]))
 
 
@@ -84,6 +86,9 @@ class NimRequestReconciler:
     now: Callable[[], datetime]
     #: By uid of a request whose build has not begun: its generation, and the archive that was read.
     _waiting: dict[str, tuple[int, Archive]] = field(init=False)
+
+    #: By namespace: Jobs that are being created.
+    _beginning: dict[str, frozenset[ObjectKey]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._waiting = self.cache.memory()
@@ -124,16 +129,19 @@ class NimRequestReconciler:
         # A user who may write a status decides about images only in that namespace.
         if digest := known_digest([each for each in same if objects.namespace(each) == objects.namespace(request)]):
             return await self._cached(request, build, ObservedBuild(True, "Built", _cached_message(digest), digest))
+        namespace = objects.namespace(request)
+        running = len(queue.running(self.cache, namespace) | self._beginning.get(namespace, frozenset()))
+        if not self._may_begin(request, build, running):
+            return await self._report(request, self._waiting_for(running))
         try:
-            job = await self.kube.create(JOBS, build_job(build, self.settings))
+            job = await self._create(build, namespace)
         except AlreadyExists:
             stored = await self._stored(build)
             return Result(REPLACE) if stored is None else await self._follow(request, build, stored, began=False)
         except (NotFound, NamespaceTerminating):
-            namespace = self.settings.namespace
             message = (
-                f"the namespace of builds, {namespace}, does not exist: create it; rootless builds need Pod Security "
-                "privileged"
+                f"the namespace of builds, {self.settings.namespace}, does not exist: create it; rootless builds need Pod "
+                "Security privileged"
             )
             return await self._report(request, BuildProgress(BuildPhase.FAILED, "NoBuildNamespace", message), RETRY)
         except (Invalid, Forbidden) as error:
@@ -145,8 +153,37 @@ class NimRequestReconciler:
         except WebhookUnavailable as error:
             message = f"the build's Job cannot be created: {error}; repair the webhook that the message names"
             return await self._report(request, BuildProgress(BuildPhase.PENDING, "WebhookUnavailable", message), RETRY)
-        self.cache.put(JOBS, job)
         return await self._follow(request, build, job, began=True)
+
+    def _may_begin(self, request: KubeObject, build: Build, running: int) -> bool:
+        """Whether the request's namespace may run one more build, and it is this request's turn. A build that another
+        request began is shared.
+        """
+        limit = self.settings.builds_per_namespace
+        if self.cache.get(JOBS, ObjectKey(self.settings.namespace, build.job)) is not None:
+            return True
+        return running < limit and running + queue.ahead(self.cache, request) < limit
+
+    def _waiting_for(self, running: int) -> BuildProgress:
+        builds = "1 build runs" if running == 1 else f"{running} builds run"
+        message = (
+            f"waiting: {builds} in this namespace, the limit is {self.settings.builds_per_namespace} "
+            "(platform.imageBuilder.buildsPerNamespace)"
+        )
+        return BuildProgress(BuildPhase.PENDING, WAITING, message)
+
+    async def _create(self, build: Build, namespace: str) -> KubeObject:
+        """Create the Job of a build; until it is in the cache, it counts as running."""
+        key = ObjectKey(self.settings.namespace, build.job)
+        self._beginning[namespace] = self._beginning.get(namespace, frozenset()) | {key}
+        try:
+            job = await self.kube.create(JOBS, build_job(build, namespace, self.settings))
+            self.cache.put(JOBS, job)
+        finally:
+            self._beginning[namespace] -= {key}
+            if not self._beginning[namespace]:
+                del self._beginning[namespace]
+        return job
 
     async def _follow(self, request: KubeObject, build: Build, job: KubeObject, *, began: bool) -> Result:
         """`began`: the request waited for this build, or began it; a build that had ended before answers it at once."""

@@ -13,6 +13,8 @@ from dynamo_image_builder.builds import DIGEST, BentoTag, Build, ImageTarget
 from dynamo_image_builder.outcome import ObservedBuild
 
 READY, PROGRESSING, FAILED = "Ready", "Progressing", "Failed"
+#: Reason of a request whose namespace runs as many builds as it may.
+WAITING = "Waiting"
 #: The advice for a build that failed permanently.
 _AGAIN = "to try again, delete this request and create it"
 
@@ -71,6 +73,11 @@ def is_settled(request: KubeObject) -> bool:
     status = _current(request)
     phase = status.get("phase")
     return phase == BuildPhase.READY or (phase == BuildPhase.FAILED and bool(status.get("job")))
+
+
+def is_waiting(request: KubeObject) -> bool:
+    """Whether the request waits until its namespace may begin another build."""
+    return reason_of(_current(request)) == (BuildPhase.PENDING, WAITING)
 
 
 def build_under_way(

@@ -299,3 +299,11 @@ IMAGE_BUILD = _evolving(
     values="16 hex digits: the same for the same tag, archive and image",
     where="Jobs, pods",
 )
+IMAGE_NAMESPACE = _evolving(
+    "nvidia.com/dynamo-image-namespace",
+    "Namespace of the request that began an image build; the number of its builds is limited.",
+    set_by="image-builder",
+    read_by="image-builder",
+    values="name of a namespace",
+    where="Jobs, pods",
+)

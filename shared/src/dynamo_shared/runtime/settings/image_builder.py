@@ -202,6 +202,11 @@ class ImageBuilder(Section):
     )
     archive_timeout: Duration = Field(300.0, gt=0, description="How long reading an archive may take.")
     deadline: Duration = Field(3600.0, ge=1, description="How long a build may take.")
+    builds_per_namespace: int = Field(
+        4,
+        ge=1,
+        description="How many builds the requests of one namespace may run at once; the oldest waiting request is next.",
+    )
     keep: Duration = Field(
         7 * 86400.0,
         # A Job that goes before its digest is read is made again, and again.
