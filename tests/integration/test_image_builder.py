@@ -42,6 +42,7 @@ def builder_settings(control_plane, nats_server, namespace: str, store: Store, e
         PLATFORM__IMAGE_BUILDER__NAMESPACE=namespace,
         PLATFORM__IMAGE_BUILDER__STORE__ENDPOINT=store.url,
         PLATFORM__IMAGE_BUILDER__REGISTRY__SERVER="registry.example.com/team",
+        PLATFORM__IMAGE_BUILDER__BUILDS_PER_NAMESPACE="1",
         PLATFORM__IMAGE_BUILDER__RESOURCES__REQUESTS=NOWHERE,
         PLATFORM__IMAGE_BUILDER__RESOURCES__LIMITS=NOWHERE,
     )
@@ -115,3 +116,21 @@ async def test_a_request_gets_its_image_and_the_next_one_gets_it_at_once(kube, n
     assert len(await jobs(kube, namespace)) == 1
 
     await until_event(kube, namespace, "ImageReady", "two")
+
+
+@pytest.mark.usefixtures("running_builder")
+async def test_a_request_waits_for_the_builds_of_its_namespace(kube, namespace, store):
+    tags = {name: f"{name}:v1" for name in ("first", "second", "third")}
+    for name, tag in tags.items():
+        store.archives[tag] = name.encode()
+        await create_request(kube, namespace, name, tag)
+        await until(kube, namespace, name, *(("Building",) if name == "first" else ("Pending", "Waiting")))
+    await until_event(kube, namespace, "ImageWaiting", "third")
+    await pod_ends(kube, namespace, "digest=\nERROR: no", 1)
+    await until(kube, namespace, "first", "Failed", "BuildFailed")
+    await until(kube, namespace, "second", "Building")
+    assert [each["metadata"]["labels"][labels.IMAGE_NAMESPACE] for each in await jobs(kube, namespace)] == [
+        namespace,
+        namespace,
+    ]
+    await until(kube, namespace, "third", "Pending", "Waiting")
