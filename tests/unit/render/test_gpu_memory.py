@@ -383,3 +383,12 @@ def test_without_gpus_no_claim_is_rendered() -> None:
         render.RenderError, match=r"resources\.limits: requests no GPU, and the platform claims as many"
     ):
         graph_children(graph(worker(WITHIN, main={"resources": {}})), CLAIMING)
+
+
+def test_a_set_that_the_api_server_would_refuse_is_not_rendered() -> None:
+    """A template of a megabyte on 64 nodes became a hundred, and several such graphs used up the pod-builder's memory."""
+    single = worker(BETWEEN, "x" * 1_000_000, multinode={"nodeCount": 64})
+    message = "component Worker: podTemplate: the PodCliqueSet .* 128 cliques .* more than 3 MiB, .* refuses; make"
+    with pytest.raises(render.RenderError, match=message):
+        grove_template(single)
+    assert len(grove_template(worker(BETWEEN, "x" * 10_000, multinode={"nodeCount": 64}))["cliques"]) == 128

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.engines.started import SHELL
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, size_of
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import (
     DISCOVERY_BACKEND,
@@ -16,11 +16,13 @@ from dynamo_shared.api.registry.annotations import (
 )
 from dynamo_shared.api.resources import POD_CLIQUE_SETS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment, parse_component
+from dynamo_shared.api.wording import many
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.backends import backend_of, vllm
 from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of, namespace_of
+from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
 from dynamo_pod_builder.render.network.ingress import external_routes
 from dynamo_pod_builder.render.network.service import clique_service, model_service, needs_service, ray_service
@@ -35,6 +37,9 @@ from dynamo_pod_builder.render.workloads.overrides import override
 from dynamo_pod_builder.render.workloads.topology import constrain
 from dynamo_pod_builder.render.workloads.volcano import volcano_queue
 
+#: Size limit of a request to the API server. Each clique repeats its component's template, so a template of a megabyte
+#: would become a hundred, which several graphs of one tenant have at once. Bytes.
+LARGEST = 3 << 20
 _ANY_ORDER, _EXPLICIT = "CliqueStartupTypeAnyOrder", "CliqueStartupTypeExplicit"
 
 
@@ -88,9 +93,20 @@ def _pod_clique_set(
     parts: list[tuple[str, ...]] = []
     # The platform's version replaces a missing origin version of a graph: an upgrade must not roll its pods.
     left_out = {OPERATOR_ORIGIN_VERSION} - graph.metadata.annotations.keys()
+    size = 0
     for context in contexts:
         own = layout.cliques(context)
-        cliques += [_clique(context, each, left_out) for each in own]
+        for each in own:
+            cliques.append(_clique(context, each, left_out))
+            size += size_of(cliques[-1])
+            if size > LARGEST:
+                raise RenderError(
+                    context.component,
+                    "podTemplate",
+                    f"the PodCliqueSet of the graph, with {many(len(own), 'clique')} of this component, would have more "
+                    f"than {LARGEST >> 20} MiB, which the API server refuses",
+                    "make the pod template or multinode.nodeCount smaller",
+                )
         name = names.clique(context.component)
         if layout.is_group(context):
             groups.append(_scaling_group(context, own))
