@@ -97,6 +97,24 @@ async def test_partitions_are_dropped_if_their_watch_fails() -> None:
     assert lost == [frozenset()]
 
 
+async def test_the_line_of_gains_waits_for_a_service_that_starts_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`up` on a busy machine logged two lines: the last service gained more than a second after the first."""
+    loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
+    call_later = loop.call_later
+
+    def call(*given: Any, **named: Any) -> asyncio.TimerHandle:
+        timers.append(call_later(*given, **named))
+        return timers[-1]
+
+    monkeypatch.setattr(loop, "call_later", call)
+    gains = GainLog()
+    for service in ("scaler", "planner", "profiler"):
+        gains.add(service, range(PARTITIONS))
+    assert [each.cancelled() for each in timers] == [True, True, False]
+    gains.write()
+    assert timers[-1].cancelled()
+
+
 async def test_partitions_gained_by_several_services_are_one_log_line() -> None:
     gains = GainLog()
     with capture_logs() as lines:

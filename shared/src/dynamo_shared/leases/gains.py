@@ -6,13 +6,13 @@ from contextvars import Context
 
 import structlog
 
-#: Further gains within this time join the line. Seconds.
+#: A gain within this time after the last one joins the line. Seconds.
 WITHIN = 1.0
 log = structlog.get_logger("dynamo.leases")
 
 
 class GainLog:
-    """Collects what the services of one process gain, and logs it one second after the first gain."""
+    """Collects what the services of one process gain, and logs it one second after the last gain."""
 
     def __init__(self) -> None:
         self._gained: dict[str, set[int]] = {}
@@ -20,9 +20,11 @@ class GainLog:
 
     def add(self, service: str, partitions: Iterable[int]) -> None:
         """Log these partitions of a service soon."""
-        if self._timer is None:
-            # In an empty context, without the log fields of the first service.
-            self._timer = asyncio.get_running_loop().call_later(WITHIN, self.write, context=Context())
+        if self._timer is not None:
+            # On a busy machine, services start seconds apart.
+            self._timer.cancel()
+        # In an empty context, without the log fields of the service.
+        self._timer = asyncio.get_running_loop().call_later(WITHIN, self.write, context=Context())
         self._gained.setdefault(service, set()).update(partitions)
 
     def write(self) -> None:
