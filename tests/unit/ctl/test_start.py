@@ -9,10 +9,13 @@ import pytest
 EXAMPLE = Path(__file__).parents[3] / "examples" / "vllm-agg.yaml"
 CODE = """
 import sys
-from dynamo_ctl import cli
-cli.invoke(sys.argv[2:])
-loaded = set(sys.argv[1].split(",")) & set(sys.modules)
-assert not loaded, loaded
+from dynamo_ctl.__main__ import main
+unused = set(sys.argv.pop(1).split(","))
+try:
+    main()
+except SystemExit:
+    pass
+assert not unused & set(sys.modules), unused & set(sys.modules)
 """
 SERVICES = (
     "nats,prometheus_client,aiohttp.web,etcd3,grpc,dynamo_shared.runtime.settings,dynamo_shared.runtime.controller"
@@ -22,10 +25,11 @@ SERVICES = (
 @pytest.mark.parametrize(
     ("unused", "command"),
     [
-        (f"pydantic,aiohttp,structlog,{SERVICES}", ["--help"]),
-        (SERVICES, ["get"]),
-        (SERVICES, ["logs", "a"]),
-        ("nats,aiohttp.web,etcd3,grpc,dynamo_shared.runtime.controller", ["render", str(EXAMPLE)]),
+        (f"pydantic,aiohttp,structlog,rich,{SERVICES}", ["--help"]),
+        (f"rich,{SERVICES}", ["get"]),
+        (f"rich,{SERVICES}", ["logs", "a"]),
+        ("rich,nats,aiohttp.web,etcd3,grpc,dynamo_shared.runtime.controller", ["render", str(EXAMPLE)]),
+        ("rich", ["run", "all"]),
     ],
 )
 def test_a_command_loads_nothing_that_it_has_no_use_for(unused: str, command: list[str], tmp_path: Path) -> None:
