@@ -89,12 +89,24 @@ def test_a_folder_of_another_user_counts_for_nothing(tmp_path: Path, monkeypatch
 def test_the_note_of_a_dead_process_counts_for_nothing(tmp_path: Path) -> None:
     """Not even where its number is that of another process by now, as that of the first in each container is."""
     folder = tmp_path / running.FOLDER
-    with claimed(folder):
-        pass
+    folder.mkdir()
     (folder / running.NAME).write_text(json.dumps(asdict(HERE)))
     assert find(tmp_path) is None
     with claimed(folder):
         assert find(tmp_path) is None, "the next one has not said yet where it is"
+
+
+def test_a_command_that_ends_without_files_leaves_no_folder(tmp_path: Path) -> None:
+    """`up` without a cluster left an empty `.dynamo`."""
+    new, kept, given = tmp_path / "new", tmp_path / "kept", tmp_path / "given"
+    given.mkdir()
+    with pytest.raises(CtlError), claimed(new):
+        raise CtlError("no cluster")
+    with claimed(kept):
+        (kept / "nats").mkdir()
+    with claimed(given):
+        pass
+    assert [each.exists() for each in (new, kept, given)] == [False, True, True]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', '{"other": true}'])

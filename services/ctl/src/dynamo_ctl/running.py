@@ -50,7 +50,11 @@ def find(start: Path | None = None) -> RunningPlatform | None:
 
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Create the folder and hold its lock during this block. Raises CtlError if a platform already runs in it."""
+    """Create the folder and hold its lock during this block. Raises CtlError if a platform already runs in it.
+
+    A folder that this call created and that is empty at the end is removed, for example if there is no cluster.
+    """
+    is_new = not folder.exists()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _opened(folder) as lock:
         try:
@@ -63,7 +67,12 @@ def claimed(folder: Path) -> Iterator[None]:
             ) from None
         # A process that was killed left this file.
         (folder / NAME).unlink(missing_ok=True)
-        yield
+        try:
+            yield
+        finally:
+            if is_new:
+                with contextlib.suppress(OSError):  # it has content
+                    folder.rmdir()
 
 
 @contextlib.contextmanager
