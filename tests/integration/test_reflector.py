@@ -88,7 +88,7 @@ async def following(
     follower = Follower(client, resource, namespace, **options)
     async with in_background(follower.follow()) as task:
         # A type that is not served never becomes synced. Other trouble, such as a slow server, is temporary.
-        await follower.until(lambda: follower.syncs > 0 or any("not served" in each for _, each in follower.health))
+        await follower.until(lambda: follower.syncs > 0 or any("does not serve" in each for _, each in follower.health))
         yield follower
         assert not task.done()
 
@@ -226,7 +226,7 @@ async def test_a_type_is_followed_as_soon_as_it_is_installed(kube: KubeClient, n
 
     async with following(kube, namespace, gadgets, sleep=soon) as follower:
         assert follower.health[0][0] is False
-        assert "is its CustomResourceDefinition installed?" in follower.health[0][1]
+        assert "install its CustomResourceDefinition" in follower.health[0][1]
         schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
         crd = {
             **CUSTOM_RESOURCE_DEFINITIONS.type_meta,

@@ -105,7 +105,9 @@ async def test_one_of_two_platforms_without_etcd_works_and_the_other_takes_over(
 
     def standing_by(up: Any) -> bool:
         reported = up.context.health.report()["parts"]
-        return all("stands by" in reported[f"standby: {name}"]["message"] for name in ("watcher", "pod-builder"))
+        return all(
+            "standby; active: " in reported[f"standby: {name}"]["message"] for name in ("watcher", "pod-builder")
+        )
 
     async def state(name: str) -> bool:
         observed = await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, name))

@@ -31,7 +31,7 @@ from .pod_builder.graph.building import NOW
 from .pod_builder.indexed import indexed
 
 KEY = ObjectKey("ns", "one")
-WORDS = "its reconcile failed, and is tried again: KeyError: 'labels'; the log of the pod-builder says where"
+WORDS = "reconcile failed, will be retried: KeyError: 'labels'; see the log of the pod-builder"
 KINDS = {
     **REPORTS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS: reconcile_failed,

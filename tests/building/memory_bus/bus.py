@@ -178,7 +178,7 @@ class MemoryBus(Bus):
         """A stream's store."""
         self.check()
         if spec.name not in self._streams:
-            raise StreamNotFoundError(f"there is no stream {spec.name}")
+            raise StreamNotFoundError(f"stream {spec.name} does not exist")
         return self._streams[spec.name]
 
     def notify(self) -> None:
@@ -201,7 +201,7 @@ class MemoryBus(Bus):
         for store in self._streams.values():
             if matches_any(store.spec.subjects, subject):
                 return store
-        raise StreamNotFoundError("no stream takes this subject")
+        raise StreamNotFoundError("no stream has this subject")
 
     def _advise(self, spec: ConsumerSpec, sequence: int, deliveries: int) -> None:
         """Publishes an advisory about the last delivery if a stream has its subject, as the server does."""

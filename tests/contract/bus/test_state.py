@@ -257,7 +257,7 @@ async def test_the_watcher_repairs_forged_messages(bus: Bus) -> None:
         await bus.publish(f"{FORGED}.ns.d", b"", headers=tombstone)
         await until(lambda: version(cache, "invented") == "7" and version(cache, "d") is None)
         assert version(cache) == str(2**60)
-        await until(lambda: said and "2 damaged messages" in said[-1])
+        await until(lambda: said and "2 invalid messages" in said[-1])
         await publisher._audit.scan()
         await publisher.flushed(DEPLOYMENTS)
         await until(lambda: names(cache) == ["a", "b", "c", "d"] and version(cache) == "5")

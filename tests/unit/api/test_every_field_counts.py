@@ -122,7 +122,7 @@ def test_every_setting_is_read_or_has_a_warning() -> None:
 
 
 def test_a_setting_without_effect_is_rejected() -> None:
-    with pytest.raises(InvalidSettings, match=r"server\.webhook\.enabled cannot be false"):
+    with pytest.raises(InvalidSettings, match=r"server\.webhook\.enabled must be true"):
         load_settings(None, {"DYNAMO_SERVER__WEBHOOK__ENABLED": "false"})
 
 

@@ -43,12 +43,12 @@ async def test_a_rotated_secret_is_read_for_the_next_connection(name: str, tmp_p
     file.write_text("new\n")
     assert options.identity() == {**user, name: "new"}
     file.unlink()
-    with pytest.raises(BusUnavailableError, match=f"NATS file cannot be read: {file}: No such file"):
+    with pytest.raises(BusUnavailableError, match=f"cannot read file for NATS: {file}: No such file"):
         await NatsSession.open(options, "nats://127.0.0.1:1")
 
 
 async def test_unreadable_ca_files_are_read_again_later(tmp_path: Path) -> None:
     """The service's health said only that it was not connected yet."""
     (file := tmp_path / "ca.crt").write_text("half of it")
-    with pytest.raises(BusUnavailableError, match="NATS TLS files cannot be used"):
+    with pytest.raises(BusUnavailableError, match="cannot load TLS files for NATS"):
         await NatsSession.open(NatsOptions(ca_file=file), "tls://127.0.0.1:1")

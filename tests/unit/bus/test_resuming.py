@@ -33,7 +33,7 @@ class Reading(resuming.Resuming[str]):
     async def establish(self) -> None:
         """Like the real readings."""
         if not self._exists:
-            raise StreamNotFoundError("there is no stream")
+            raise StreamNotFoundError("the stream does not exist")
         self._puller = cast("Puller", self)
 
     async def _next(self, puller: Puller) -> str:

@@ -251,7 +251,7 @@ def test_up_looks_for_the_cluster_before_it_obtains_servers(
     monkeypatch.setattr(platform, "embedded", obtained)
     monkeypatch.setattr(platform, "install_definitions", silent)
     kubeconfig = tmp_path / "kubeconfig"
-    for content, said in (("", "no such kubeconfig: "), (KUBECONFIG, "the cluster does not answer: ")):
+    for content, said in (("", "kubeconfig does not exist: "), (KUBECONFIG, "the cluster does not answer: ")):
         if content:
             kubeconfig.write_text(content)
         assert cli.invoke(["up", "--dir", str(tmp_path), "--kubeconfig", str(kubeconfig)]) == ExitCode.UNREACHABLE

@@ -100,7 +100,7 @@ def test_models() -> None:
         (Unavailable(500, "", "out of memory"), "unavailable", "the frontend answers 500: out of memory"),
         (Forbidden(403, "", "no such key"), "bad-request", "the frontend answers 403: no such key"),
         (
-            Unavailable(0, SILENCE, "nothing came for 120 s"),
+            Unavailable(0, SILENCE, "no data received for 120 s"),
             "unavailable",
             "the API server does not answer: Silence: ",
         ),

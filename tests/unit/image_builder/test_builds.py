@@ -75,7 +75,7 @@ def test_equal_tag_archive_and_image_are_one_build() -> None:
         ({"engine": "kaniko"}, "'buildkit' or 'buildkit-rootless'"),
         ({"store": {"endpoint": "ftp://x"}}, "pattern"),
         ({"store": {"endpoint": "http://user:word@x"}}, "pattern"),
-        ({"store": {"username": "u"}}, "username, passwordFile and secret go together"),
+        ({"store": {"username": "u"}}, "username, passwordFile and secret must be set together"),
         ({"registry": {"server": "https://r"}}, "pattern"),
         ({"buildkit": {"url": "http://b"}}, "pattern"),
         ({"namespace": "A"}, "pattern"),

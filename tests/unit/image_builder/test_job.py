@@ -194,7 +194,7 @@ def test_ca_certificates_come_from_the_config_map() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"proxy": {"httpsProxy": "http://user:secret@proxy:3128"}}, "holds no user name or password"),
+        ({"proxy": {"httpsProxy": "http://user:secret@proxy:3128"}}, "must not have a user name or password"),
         ({"proxy": {"httpProxy": "proxy:3128"}}, "should match pattern"),
         ({"authorities": {"configMap": "A b"}}, "should match pattern"),
         ({"authorities": {"key": "../ca.crt"}}, "should match pattern"),

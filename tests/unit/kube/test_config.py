@@ -200,7 +200,7 @@ def _printing(status: str) -> dict[str, Any]:
 
 
 ENDED = {"idp-issuer-url": "https://issuer.example.com", "client-id": "a", "id-token": jwt(time.time() - 10)}
-NO_CREDENTIAL = "printed no ExecCredential"
+NO_CREDENTIAL = "returned no valid ExecCredential"
 #: A user, the rest of the cluster, and the reason for the rejection.
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a plugin that fails is quoted": (
@@ -211,7 +211,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a plugin that is not installed is named": (
         by_plugin("no-such-auth-plugin"),
         {},
-        "exec: no-such-auth-plugin cannot be started: No such file or directory",
+        "exec: cannot start no-such-auth-plugin: No such file or directory",
     ),
     "a plugin prints a word": (by_plugin("/bin/echo", "no"), {}, NO_CREDENTIAL),
     "a plugin prints a list": (by_plugin("/bin/echo", "[]"), {}, NO_CREDENTIAL),
@@ -223,7 +223,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a plugin of another version": (
         by_plugin("/bin/echo", '{"apiVersion": "v0", "status": {}}'),
         {},
-        "the plugin answers in v0",
+        "the plugin returned apiVersion v0",
     ),
     "a plugin prints an empty status": (_printing("null"), {}, NO_CREDENTIAL),
     "a plugin prints neither of both": (_printing("{}"), {}, "neither a token nor a client certificate"),
@@ -234,8 +234,8 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "OIDC without a way to renew": ({"auth-provider": {"name": "oidc", "config": ENDED}}, {}, "log in again"),
     "a certificate that is not there": ({"client-certificate": "absent.crt", "client-key": "absent.key"}, {}, "absent"),
-    "unverified TLS": ({"token": "t"}, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify is not honoured"),
-    "clear text": ({"token": "t"}, {"server": "http://api.example.com"}, "clear text"),
+    "unverified TLS": ({"token": "t"}, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify is not supported"),
+    "clear text": ({"token": "t"}, {"server": "http://api.example.com"}, "without encryption"),
     "a proxy of another kind": ({"token": "t"}, {"proxy-url": "socks5://proxy:1080"}, "socks5"),
 }
 
@@ -277,11 +277,11 @@ async def test_the_search_order_of_kubeconfigs(write: Any, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "broken holds no context: "),
-        ("# nothing", "broken holds no context: "),
+        ("", "broken has no context: "),
+        ("# nothing", "broken has no context: "),
         ("[]", "broken is not a kubeconfig: "),
-        ("a: [", "broken is not YAML: while parsing a flow node "),
-        ("current-context: x", "broken holds no context: "),
+        ("a: [", "broken is not valid YAML: while parsing a flow node "),
+        ("current-context: x", "broken has no context: "),
         ("contexts: [{name: b}, {name: a}]", "broken has no current context: choose one of a, b with --context"),
         ("contexts: 5", "cannot use "),
         ("current-context: x\ncontexts: [{}]", "cannot use "),
@@ -302,7 +302,7 @@ async def test_an_empty_kubeconfig_among_others_is_ignored(write: Any, tmp_path:
 
 
 async def test_missing_kubeconfigs_are_reported(write: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no such kubeconfig"):
+    with pytest.raises(ConfigError, match="kubeconfig does not exist"):
         await load(tmp_path / "absent", environ={})
     with pytest.raises(ConfigError, match="from KUBECONFIG"):
         await load(None, environ={"KUBECONFIG": str(tmp_path / "absent")})

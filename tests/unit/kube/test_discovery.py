@@ -133,7 +133,7 @@ async def test_a_taken_name_is_reported_at_once(server: Any) -> None:
 
 async def test_waiting_times_out(server: Any) -> None:
     server.then(steps.answer(crd()))
-    with pytest.raises(Unavailable, match=r"foos\.example\.com: not established"):
+    with pytest.raises(Unavailable, match=r"foos\.example\.com: is not established"):
         await discovery.wait_established(server.client(), ["foos.example.com"], timeout=0)
 
 

@@ -28,5 +28,5 @@ async def test_a_list_that_is_larger_than_is_asked_for_is_not_read(server: Any) 
     server.then(*map(steps.answer, (*pages, *pages)))
     async with server.client() as client:
         assert len(await client.list(POD_SNAPSHOTS, "team", most=4000)) == 2
-        with pytest.raises(ResponseTooLarge, match="the answer is larger than"):
+        with pytest.raises(ResponseTooLarge, match="the response is larger than"):
             await client.list(POD_SNAPSHOTS, "team", most=2000)

@@ -318,7 +318,7 @@ async def test_a_too_large_comparison_is_requested_in_smaller_pages(server: Any)
     assert await followed.take(2) == ["SYNCED 5", "ADDED a@7"]
     assert server.requests[3].query["limit"] == "62"
     assert followed.waits == []
-    assert followed.health == [(True, "following pods")]
+    assert followed.health == [(True, "watching pods")]
 
 
 async def test_deletions_of_an_interrupted_list_are_reported_by_the_next_iteration(server: Any) -> None:

@@ -47,7 +47,7 @@ async def test_list_then_watch(server: Any) -> None:
         "resourceVersion": "5",
         "timeoutSeconds": "450",
     }
-    assert followed.health == [(True, "following pods")]
+    assert followed.health == [(True, "watching pods")]
 
 
 @pytest.mark.parametrize("end", ["end", "break"])
@@ -60,7 +60,7 @@ async def test_a_watch_continues_at_the_version_of_the_last_one(server: Any, end
     followed = Followed(server)
     assert await followed.take(4) == ["ADDED a@3", "SYNCED 5", "MODIFIED a@6", "MODIFIED a@10"]
     assert server.requests[2].query["resourceVersion"] == "9"
-    assert followed.health == [(True, "following pods")]
+    assert followed.health == [(True, "watching pods")]
     assert len(followed.waits) == (0 if end == "end" else 1)
 
 
@@ -113,7 +113,7 @@ async def test_410_lists_again_and_reports_only_the_differences(server: Any, how
     }
     # The first relist is immediate, and health stays good.
     assert followed.waits == []
-    assert followed.health == [(True, "following pods")]
+    assert followed.health == [(True, "watching pods")]
 
 
 async def test_repeated_expiry_backs_off(server: Any) -> None:
@@ -137,9 +137,9 @@ async def test_server_errors_back_off_and_continue_without_a_list(server: Any, c
     assert await followed.take(3) == ["SYNCED 5", "ADDED a@6", "ADDED b@7"]
     assert followed.waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 0.2])
     assert {observed.query["resourceVersion"] for observed in server.requests[1:5]} == {"5"}
-    assert followed.health[0] == (True, "following pods")
+    assert followed.health[0] == (True, "watching pods")
     assert followed.health[1][0] is False
-    assert followed.health[-1] == (True, "following pods")
+    assert followed.health[-1] == (True, "watching pods")
 
 
 @pytest.mark.parametrize(("chance", "wait"), [(0.0, 9.1), (1.0, 9.3)])
@@ -163,7 +163,7 @@ async def test_a_missing_type_is_awaited(server: Any) -> None:
     assert await followed.take(1) == ["SYNCED 5"]
     assert followed.waits == pytest.approx([1.0, 2.0])
     assert [ok for ok, _message in followed.health] == [False, False, True]
-    assert "pods is not served: is its CustomResourceDefinition installed?" in followed.health[0][1]
+    assert "the cluster does not serve pods; install its CustomResourceDefinition" in followed.health[0][1]
 
 
 async def test_an_optional_missing_type_is_absent_without_an_error(server: Any) -> None:
@@ -175,7 +175,7 @@ async def test_an_optional_missing_type_is_absent_without_an_error(server: Any) 
     )
     followed = Followed(server, optional=True)
     assert await followed.take(7) == ["ABSENT", "ABSENT", "ADDED a@3", "SYNCED 5", "DELETED a@3", "ABSENT", "SYNCED 9"]
-    assert followed.health == [(True, "following pods")]
+    assert followed.health == [(True, "watching pods")]
 
 
 async def test_a_404_of_a_gateway_deletes_no_object_of_a_type_that_was_served(server: Any) -> None:
@@ -194,7 +194,7 @@ async def test_a_type_without_the_right_to_read_is_awaited(server: Any) -> None:
     server.then(steps.refuse(403, "Forbidden", "no"), steps.answer(listed(5)), steps.watch(then="hang"))
     followed = Followed(server)
     assert await followed.take(1) == ["SYNCED 5"]
-    assert followed.health[0] == (False, "may not list or watch pods: no")
+    assert followed.health[0] == (False, "no permission to list or watch pods: no")
 
 
 async def test_a_type_that_is_removed_and_returns_is_listed_again(server: Any) -> None:
@@ -230,7 +230,7 @@ async def test_a_version_at_which_no_watch_continues_leads_to_a_list(server: Any
     followed = Followed(server)
     assert await followed.take(5) == ["ADDED a@3", "SYNCED 5", "ADDED b@8", "SYNCED 9", "ADDED c@10"]
     assert followed.waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4])
-    assert followed.health[-1] == (True, "following pods")
+    assert followed.health[-1] == (True, "watching pods")
 
 
 @pytest.mark.parametrize("status", [0, 403, 429, 503])

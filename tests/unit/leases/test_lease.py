@@ -132,7 +132,7 @@ async def test_the_loss_is_reported_in_time_although_a_keepalive_has_no_answer(e
     etcd.now += 7.9
     lease.check()
     await until(lambda: 0 in heard)
-    assert (etcd.renewals, lease.trouble) == ([1], "no answer before the lease ended")
+    assert (etcd.renewals, lease.trouble) == ([1], "no response before the lease expired")
 
 
 async def test_errors_are_reported_and_do_not_end_the_lease_early(etcd: FakeEtcd, lease: Lease) -> None:
@@ -179,13 +179,13 @@ async def test_the_lease_is_revoked_at_the_end(etcd: FakeEtcd) -> None:
 async def test_a_lease_that_others_need_is_given_up_and_obtained_again(etcd: FakeEtcd, lease: Lease) -> None:
     """It expires on the server, because its last users may still be working."""
     heard = await changes_of(lease)
-    lease.give_up("another replica can")
+    lease.suspend("another replica can")
     await until(lambda: heard == [0])
     assert (lease.trouble, etcd.renewals, etcd.revoked) == ("another replica can", [], [])
-    lease.give_up("once more")
+    lease.suspend("once more")
     await turns(20)
     assert etcd.granted == 1
-    lease.take_again()
+    lease.resume()
     await until(lambda: lease.id == 2)
     assert (lease.trouble, heard[-1]) == ("", 2)
 
@@ -195,10 +195,10 @@ async def test_a_later_answer_does_not_hide_the_reason_for_giving_it_up(etcd: Fa
     etcd.frozen.clear()
     lease.check()
     await until(lambda: etcd.renewals == [1])
-    lease.give_up("another replica can")
+    lease.suspend("another replica can")
     etcd.frozen.set()
     await until(lambda: not lease.alive())
     assert lease.trouble == "another replica can"
-    lease.take_again()
+    lease.resume()
     await until(lambda: lease.id == 2)
     assert lease.trouble == ""

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from dynamo_shared.leases.client import KeyValue, Snapshot
 from dynamo_shared.leases.errors import EtcdUnavailableError
-from dynamo_shared.leases.reach import GIVE_UP_AFTER, Reach
+from dynamo_shared.leases.reach import SUSPEND_AFTER, Reach
 from dynamo_shared.leases.session import Session
 
 
@@ -36,11 +36,11 @@ class HeldLease:
     def __init__(self, number: int) -> None:
         self.id, self._number = number, number
 
-    def give_up(self, why: str) -> None:
+    def suspend(self, why: str) -> None:
         assert "takes over" in why
         self.id = 0
 
-    def take_again(self) -> None:
+    def resume(self) -> None:
         self.id = self._number
 
 
@@ -75,7 +75,7 @@ async def test_a_replica_that_alone_cannot_reach_the_server_gives_way_until_it_c
     world = World()
     assert await world.after(0) == {"a", "b", "other"}
     assert await world.after(10, a=False) == {"a", "b", "other"}
-    assert await world.after(GIVE_UP_AFTER - 1) == {"a", "b", "other"}, "it may be starting again"
+    assert await world.after(SUSPEND_AFTER - 1) == {"a", "b", "other"}, "it may be starting again"
     assert await world.after(1) == {"b", "other"}
     assert await world.after(100) == {"b", "other"}
     assert await world.after(10, a=True) == {"a", "b", "other"}
@@ -97,7 +97,7 @@ async def test_the_server_is_probed_once_more_before_giving_way(monkeypatch: pyt
         return next(answers)
 
     monkeypatch.setattr(world.parts["a"], "_probe", probe)
-    world.now += GIVE_UP_AFTER
+    world.now += SUSPEND_AFTER
     await world.parts["a"].check()
     assert world.leases["a"].id
 
@@ -107,15 +107,15 @@ async def test_a_deleted_replica_and_one_of_an_earlier_release_take_nothing_over
     await world.after(0)
     del world.etcd.keys["/p/reach/watcher/b"]
     del world.parts["b"]
-    assert "a" in await world.after(2 * GIVE_UP_AFTER, a=False)
-    assert "a" in await world.after(2 * GIVE_UP_AFTER)
+    assert "a" in await world.after(2 * SUSPEND_AFTER, a=False)
+    assert "a" in await world.after(2 * SUSPEND_AFTER)
 
 
 async def test_without_etcd_no_replica_gives_way() -> None:
     world = World()
     await world.after(0, a=False)
     world.etcd.away = True
-    assert await world.after(2 * GIVE_UP_AFTER) == {"a", "b", "other"}
+    assert await world.after(2 * SUSPEND_AFTER) == {"a", "b", "other"}
 
 
 def test_no_two_kinds_share_a_key() -> None:

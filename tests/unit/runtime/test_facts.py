@@ -58,7 +58,7 @@ def test_a_fact_without_a_reason_is_only_a_cloud_event() -> None:
 
 def test_an_event_must_have_data() -> None:
     """Without data, subscribers would get no content, and no test would notice."""
-    with pytest.raises(ValueError, match="the event 'ready' has no data"):
+    with pytest.raises(ValueError, match="event 'ready' has no data"):
         Fact(event="ready")
 
 

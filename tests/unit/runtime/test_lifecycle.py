@@ -96,8 +96,8 @@ async def test_a_start_warns_of_older_names_and_of_settings_without_effect(
     async with running([Recorder()], ignored.with_older_names(("LOG_LEVEL",))):
         pass
     assert warned[:2] == [
-        "a setting has no effect: security.enableHTTP2 is ignored: servers speak HTTP/1.1",
-        "a setting has an older name: LOG_LEVEL is an older name: use the setting logging.level",
+        "setting ignored: security.enableHTTP2 is ignored: servers always speak HTTP/1.1",
+        "deprecated setting: LOG_LEVEL is deprecated; use the setting logging.level",
     ]
 
 
@@ -144,7 +144,7 @@ async def test_readiness_reports_what_is_missing(settings: Settings) -> None:
         await platform.ready(10)
         status, body = await fetch(f"{url}/readyz")
         assert status == 200
-        assert '"degraded"' in body, "NATS is away: that must not take the pod out of service"
+        assert '"degraded"' in body, "NATS is unavailable: that must not take the pod out of service"
 
 
 async def test_metrics_over_tls_use_renewed_certificates(settings: Settings, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_an_older_name_works_and_the_warning_gives_the_current_one(tmp_path, nam
     settings = load_settings(file, {name: text})
     assert [value_of(settings, path) for path in OLDER_NAMES[name]] == [value] * len(OLDER_NAMES[name])
     (warning,) = settings.older_names
-    assert warning == f"{name} is an older name: use the setting {' and '.join(OLDER_NAMES[name])}"
+    assert warning == f"{name} is deprecated; use the setting {' and '.join(OLDER_NAMES[name])}"
     assert load_settings(file, {name: ""}).older_names == ()
 
 
@@ -176,7 +176,7 @@ def test_all_errors_are_reported_at_once_with_their_places(tmp_path):
     assert f"{file}: server.metrics.port: " in text
     assert "logging.level: " in text
     assert "'debug'" in text
-    assert "platfrom: no such setting" in text
+    assert "platfrom: unknown setting" in text
     assert "write a duration such as 30s" in text
     assert "platform.workers (set by DYNAMO_PLATFORM__WORKERS)" in text
 
@@ -184,9 +184,9 @@ def test_all_errors_are_reported_at_once_with_their_places(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("kind: ConfigMap\n", "must begin with apiVersion"),
-        ("a: [\n", "is not YAML"),
-        ("- a\n", "must begin with apiVersion"),
+        ("kind: ConfigMap\n", "must have apiVersion"),
+        ("a: [\n", "is not valid YAML"),
+        ("- a\n", "must have apiVersion"),
     ],
 )
 def test_an_invalid_file_is_reported(tmp_path, text, says):
@@ -204,7 +204,7 @@ def test_a_missing_file_is_reported(tmp_path):
 def test_a_secret_in_an_address_is_rejected_and_not_shown(tmp_path):
     settings = load_settings(written(tmp_path, "platform: {nats: {user: u, password: hunter2}}\n"))
     assert "hunter2" not in repr(settings)
-    with pytest.raises(InvalidSettings, match="holds no user name or password") as caught:
+    with pytest.raises(InvalidSettings, match="must not have a user name or password") as caught:
         load_settings(None, {"DYNAMO_PLATFORM__ETCD__ENDPOINTS": "http://u:hunter2@e:2379"})
     assert "hunter2" not in str(caught.value)
     with pytest.raises(InvalidSettings) as caught:
@@ -215,24 +215,24 @@ def test_a_secret_in_an_address_is_rejected_and_not_shown(tmp_path):
 REFUSED = {
     "leaderElection: {enabled: true}": "leaderElection.id is required",
     "namespace: {scope: {leaseDuration: 5s, leaseRenewInterval: 5s}}": "must be shorter than leaseDuration",
-    "platform: {nats: {tls: {certFile: a}}}": "certFile and keyFile go together",
+    "platform: {nats: {tls: {certFile: a}}}": "certFile and keyFile must be set together",
     "platform: {nats: {servers: []}}": "platform.nats.servers",
-    "serviceMesh: {provider: istio, istio: {tlsMode: MUTUAL}}": "needs clientCertificate and privateKey, too",
-    "infrastructure: {tcpTLSCertPath: /c}": "tcpTLSCertPath and tcpTLSKeyPath need each other",
-    "infrastructure: {tcpTLSCertPath: /c, tcpTLSKeyPath: /k}": "tcpTLSCertPath needs tcpTLSCAPath, too",
-    "infrastructure: {tcpTLSCAPath: /a}": "tcpTLSCAPath needs tcpTLSCertPath, too",
-    "infrastructure: {tcpTLSClientCAPath: /a}": "tcpTLSClientCAPath needs tcpTLSCertPath, too",
-    "infrastructure: {tcpTLSServerName: n}": "tcpTLSServerName needs tcpTLSCAPath, too",
-    "infrastructure: {natsTLSClientCertPath: /c, natsTLSClientKeyPath: /k}": "natsTLSClientCertPath needs natsTLSCAPath, too",
-    "infrastructure: {natsTLSCAPath: /a, natsAddress: 'nats://n:4222'}": "needs a natsAddress that begins with tls://",
+    "serviceMesh: {provider: istio, istio: {tlsMode: MUTUAL}}": "requires clientCertificate and privateKey",
+    "infrastructure: {tcpTLSCertPath: /c}": "tcpTLSCertPath and tcpTLSKeyPath must be set together",
+    "infrastructure: {tcpTLSCertPath: /c, tcpTLSKeyPath: /k}": "tcpTLSCertPath requires infrastructure.tcpTLSCAPath",
+    "infrastructure: {tcpTLSCAPath: /a}": "tcpTLSCAPath requires infrastructure.tcpTLSCertPath",
+    "infrastructure: {tcpTLSClientCAPath: /a}": "tcpTLSClientCAPath requires infrastructure.tcpTLSCertPath",
+    "infrastructure: {tcpTLSServerName: n}": "tcpTLSServerName requires infrastructure.tcpTLSCAPath",
+    "infrastructure: {natsTLSClientCertPath: /c, natsTLSClientKeyPath: /k}": "requires infrastructure.natsTLSCAPath",
+    "infrastructure: {natsTLSCAPath: /a, natsAddress: 'nats://n:4222'}": "requires a natsAddress that begins with tls://",
     # No agent has such storage.
     **{
         f"checkpoint: {{enabled: true, storage: {{type: {kind}}}}}": (
-            f"type {kind} is not supported: snapshot agents keep files on a volume"
+            f"type {kind} is not supported: snapshot agents store files on a volume"
         )
         for kind in ("s3", "oci")
     },
-    "server: {webhook: {enabled: false}}": r"server.webhook.enabled cannot be false: .* run all services but admission",
+    "server: {webhook: {enabled: false}}": r"server.webhook.enabled must be true: .* run all services except admission",
 }
 
 

@@ -252,7 +252,7 @@ def test_the_annotation_overrides_the_settings_and_a_name_overrides_the_wildcard
         ("{Decode: {mim: 2}}", "Decode.mim: Extra inputs are not permitted"),
         ("{Decode: {down: {cooldown: soon}}}", "Decode.down.cooldown: write a duration"),
         ("{Decode: {min: 5, max: 2}}", "min is 5 and max 2"),
-        ("{Decode: {up: {step: 2}}}", "step needs a cooldown"),
+        ("{Decode: {up: {step: 2}}}", "step requires a cooldown"),
         ("{Decoder: {min: 2}}", "there is no component Decoder; there are Decode, and *"),
         ("[1]", "write an object by component"),
         ("{", "neither YAML nor JSON"),

@@ -37,27 +37,27 @@ CASES: list[tuple[str, dict[str, str], bytes]] = [
     (".", {}, b"\xff\xfe"),
     (".", {}, b""),
     ("too deeply", {}, b'{"metadata":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
-    ("another kind", {}, b"{}"),
-    ("another kind", {}, messages.encode_object({**POD, "kind": "Secret"})),
-    ("another kind", {}, messages.encode_object({**POD, "apiVersion": "v2"})),
-    ("another name", {}, b'{"apiVersion": "v1", "kind": "Pod", "metadata": "x"}'),
-    ("another name", {}, pod(name="b")),
-    ("another name", {}, pod(namespace="other")),
-    ("another name", {}, pod(name=["a"])),
-    ("has no uid", {"uid": ""}, pod(uid="")),
-    ("uid and payload", {}, pod(uid="v")),
-    ("uid and payload", {}, pod(uid=None)),
-    ("resourceVersion and payload", {"resourceVersion": str(2**60)}, GOOD),
-    ("resourceVersion and payload", {"resourceVersion": "05"}, GOOD),
-    ("not a number", {"resourceVersion": "-5"}, pod(resourceVersion="-5")),
-    ("not a number", {"resourceVersion": "9" * 5000}, pod(resourceVersion="9" * 5000)),
-    ("not a number", {"resourceVersion": "٥"}, pod(resourceVersion="٥")),
-    ("not a number", {"resourceVersion": ""}, pod(resourceVersion="")),
-    ("not a time", {"created": "2026-01-01T00:00:00"}, pod(creationTimestamp="2026-01-01T00:00:00")),
-    ("not a time", {"created": "yesterday"}, pod(creationTimestamp="yesterday")),
-    ("created and payload", {"created": "2027-01-01T00:00:00Z"}, GOOD),
-    ("generation and payload", {"generation": "7"}, GOOD),
-    ("generation and payload", {}, pod(generation=7)),
+    ("kind of the payload", {}, b"{}"),
+    ("kind of the payload", {}, messages.encode_object({**POD, "kind": "Secret"})),
+    ("kind of the payload", {}, messages.encode_object({**POD, "apiVersion": "v2"})),
+    ("name or namespace of the payload", {}, b'{"apiVersion": "v1", "kind": "Pod", "metadata": "x"}'),
+    ("name or namespace of the payload", {}, pod(name="b")),
+    ("name or namespace of the payload", {}, pod(namespace="other")),
+    ("name or namespace of the payload", {}, pod(name=["a"])),
+    ("uid is missing", {"uid": ""}, pod(uid="")),
+    ("uid does not match the payload", {}, pod(uid="v")),
+    ("uid does not match the payload", {}, pod(uid=None)),
+    ("resourceVersion does not match the payload", {"resourceVersion": str(2**60)}, GOOD),
+    ("resourceVersion does not match the payload", {"resourceVersion": "05"}, GOOD),
+    ("not a 64-bit number", {"resourceVersion": "-5"}, pod(resourceVersion="-5")),
+    ("not a 64-bit number", {"resourceVersion": "9" * 5000}, pod(resourceVersion="9" * 5000)),
+    ("not a 64-bit number", {"resourceVersion": "٥"}, pod(resourceVersion="٥")),
+    ("not a 64-bit number", {"resourceVersion": ""}, pod(resourceVersion="")),
+    ("not an RFC 3339 time", {"created": "2026-01-01T00:00:00"}, pod(creationTimestamp="2026-01-01T00:00:00")),
+    ("not an RFC 3339 time", {"created": "yesterday"}, pod(creationTimestamp="yesterday")),
+    ("created does not match the payload", {"created": "2027-01-01T00:00:00Z"}, GOOD),
+    ("generation does not match the payload", {"generation": "7"}, GOOD),
+    ("generation does not match the payload", {}, pod(generation=7)),
     ("labels is not a dict", {}, pod(labels=["x"])),
     ("annotations is not a dict", {}, pod(annotations="x")),
     ("ownerReferences is not a list", {}, pod(ownerReferences={"x": 1})),
@@ -67,9 +67,9 @@ CASES: list[tuple[str, dict[str, str], bytes]] = [
     ("change is not", {"change": "synced"}, GOOD),
     ("change is not", {"change": ""}, GOOD),
     ("tombstone has a payload", {"change": "deleted"}, GOOD),
-    ("not a known encoding", {"content-encoding": "gzip"}, GOOD),
+    ("is not supported", {"content-encoding": "gzip"}, GOOD),
     ("cannot be decompressed", {"content-encoding": "zlib"}, GOOD),
-    ("cut off", {"content-encoding": "zlib"}, zlib.compress(GOOD)[:-5]),
+    ("truncated", {"content-encoding": "zlib"}, zlib.compress(GOOD)[:-5]),
 ]
 
 
@@ -99,11 +99,11 @@ def test_a_reader_ignores_all_of_them_and_continues() -> None:
     for _, headers, payload in CASES:
         reader._take(message(payload, **headers))
         assert cache.get(PODS, KEY) == POD
-        assert said[-1].startswith("1 damaged message in STATE; the first: dynamo.state.v1.c.pods.ns.a: ")
+        assert said[-1].startswith("1 invalid message in STATE ignored; the first: dynamo.state.v1.c.pods.ns.a: ")
     for subject in ("dynamo.state.v1.c.pods.ns", "dynamo.state.v1.c.other.ns.a", "", "dynamo.state.v1.c.pods._synced"):
         reader._take(Message(subject, b"{", HEADERS, 1))
     reader._take(message(pod(resourceVersion="6"), resourceVersion="6"))
-    assert said[-1].startswith("4 damaged messages")
+    assert said[-1].startswith("4 invalid messages")
     assert cache.version(PODS, KEY) == ("u", 6, "2026-01-01T00:00:00Z")
 
 
@@ -131,7 +131,7 @@ async def test_a_damaged_message_that_vanished_without_a_tombstone_no_longer_cou
     await bus.publish("dynamo.state.v1.c.pods.ns.a", b"{", headers=HEADERS)
     async with in_background(reader.run()):
         await until(lambda: said)
-        assert said[-1].startswith("1 damaged message")
+        assert said[-1].startswith("1 invalid message")
         bus.disconnect()
         bus.lose_data()
         bus.reconnect()

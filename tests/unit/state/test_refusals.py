@@ -143,7 +143,7 @@ async def test_a_full_server_is_reported_until_it_accepts_messages_again() -> No
     """The connection is good, but no service receives changes any more."""
     bus = Full()
     async with stalled(bus) as (publisher, said):
-        assert said == ["takes no objects, 1 wait: insufficient storage"]
+        assert said == ["cannot publish objects, 1 are waiting: insufficient storage"]
         bus.full = False
         await publisher.flushed(DEPLOYMENTS)
         assert said[1:] == [""]

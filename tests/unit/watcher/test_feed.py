@@ -222,7 +222,7 @@ async def test_one_watcher_is_active_and_stops_when_it_loses_the_election(monkey
     task = asyncio.create_task(app.WatcherService().run(context))
     await asyncio.sleep(0.05)
     assert cluster.lists == 0
-    assert word() == (HealthState.OK.value, "standing by")
+    assert word() == (HealthState.OK.value, "standby")
     leadership.elected.set()
     await until(lambda: cluster.lists == len(WATCHED))
     assert word() == (HealthState.OK.value, "active")
@@ -235,7 +235,7 @@ async def test_one_watcher_is_active_and_stops_when_it_loses_the_election(monkey
     bus.reconnect()
     leadership.elected.clear()
     leadership.lost.set()
-    await until(lambda: word() == (HealthState.OK.value, "standing by"))
+    await until(lambda: word() == (HealthState.OK.value, "standby"))
     await ended(task)
 
 

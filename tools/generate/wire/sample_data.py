@@ -211,7 +211,7 @@ DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
             command="6f1c",
         ),
         ResyncData(
-            reason="STATE was lost and has been filled again",
+            reason="STATE was lost and has been published again",
             resources=["dynamographdeployments.nvidia.com", "deployments.apps"],
         ),
         CommandResult(

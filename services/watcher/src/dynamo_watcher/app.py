@@ -123,7 +123,7 @@ class _Watcher:
         if troubles:
             self._context.health.set(NAME, HealthState.DEGRADED, "; ".join(troubles))
         else:
-            self._context.health.set(NAME, HealthState.OK, "active" if self._active else "standing by")
+            self._context.health.set(NAME, HealthState.OK, "active" if self._active else "standby")
 
 
 def left_out(settings: Settings) -> set[Resource]:

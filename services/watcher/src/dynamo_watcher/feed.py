@@ -142,7 +142,7 @@ class Feed:
 
     def _resync(self, followers: Sequence[Follower]) -> ResyncData:
         resources = [follower.watched.resource.id for follower in followers]
-        return ResyncData(reason="STATE was lost and has been filled again", resources=resources)
+        return ResyncData(reason="STATE was lost and has been published again", resources=resources)
 
     async def _count(self, followers: Sequence[Follower]) -> None:
         while True:

@@ -25,7 +25,7 @@ class WatcherMetrics(ServiceMetrics):
         self._lists = self._counter(
             "dynamo_watcher_lists", "Complete lists of a resource that the watcher read.", ["resource"]
         )
-        self.active = self._gauge("dynamo_watcher_active", "1 if this replica publishes, 0 if it stands by.")
+        self.active = self._gauge("dynamo_watcher_active", "1 if this replica publishes, 0 if it is a standby.")
 
     def synced(self, resource: str, count: int) -> None:
         """A complete list of a resource is in STATE."""

@@ -81,7 +81,7 @@ def specification(service: str, verb: str) -> CommandSpec:
     for spec in COMMANDS:
         if (spec.service, spec.verb) == (service, verb):
             return spec
-    raise KeyError(f"{service} takes no command {verb}")
+    raise KeyError(f"{service} has no command {verb}")
 
 
 def consumer_name(cluster: str, service: str) -> str:
@@ -194,7 +194,7 @@ class CommandConsumer:
 
     async def run(self) -> None:
         """Execute commands until cancelled."""
-        await endless(either(self._consume(), self._bury_lost()))
+        await endless(either(self._consume(), self._handle_advisories()))
 
     async def _consume(self) -> None:
         slots = asyncio.Semaphore(self._concurrency)
@@ -202,7 +202,7 @@ class CommandConsumer:
         try:
             async with asyncio.TaskGroup() as tasks:
                 # Take a command only if a slot is free: if it waited here, the server would deliver it repeatedly and
-                # then give it up untried.
+                # never again after the last delivery.
                 await slots.acquire()
                 async for delivery in consumer:
                     task = tasks.create_task(self._handle(delivery), name="command")
@@ -231,10 +231,10 @@ class CommandConsumer:
             command = msgspec.structs.replace(cloudevents.decode(message.payload), source=place)
             data = fit(command.data, spec.data)
             if not 0 < len(command.id) <= LONGEST_ID:
-                raise ValueError(f"id: has {len(command.id)} characters, and must have 1 to {LONGEST_ID}")
+                raise ValueError(f"id must have 1 to {LONGEST_ID} characters, not {len(command.id)}")
         except (KeyError, ValueError) as error:
             reason = "UnknownCommand" if isinstance(error, KeyError) else "InvalidCommand"
-            await self._give_up(message, reason, str(error), delivery.deliveries)
+            await self._dead_letter(message, reason, str(error), delivery.deliveries)
             await delivery.ack()
             return
         beat = asyncio.create_task(self._keep(delivery), name="command-in-progress")
@@ -266,7 +266,7 @@ class CommandConsumer:
                 metrics.COMMANDS_HANDLED.labels(self._service, verb, "retried").inc()
                 await delivery.nak(self._delays[min(deliveries, len(self._delays)) - 1])
                 return False
-            await self._give_up(message, "RetriesExhausted", str(error), deliveries)
+            await self._dead_letter(message, "RetriesExhausted", str(error), deliveries)
         else:
             reason, text = said if isinstance(said, Answered) else ("", said or "")
             await self._answer("completed", message, command.id, self._result(message, reason, text, deliveries))
@@ -279,7 +279,7 @@ class CommandConsumer:
             with suppress(BusUnavailableError):
                 await delivery.in_progress()
 
-    async def _give_up(self, message: Message, reason: str, text: str, deliveries: int) -> None:
+    async def _dead_letter(self, message: Message, reason: str, text: str, deliveries: int) -> None:
         """Copy a command to the dead letters and report its failure. A repetition is a duplicate, by its message id."""
         # The sender's Nats-* headers are meant for another stream.
         headers = {name: value for name, value in message.headers.items() if not name.lower().startswith("nats-")}
@@ -292,7 +292,7 @@ class CommandConsumer:
             await self._send_letter(letter, message.payload, headers, identity)
         except MessageTooLargeError:
             # The message is already as large as the server accepts: the letter has only a part of it.
-            log.warning("dead letter was cut", subject=letter, bytes=len(message.payload))
+            log.warning("dead letter truncated", subject=letter, bytes=len(message.payload))
             short = {name: value[:LONGEST_ID] for name, value in headers.items()}
             await self._send_letter(letter, message.payload[:LONGEST_ANSWER], short, identity)
         await self._answer("failed", message, identity, self._result(message, reason, text, deliveries))
@@ -315,22 +315,22 @@ class CommandConsumer:
         )
         await self._publisher.flushed()
 
-    async def _bury_lost(self) -> None:
+    async def _handle_advisories(self) -> None:
         """Handle commands whose receivers died at each delivery, as the server reports them."""
         consumer = await self._bus.consume(self._lost)
         try:
             async for delivery in consumer:
                 try:
-                    await self._bury(delivery)
+                    await self._handle_advisory(delivery)
                 except BusUnavailableError as error:
                     log.info("advisory will be delivered again", error=str(error))
                 except Exception:
                     # A failure of one command must not affect the others.
-                    log.exception("a command that no receiver answered is not buried")
+                    log.exception("dead letter not sent for a command whose receivers died")
         finally:
             await consumer.close()
 
-    async def _bury(self, delivery: Delivery) -> None:
+    async def _handle_advisory(self, delivery: Delivery) -> None:
         try:
             advisory = msgspec.json.decode(delivery.message.payload, type=_Advisory)
         except msgspec.DecodeError as error:
@@ -339,7 +339,7 @@ class CommandConsumer:
             return
         message = await self._bus.read(streams.COMMANDS, advisory.stream_seq)
         if message is not None:
-            await self._give_up(message, "ReceiverDied", "no receiver lived to answer it", advisory.deliveries)
+            await self._dead_letter(message, "ReceiverDied", "its receiver died at each delivery", advisory.deliveries)
             await self._bus.remove(streams.COMMANDS, advisory.stream_seq)
         await delivery.ack()
 

@@ -159,7 +159,7 @@ class EventPublisher:
                 with suppress(BusUnavailableError):
                     await self._bus.declare(streams.EVENTS)
             except BusUnavailableError as error:
-                log.debug("events wait", waiting=len(self._outbox), error=str(error))
+                log.debug("events not published yet", waiting=len(self._outbox), error=str(error))
                 await self._bus.wait_connected()
             else:
                 backoff.reset()
@@ -206,7 +206,7 @@ class EventPublisher:
             if isinstance(result, BusClosedError):
                 raise result
             if isinstance(result, BusError):
-                log.warning("event refused", subject=outgoing.message.subject, error=str(result))
+                log.warning("event refused by NATS", subject=outgoing.message.subject, error=str(result))
                 metrics.DROPPED_BY_CAUSE["refused"].inc()
             elif isinstance(result, BaseException):
                 raise result

@@ -63,7 +63,7 @@ class SubjectRights:
 def rights(user: str, cluster: str) -> SubjectRights:
     """The rights of one of `USERS` for one cluster's subjects. Raises ValueError for any other user."""
     if user not in USERS:
-        raise ValueError(f"{user} is not a user of the platform's NATS; there are {', '.join(USERS)}")
+        raise ValueError(f"{user} is not a user of the platform's NATS; use one of {', '.join(USERS)}")
     names = SERVICES if user == PLATFORM else (user,)
     publish = sorted({subject for name in names for subject in _publish(name, cluster)})
     events = f"{subjects.EVENT_PREFIX}.{subjects.encode(cluster)}"

@@ -20,7 +20,7 @@ def check_size(subject: str, payload: bytes, headers: Mapping[str, str] | None, 
     """MessageTooLargeError for a message that a server with this limit, in bytes, refuses."""
     if len(subject) > LONGEST_SUBJECT:
         raise MessageTooLargeError(
-            f"{subject[:80]}...: a subject of {len(subject)} bytes is more than the server takes"
+            f"{subject[:80]}...: the subject has {len(subject)} bytes; the maximum is {LONGEST_SUBJECT}"
         )
     size = len(payload) + _AROUND
     if headers:
@@ -28,4 +28,4 @@ def check_size(subject: str, payload: bytes, headers: Mapping[str, str] | None, 
         # Most headers are ASCII, and counting is cheaper than encoding.
         size += len(headers) * _LINE + (len(text) if text.isascii() else len(text.encode()))
     if size > largest:
-        raise MessageTooLargeError(f"{subject}: {size} bytes are more than the server takes")
+        raise MessageTooLargeError(f"{subject}: {size} bytes exceed the server's max_payload of {largest}")

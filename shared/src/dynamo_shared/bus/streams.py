@@ -56,7 +56,7 @@ class StreamSpec:
 STATE = StreamSpec(
     name="DYNAMO_STATE",
     subjects=(f"{subjects.STATE_PREFIX}.>",),
-    description="Kubernetes objects as they are now: the last message of a subject is the object",
+    description="Current Kubernetes objects: the last message of a subject is the object",
     max_messages_per_subject=1,
     # Long enough for the retries of a publish; every message in the window costs memory on the server.
     duplicate_window=30.0,
@@ -66,7 +66,7 @@ STATE = StreamSpec(
 EVENTS = StreamSpec(
     name="DYNAMO_EVENTS",
     subjects=(f"{subjects.EVENT_PREFIX}.>",),
-    description="What happened, as CloudEvents",
+    description="Events, as CloudEvents",
     max_age=7 * DAY,
     # Limits the disk use if a client publishes without end; at 2 KiB per event this is two million events.
     max_bytes=4 * 1024**3,
@@ -75,7 +75,7 @@ EVENTS = StreamSpec(
 COMMANDS = StreamSpec(
     name="DYNAMO_COMMANDS",
     subjects=(f"{subjects.COMMAND_PREFIX}.>",),
-    description="What services are asked to do, each command for one of them",
+    description="Commands to services",
     retention=Retention.WORK_QUEUE,
     discard=Discard.NEW,
     max_messages=100_000,
@@ -91,7 +91,7 @@ handled it.
 DEAD_LETTERS = StreamSpec(
     name="DYNAMO_DEAD_LETTERS",
     subjects=(f"{subjects.DEAD_LETTER_PREFIX}.>", f"{ADVISORY_PREFIX}.*"),
-    description="Commands that could not be carried out in five deliveries, for people to inspect",
+    description="Commands that failed after five deliveries, to inspect",
     max_age=30 * DAY,
     max_bytes=1024**3,
 )

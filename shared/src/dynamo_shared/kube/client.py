@@ -111,9 +111,9 @@ class KubeClient:
         """
         if not identity.user:
             # Without the header, the request would have the rights of this process.
-            raise ValueError("an identity has a user name")
+            raise ValueError("identity has no user name")
         if "headers" in self._outgoing.keywords:
-            raise TypeError("a client that acts for a user acts for no other")
+            raise TypeError("this client already acts for a user")
         headers = (*identity.headers(), ("Audit-ID", request))
         return self._another(field_manager, partial(self._outgoing, headers=headers, warned=warned))
 
@@ -255,7 +255,7 @@ class KubeClient:
         table = await self.read(f"{resource.path()}?{query}", accept=_AS_TABLE)
         columns = [each["name"] for each in table.get("columnDefinitions") or ()]
         if "Name" not in columns:
-            raise Unavailable(0, "Garbled", "the answer is not a table: it has no column of names")
+            raise Unavailable(0, "Garbled", "the response is not a Table: it has no column Name")
         place = columns.index("Name")
         names = [row["cells"][place] for row in table.get("rows") or ()]
         return names, bool((table.get("metadata") or {}).get("continue"))
@@ -425,7 +425,7 @@ class KubeClient:
 def _list_of(content: bytes) -> KubeObject:
     page = _object(content)
     if not (page.get("metadata") or {}).get("resourceVersion"):
-        raise Unavailable(0, "Garbled", "the answer is not a list: it has no resourceVersion")
+        raise Unavailable(0, "Garbled", "the response is not a list: it has no resourceVersion")
     return page
 
 
@@ -451,4 +451,4 @@ def _object(content: bytes) -> KubeObject:
     try:
         return _decode(content)
     except msgspec.DecodeError as error:
-        raise Unavailable(0, "Garbled", f"the answer is not a JSON object: {error}") from error
+        raise Unavailable(0, "Garbled", f"the response is not a JSON object: {error}") from error

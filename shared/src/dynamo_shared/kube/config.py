@@ -63,25 +63,25 @@ async def load(
         if environ.get("KUBERNETES_SERVICE_HOST"):
             return _in_cluster(environ, service_account)
     except TimeoutError as error:
-        raise ConfigError(f"logging in to the cluster took more than {LOGIN_TIMEOUT_SECONDS:.0f} s") from error
+        raise ConfigError(f"login to the cluster took longer than {LOGIN_TIMEOUT_SECONDS:.0f} s") from error
     except ConfigError:
         raise
     except Exception as error:
         # An invalid file makes the library raise any type of exception. The user has to repair the file in all cases.
         raise ConfigError(f"cannot use {paths or 'the service account'}: {error}") from error
-    raise ConfigError("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
+    raise ConfigError("no cluster configured: use --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
 
 
 def _kubeconfig_paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
     if kubeconfig is not None:
         if not kubeconfig.expanduser().is_file():
-            raise ConfigError(f"no such kubeconfig: {kubeconfig}")
+            raise ConfigError(f"kubeconfig does not exist: {kubeconfig}")
         return str(kubeconfig)
     named = environ.get("KUBECONFIG", "")
     if named:
         present = [path for path in named.split(os.pathsep) if path and Path(path).expanduser().is_file()]
         if not present:
-            raise ConfigError(f"no such kubeconfig: {named} (from KUBECONFIG)")
+            raise ConfigError(f"kubeconfig does not exist: {named} (from KUBECONFIG)")
         return os.pathsep.join(present)
     default = Path(environ.get("HOME") or "~").expanduser() / ".kube" / "config"
     return str(default) if default.is_file() else ""
@@ -92,9 +92,9 @@ def _holds_something(path: str) -> bool:
     try:
         content = yaml.safe_load(Path(path).expanduser().read_bytes())
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if content is not None and not isinstance(content, dict):
-        raise ConfigError(f"{path} is not a kubeconfig: it must begin with apiVersion: v1 and kind: Config")
+        raise ConfigError(f"{path} is not a kubeconfig: it must have apiVersion: v1 and kind: Config")
     return content is not None
 
 
@@ -125,7 +125,7 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
     filled = [path for path in paths.split(os.pathsep) if _holds_something(path)]
     merger = library.KubeConfigMerger(os.pathsep.join(filled)) if filled else None
     if merger is None or not merger.config.value.get("contexts"):
-        raise ConfigError(f"{paths} holds no context: write one into it, or name another file with --kubeconfig")
+        raise ConfigError(f"{paths} has no context: add one, or use another file with --kubeconfig")
     _check_context(paths, merger.config.value, context)
 
     def new_loader() -> Any:
@@ -186,10 +186,10 @@ def _connection(
 ) -> Connection:
     server = settings.host.rstrip("/")
     if not server:
-        raise ConfigError("the cluster's entry names no server")
+        raise ConfigError("the cluster in the kubeconfig has no server")
     proxy = settings.proxy or proxy_for(server, environ)
     if proxy and urlsplit(proxy).scheme not in ("http", "https"):
-        raise ConfigError(f"the proxy {urlsplit(proxy).scheme}:// is not supported: use an HTTP proxy")
+        raise ConfigError(f"proxies of type {urlsplit(proxy).scheme}:// are not supported: use an HTTP proxy")
     return Connection(
         server=server,
         tls=tls or _tls(settings),
@@ -212,11 +212,11 @@ def _tls(settings: LoadedConfiguration) -> ssl.SSLContext | None:
     """The TLS context of the settings."""
     if urlsplit(settings.host).scheme != "https":
         if settings.authorization and urlsplit(settings.host).hostname not in ("localhost", "127.0.0.1", "::1"):
-            raise ConfigError(f"credentials would travel in clear text to {settings.host}: use https")
+            raise ConfigError(f"credentials would be sent to {settings.host} without encryption: use https")
         return None
     if not settings.verify_ssl:
         raise ConfigError(
-            "insecure-skip-tls-verify is not honoured: put the cluster's certificate-authority into the kubeconfig"
+            "insecure-skip-tls-verify is not supported: set certificate-authority of the cluster in the kubeconfig"
         )
     context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
     # Python 3.13 requires extensions (an authority key identifier) that cluster authorities often omit and no other
@@ -226,5 +226,5 @@ def _tls(settings: LoadedConfiguration) -> ssl.SSLContext | None:
         try:
             context.load_cert_chain(settings.cert_file, settings.key_file)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"the client certificate cannot be loaded: {error}") from error
+            raise ConfigError(f"cannot load the client certificate: {error}") from error
     return context

@@ -105,7 +105,7 @@ class TokenFile(Credentials):
             self._read()
             self._trust()
         except (ConfigError, OSError) as error:
-            log.warning("cannot read the credentials again; the last ones stay in use", error=str(error))
+            log.warning("cannot reload credentials; the previous ones stay in use", error=str(error))
             self._read_at = time.monotonic()
         return (self.authorization, self.tls) != before
 
@@ -119,9 +119,9 @@ class TokenFile(Credentials):
         try:
             token = self._path.read_text(encoding="utf-8").strip()
         except OSError as error:
-            raise ConfigError(f"cannot read the token {self._path}: {error.strerror}") from error
+            raise ConfigError(f"cannot read token file {self._path}: {error.strerror}") from error
         if not token:
-            raise ConfigError(f"the token file {self._path} is empty")
+            raise ConfigError(f"token file {self._path} is empty")
         self.authorization = f"Bearer {token}"
         self._read_at = time.monotonic()
 
@@ -191,7 +191,7 @@ class LoginCredentials(Credentials):
             self._failure = "the client was closed"
             raise
         except TimeoutError:
-            self._failure = f"logging in to the cluster took more than {LOGIN_TIMEOUT_SECONDS:.0f} s"
+            self._failure = f"login to the cluster took longer than {LOGIN_TIMEOUT_SECONDS:.0f} s"
         except Exception as error:
             self._failure = str(error) or type(error).__name__
         finally:

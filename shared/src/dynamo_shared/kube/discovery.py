@@ -116,7 +116,7 @@ async def wait_established(
     `timeout` seconds, with the missing parts of each CRD; Invalid at once if a CRD's names are in use.
     """
     deadline = time.monotonic() + timeout
-    waiting = dict.fromkeys(names, "not there")
+    waiting = dict.fromkeys(names, "does not exist")
     while True:
         for name in list(waiting):
             lacking = await _lacking(client, name)
@@ -136,13 +136,13 @@ async def _lacking(client: KubeClient, name: str) -> str:
     """What a CRD lacks before it can be used; empty if nothing."""
     crd = await get_if_present(client, CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name))
     if crd is None:
-        return "not there"
+        return "does not exist"
     conditions = {entry["type"]: entry for entry in crd.get("status", {}).get("conditions") or ()}
     names = conditions.get("NamesAccepted", {})
     if names.get("status") == "False":
         raise errors.Invalid(422, names.get("reason", ""), f"{name}: {names.get('message', '')}")
     if conditions.get("Established", {}).get("status") != "True":
-        return "not established"
+        return "is not established"
     for resource in _resources(crd):
         if not await served(client, resource):
             return f"{resource.api_version} is not served"

@@ -95,7 +95,7 @@ class EventRecorder:
             )
             series = self._correlator.admit(involved, identity)
         except Exception:
-            log.exception("an Event that cannot be written", reason=reason)
+            log.exception("cannot record Event", reason=reason)
             self._count("dropped")
             return
         if not isinstance(series, Series):
@@ -123,7 +123,7 @@ class EventRecorder:
 
     async def __aenter__(self) -> Self:
         if self._task is not None:
-            raise RuntimeError("the recorder runs already")
+            raise RuntimeError("the recorder is already running")
         self._task = asyncio.create_task(self._work(), name=f"events of {self._component}")
         return self
 
@@ -135,7 +135,7 @@ class EventRecorder:
             async with asyncio.timeout(FLUSH_SECONDS):
                 await self._queue.join()
         except TimeoutError:
-            log.warning("Events were not written before the end", count=self._queue.qsize())
+            log.warning("stopped with Events not written", count=self._queue.qsize())
         finally:
             await ended(task)
 
@@ -154,7 +154,7 @@ class EventRecorder:
             try:
                 await self._write(series)
             except Exception:
-                log.exception("an Event was not written", reason=series.identity.reason)
+                log.exception("cannot write Event", reason=series.identity.reason)
                 self._count("dropped")
             finally:
                 self._settled(series)
@@ -177,7 +177,7 @@ class EventRecorder:
                 # A namespace that is being deleted refuses Events, which is expected.
                 say = log.debug if isinstance(error, errors.NotFound | errors.NamespaceTerminating) else log.warning
                 reason, name = series.identity.reason, series.regarding["name"]
-                say("an Event was not written", reason=reason, about=name, error=str(error))
+                say("cannot write Event", reason=reason, about=name, error=str(error))
                 return
             series.written_at = self._clock()
             self._count("written")

@@ -35,9 +35,7 @@ async def _output(arguments: list[str], environ: dict[str, str], interactive: bo
         # An interactive plugin must stay in the terminal's session.
         process = await Process.start(arguments, environ=environ, own_session=not interactive)
     except OSError as error:
-        words = (
-            f"exec: {arguments[0]} cannot be started: {error.strerror or error}; install it, or name another kubeconfig"
-        )
+        words = f"exec: cannot start {arguments[0]}: {error.strerror or error}; install it, or use another kubeconfig"
         raise ConfigError(words) from error
     async with process:
         output, errors = await both(process.stdout.read(), process.stderr.read())
@@ -53,10 +51,10 @@ def _status(command: str, code: int, output: bytes, errors: bytes, version: str)
     try:
         credential = json.loads(output)
         if credential["apiVersion"] != version:
-            raise ConfigError(f"exec: the plugin answers in {credential['apiVersion']}, and was asked in {version}")
+            raise ConfigError(f"exec: the plugin returned apiVersion {credential['apiVersion']}, expected {version}")
         status = {name: value for name, value in credential["status"].items() if value}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"exec: the plugin printed no ExecCredential: {error!r}") from error
+        raise ConfigError(f"exec: the plugin returned no valid ExecCredential: {error!r}") from error
     if "token" not in status and not {"clientCertificateData", "clientKeyData"} <= status.keys():
-        raise ConfigError("exec: the plugin printed neither a token nor a client certificate with its key")
+        raise ConfigError("exec: the plugin returned neither a token nor a client certificate with its key")
     return status

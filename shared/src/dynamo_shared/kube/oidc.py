@@ -71,7 +71,7 @@ async def _renewed(settings: dict[str, Any], base_path: str) -> dict[str, str]:
     requestor.tls = _issuer_tls(settings, base_path)
     answer = await requestor.refresh_token(settings["refresh-token"])
     if not answer.get("id_token"):
-        raise ConfigError("oidc: the issuer answered without an id_token: log in again")
+        raise ConfigError("oidc: the issuer returned no id_token: log in again")
     renewed: dict[str, str] = {"id-token": answer["id_token"]}
     if answer.get("refresh_token"):
         renewed["refresh-token"] = answer["refresh_token"]

@@ -104,7 +104,7 @@ class SchemaSource:
         except errors.KubeError as error:
             if self._checker is None:
                 raise
-            log.warning("schemas of embedded types are the ones from before", error=str(error))
+            log.warning("cannot read the API server's schemas; the previous ones stay in use", error=str(error))
             return self._checker
 
     async def _current(self) -> Checker:

@@ -199,13 +199,13 @@ class Reflector:
                 async with aclosing(following) as items:
                     async for item in items:
                         yield item
-                # A server that shuts down ends its watches in good order: only one that answers again, and counts on, is held
-                # to be the same.
+                # A server that shuts down ends its watches normally: only a server that answers again, with a higher
+                # number, counts as the same.
                 if self._compares:
                     await (self._compare() if resumed or self._is_due() else self._check_number())
                 self._interrupted = False
             except _ExpiredMidwayError:
-                log.info("a list expired midway and starts over", resource=self.resource.id)
+                log.info("list expired, starting over", resource=self.resource.id)
                 self._midway += 1
             except errors.Expired as error:
                 log.info("listing again", resource=self.resource.id, cause=error.message)
@@ -305,7 +305,9 @@ class Reflector:
     def _refuse_older(self, page: watch_wire.ListPage) -> None:
         number = page.metadata.resource_version
         if _is_older(number, self._version):
-            raise errors.Expired(410, "Expired", f"the data store is at {number}, after {self._version}")
+            raise errors.Expired(
+                410, "Expired", f"resourceVersion of the data store went back from {self._version} to {number}"
+            )
 
     async def _compare(self) -> None:
         """Expired like `_check_number`, and if an object has an older version or another uid than the known one."""
@@ -320,13 +322,15 @@ class Reflector:
                 met.add(key)
                 news = not meta.resource_version.isdigit() or _is_older(self._version, meta.resource_version)
                 if not news and self._known.get(key) != (meta.uid, meta.resource_version):
-                    raise errors.Expired(410, "Expired", f"{key} is at {meta.resource_version}, which was not reported")
+                    raise errors.Expired(
+                        410, "Expired", f"{key} has resourceVersion {meta.resource_version}, which was not reported"
+                    )
             token = page.metadata.continue_
             if not token:
                 break
         if self._known.others(met):
             # They were deleted just now, or in a history that was never reported: a list shows which.
-            raise errors.Expired(410, "Expired", "objects are gone")
+            raise errors.Expired(410, "Expired", "known objects no longer exist")
         self._compared = asyncio.get_running_loop().time()
 
     def _is_due(self) -> bool:
@@ -436,7 +440,7 @@ class Reflector:
                 if loop.time() - started > _STABLE_SECONDS and not self._listing:
                     self._failures = 0
         if not spoken and loop.time() - started < _SHORT_WATCH_SECONDS:
-            raise errors.Unavailable(0, "ShortWatch", "the server ended the watch at once")
+            raise errors.Unavailable(0, "ShortWatch", "the server ended the watch immediately")
 
     def _taken(self, event: _WatchedEvent) -> Iterator[ObjectChange]:
         """The changes of an event.
@@ -503,11 +507,11 @@ class Reflector:
             log.log(level, "watch interrupted", resource=self.resource.id, version=self._version, error=str(error))
             return
         if isinstance(error, errors.NotServed):
-            message = f"{self.resource.id} is not served: is its CustomResourceDefinition installed?"
+            message = f"the cluster does not serve {self.resource.id}; install its CustomResourceDefinition"
         elif isinstance(error, errors.Forbidden):
-            message = f"may not list or watch {self.resource.id}: {error.message}"
+            message = f"no permission to list or watch {self.resource.id}: {error.message}"
         else:
-            message = f"cannot follow {self.resource.id}: {error}"
+            message = f"cannot watch {self.resource.id}: {error}"
         if self._healthy is not False:
             log.warning(message, resource=self.resource.id)
         self._healthy = False
@@ -516,7 +520,7 @@ class Reflector:
     def _well(self) -> None:
         if self._healthy is not True:
             self._healthy = True
-            self._on_health(True, f"following {self.resource.id}")
+            self._on_health(True, f"watching {self.resource.id}")
 
 
 def _event(line: bytes, received_at: float) -> _WatchedEvent:
@@ -530,7 +534,7 @@ def _event(line: bytes, received_at: float) -> _WatchedEvent:
         key = ObjectKey(metadata.get("namespace", ""), metadata.get("name", ""))
         return _WatchedEvent(event.type, key, metadata["resourceVersion"], obj, received_at)
     except (KeyError, TypeError, AttributeError) as error:
-        raise watch_wire.garbled("a watch event without metadata") from error
+        raise watch_wire.garbled("watch event has no metadata") from error
 
 
 def _is_older(version: str, than: str) -> bool:

@@ -31,5 +31,5 @@ def difference(stamped_object: KubeObject, observed: KubeObject) -> str:
     """
     known, asked = (objects.annotations(each).get(LAST_APPLIED_HASH) for each in (observed, stamped_object))
     if known != asked:
-        return "another object is desired than before"
+        return "the desired object has changed"
     return coverage.missing(stamped_object, observed)

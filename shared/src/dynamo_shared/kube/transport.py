@@ -92,7 +92,7 @@ class _GuardedRequest(aiohttp.ClientRequest):
 
     async def send(self, conn: HttpConnection) -> aiohttp.ClientResponse:
         if self.method != "GET" and not _may_write.get()():
-            reason = "this replica no longer holds what it works on"
+            reason = "this replica no longer owns the object's partition"
             raise errors.NotHeld(0, "NotHeld", reason, request=f"{self.method} {self.url.raw_path}")
         return await super().send(conn)
 
@@ -191,7 +191,9 @@ class Transport:
             async with asyncio.timeout(seconds):
                 return await self._attempts(outgoing, headers, time.monotonic() + seconds)
         except TimeoutError as error:
-            raise errors.Unavailable(0, "Timeout", f"no answer within {seconds:g} s", request=str(outgoing)) from error
+            raise errors.Unavailable(
+                0, "Timeout", f"no response within {seconds:g} s", request=str(outgoing)
+            ) from error
 
     async def _attempts(self, outgoing: Outgoing, headers: CIMultiDict[str], deadline: float) -> bytes:
         attempt, renewed = 0, False
@@ -274,7 +276,7 @@ class Transport:
                 return b"".join(chunks)
         response.close()
         raise errors.ResponseTooLarge(
-            response.status, "ResponseTooLarge", f"the answer is larger than {limit} bytes", request=f"GET {path}"
+            response.status, "ResponseTooLarge", f"the response is larger than {limit} bytes", request=f"GET {path}"
         )
 
     @asynccontextmanager
@@ -317,7 +319,9 @@ class Transport:
         except TimeoutError as error:
             if not answered:
                 raise unreachable(error, request) from error
-            raise errors.Unavailable(0, errors.SILENCE, f"nothing came for {silence:g} s", request=request) from error
+            raise errors.Unavailable(
+                0, errors.SILENCE, f"no data received for {silence:g} s", request=request
+            ) from error
         except _NETWORK_FAILURES as error:
             raise unreachable(error, request) from error
 

@@ -64,7 +64,7 @@ def _checked(what: str, decode: Callable[[Any], T]) -> Callable[[Content], T]:
         try:
             return decode(content)
         except msgspec.DecodeError as error:
-            raise garbled(f"{what} that cannot be read: {error}") from error
+            raise garbled(f"cannot decode {what}: {error}") from error
 
     return checked
 
@@ -74,10 +74,10 @@ def garbled(message: str) -> Unavailable:
     return Unavailable(0, "Garbled", message)
 
 
-decode_page = _checked("a list", msgspec.json.Decoder(ListPage).decode)
-_decode_item = _checked("an item of a list", msgspec.json.Decoder(_Item).decode)
-decode_object = _checked("an object", msgspec.json.Decoder(dict[str, Any]).decode)
-decode_event = _checked("a watch event", msgspec.json.Decoder(WatchEvent).decode)
+decode_page = _checked("list", msgspec.json.Decoder(ListPage).decode)
+_decode_item = _checked("item of a list", msgspec.json.Decoder(_Item).decode)
+decode_object = _checked("object", msgspec.json.Decoder(dict[str, Any]).decode)
+decode_event = _checked("watch event", msgspec.json.Decoder(WatchEvent).decode)
 
 
 def item_meta(item: msgspec.Raw) -> ItemMeta:
@@ -109,4 +109,4 @@ class Lines:
     def _keep(self, rest: bytes) -> None:
         self._rest += rest
         if len(self._rest) > MAX_LINE_BYTES:
-            raise garbled(f"a watch event is longer than {MAX_LINE_BYTES} bytes")
+            raise garbled(f"watch event is longer than {MAX_LINE_BYTES} bytes")

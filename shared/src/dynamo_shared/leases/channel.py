@@ -87,7 +87,7 @@ class Channel:
 
     def __init__(self, options: EtcdOptions) -> None:
         if not options.endpoints:
-            raise ValueError("etcd needs at least one endpoint")
+            raise ValueError("at least one etcd endpoint is required")
         self._options = options
         self._current = 0
         self._channel: Any = None
@@ -119,7 +119,7 @@ class Channel:
                 await call.write(request)
                 answer = await call.read()
                 if answer is grpc.aio.EOF:
-                    raise EtcdUnavailableError(f"{self.endpoint}: {method} ended without an answer")
+                    raise EtcdUnavailableError(f"{self.endpoint}: {method} ended without a response")
                 return answer
             finally:
                 call.cancel()
@@ -138,7 +138,7 @@ class Channel:
                 await call.write(request)
                 while (answer := await call.read()) is not grpc.aio.EOF:
                     yield answer
-                raise EtcdUnavailableError(f"{self.endpoint}: {method} was ended by the server")
+                raise EtcdUnavailableError(f"{self.endpoint}: the server ended {method}")
             except _ENDED as error:
                 raise self._translate(error, channel) from error
 
@@ -224,7 +224,7 @@ class Channel:
             if task is not None and task.cancelling():
                 raise error
         if not isinstance(error, grpc.aio.AioRpcError):
-            return EtcdUnavailableError(f"{self.endpoint}: the call was ended")
+            return EtcdUnavailableError(f"{self.endpoint}: the call was cancelled")
         code, words = error.code(), error.details() or ""
         message = f"{self.endpoint}: {words or code.name}"
         if "requested lease not found" in words:

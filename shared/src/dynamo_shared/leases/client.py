@@ -163,7 +163,7 @@ async def watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[A
 async def _watched(answers: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for answer in answers:
         if answer.compact_revision:
-            raise CompactedError(f"revisions before {answer.compact_revision} are gone")
+            raise CompactedError(f"revisions before {answer.compact_revision} are compacted")
         if answer.canceled:
             raise EtcdUnavailableError(f"the watch was cancelled: {answer.cancel_reason}")
         yield answer

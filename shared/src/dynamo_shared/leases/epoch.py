@@ -38,8 +38,6 @@ class Epoch:
             return
         grant = await self._client.grant(self._ttl)
         if await self._client.create_both((self.marker, b"", 0), (self.settling, b"", grant.lease)):
-            log.warning(
-                "etcd is new or has lost its data: nothing is claimed before old leases have run out", ttl=grant.ttl
-            )
+            log.warning("etcd is new or has lost its data: waiting until old leases have expired", ttl=grant.ttl)
         else:
             await self._client.revoke(grant.lease)

@@ -136,13 +136,13 @@ class PrefixFollower:
 
     def _refuse_more(self, keys: int, size: int) -> None:
         if keys > MOST_KEYS:
-            raise EtcdError(f"more than {MOST_KEYS} keys begin with {self.prefix}")
+            raise EtcdError(f"more than {MOST_KEYS} keys have the prefix {self.prefix}")
         if size > MOST_BYTES:
-            raise EtcdError(f"the keys that begin with {self.prefix} have more than {MOST_BYTES} bytes")
+            raise EtcdError(f"the keys with the prefix {self.prefix} have more than {MOST_BYTES} bytes")
 
     def _troubled(self, trouble: str) -> None:
         if trouble != self.trouble:
-            log.warning("prefix not followed", prefix=self.prefix, error=trouble)
+            log.warning("cannot watch etcd prefix", prefix=self.prefix, error=trouble)
             self.trouble = trouble
             self._listener({})
 

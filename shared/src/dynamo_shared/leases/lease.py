@@ -67,16 +67,16 @@ class Lease:
         """Ask the server now instead of at the next keepalive, because the lease may have ended."""
         self._checks.set()
 
-    def give_up(self, why: str) -> None:
-        """Let the lease run out, and take none until `take_again`: other replicas can do what this process cannot."""
+    def suspend(self, why: str) -> None:
+        """Let the lease expire, and acquire none until `resume`: other replicas can do what this process cannot."""
         if self._desired.is_set():
             self._desired.clear()
             self._trouble = why
-            log.warning("the lease is given up", reason=why)
+            log.warning("lease abandoned", reason=why)
             self.check()
 
-    def take_again(self) -> None:
-        """Hold a lease again, if it was given up."""
+    def resume(self) -> None:
+        """Acquire leases again after `suspend`."""
         self._desired.set()
 
     async def run(self) -> None:
@@ -86,7 +86,7 @@ class Lease:
             term = await self._acquire()
             log.info("lease granted", lease=f"{term.lease:x}", ttl=term.ttl)
             self._notify()
-            await self._take_back(abandoned, term.keepalive_every)
+            await self._revoke_abandoned(abandoned, term.keepalive_every)
             abandoned.add(term.lease)
             try:
                 await self._keep(term.lease)
@@ -96,11 +96,11 @@ class Lease:
                 self._notify()
                 raise
             self._term = None
-            log.warning("lease lost", lease=f"{term.lease:x}", reason=self._trouble or "the server has ended it")
+            log.warning("lease lost", lease=f"{term.lease:x}", reason=self._trouble or "etcd ended it")
             self._notify()
 
     async def close(self) -> None:
-        """Give the lease back, and with it all that it holds; call this after `run` was cancelled."""
+        """Revoke the lease and all keys that it holds; call this after `run` was cancelled."""
         term, self._term = self._term, None
         if term is None:
             return
@@ -109,7 +109,7 @@ class Lease:
             async with asyncio.timeout(REVOKE_WITHIN):
                 await self._client.revoke(term.lease)
         except (EtcdError, TimeoutError) as error:
-            log.info("the lease was not given back and will expire", error=str(error))
+            log.info("cannot revoke the lease; it will expire", error=str(error))
 
     async def _acquire(self) -> Term:
         backoff = Backoff(FIRST_PAUSE, LAST_PAUSE)
@@ -144,7 +144,7 @@ class Lease:
                 async with asyncio.timeout(left):
                     ttl = await self._client.keepalive(lease, timeout=min(term.keepalive_every, left))
             except TimeoutError:
-                self._note("no answer before the lease ended")
+                self._note("no response before the lease expired")
                 return
             except LeaseNotFoundError:
                 ttl = 0.0
@@ -170,7 +170,7 @@ class Lease:
             return
         self._checks.clear()
 
-    async def _take_back(self, abandoned: set[int], within: float) -> None:
+    async def _revoke_abandoned(self, abandoned: set[int], within: float) -> None:
         """End leases that this process no longer trusts but the server may still have: others wait for their keys."""
         try:
             async with asyncio.timeout(within):
@@ -179,16 +179,16 @@ class Lease:
                         await self._client.revoke(lease)
                     abandoned.discard(lease)
         except (EtcdError, TimeoutError) as error:
-            log.info("a lease that was given up will expire by itself", error=str(error))
+            log.info("cannot revoke an abandoned lease; it will expire", error=str(error))
             abandoned.clear()
 
     def _note(self, trouble: str) -> None:
         if not self._desired.is_set():
-            # A request that was running does not explain why the lease was given up.
+            # A request that was running does not explain why the lease was abandoned.
             return
         changed = bool(trouble) != bool(self._trouble)
         if trouble and changed:
-            log.warning("etcd does not answer", error=trouble)
+            log.warning("request to etcd failed", error=trouble)
         self._trouble = trouble
         if changed:
             self._notify()

@@ -124,7 +124,11 @@ class Partitions(Ownership):
             async with asyncio.timeout(DRAIN_WITHIN):
                 await all_of([drainer(concerns) for drainer in self._drainers])
         except Exception as error:
-            log.warning("work under way is cut off", service=self._service, error=str(error) or type(error).__name__)
+            log.warning(
+                "running work was aborted at the release of a partition",
+                service=self._service,
+                error=str(error) or type(error).__name__,
+            )
             self._report_loss()
         for drain in drains:
             self._claims.drained(drain)

@@ -32,4 +32,4 @@ async def require_password(url: str, password: str) -> None:
                 await call(request, timeout=_TIMEOUT)
             except grpc.aio.AioRpcError as error:
                 if not any(text in (error.details() or "") for text in _DONE_ALREADY):
-                    raise EtcdUnavailableError(f"etcd takes no password: {error.details()}") from error
+                    raise EtcdUnavailableError(f"cannot set the password of etcd: {error.details()}") from error

@@ -1,4 +1,4 @@
-"""Gives the lease up if this replica cannot reach the API server or NATS, but another replica reaches both.
+"""Abandons the lease if this replica cannot reach the API server or NATS, but another replica can reach both.
 
 A node may lose its connection only to these. Its replicas still reach etcd, and would hold keys that they cannot work
 on, while other replicas that could stand by. If no replica reaches them, each keeps what it has: a change of owners
@@ -18,9 +18,9 @@ from dynamo_shared.leases.session import Session
 #: Seconds between two probes, with jitter.
 PROBE_EVERY = 10.0
 #: Seconds without a connection after which a replica gives way. An API server that restarts needs less.
-GIVE_UP_AFTER = 60.0
+SUSPEND_AFTER = 60.0
 _REACHES, _DOES_NOT = b"reaches", b""
-_WORDS = "this replica does not reach the API server, or NATS, and another one reaches both, which takes over"
+_REASON = "this replica cannot reach the API server or NATS; another replica can and takes over"
 
 log = structlog.get_logger("dynamo.leases")
 
@@ -40,8 +40,8 @@ class Reach:
         self._client, self._lease, self._probe, self._clock = session.client, session.lease, probe, clock
         self._prefix = f"{session.prefix}/reach/{kind}/"
         self._key = self._prefix + session.replica
-        self._said: tuple[int, bytes] | None = None
-        self._since: float | None = None
+        self._published: tuple[int, bytes] | None = None
+        self._down_since: float | None = None
         """since when it has not answered"""
 
     async def run(self) -> None:
@@ -51,27 +51,27 @@ class Reach:
             await asyncio.sleep(spread(PROBE_EVERY))
 
     async def check(self) -> None:
-        """Probe once, publish the result, and give the lease up or take one again if that follows."""
+        """Probe once, publish the result, and abandon the lease or acquire one again if that follows."""
         reaches, now = await self._probe(), self._clock()
         if reaches:
-            self._since = None
-            self._lease.take_again()
-        elif self._since is None:
-            self._since = now
+            self._down_since = None
+            self._lease.resume()
+        elif self._down_since is None:
+            self._down_since = now
         try:
-            await self._say(_REACHES if reaches else _DOES_NOT)
-            is_overdue = self._since is not None and now - self._since >= GIVE_UP_AFTER
+            await self._publish(_REACHES if reaches else _DOES_NOT)
+            is_overdue = self._down_since is not None and now - self._down_since >= SUSPEND_AFTER
             # Probed again: if the servers have just returned for all replicas, one of them notices first.
             if is_overdue and await self._is_reached_elsewhere() and not await self._probe():
-                self._lease.give_up(_WORDS)
+                self._lease.suspend(_REASON)
         except EtcdError as error:
-            log.debug("not said", prefix=self._prefix, error=str(error))
+            log.debug("cannot publish the result of the probe", prefix=self._prefix, error=str(error))
 
-    async def _say(self, word: bytes) -> None:
+    async def _publish(self, word: bytes) -> None:
         lease = self._lease.id
-        if lease and self._said != (lease, word):
+        if lease and self._published != (lease, word):
             await self._client.put(self._key, word, lease=lease)
-            self._said = lease, word
+            self._published = lease, word
 
     async def _is_reached_elsewhere(self) -> bool:
         others = (await self._client.read(self._prefix)).keys

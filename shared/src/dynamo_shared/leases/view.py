@@ -60,7 +60,7 @@ class PrefixView:
                 except LeaseNotFoundError:
                     lease.check()
                 except EtcdError as error:
-                    log.debug("not read", prefix=self.prefix, error=str(error))
+                    log.debug("cannot read etcd prefix", prefix=self.prefix, error=str(error))
                     wait = spread(RETRY_PAUSE)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait):
@@ -82,7 +82,7 @@ class PrefixView:
                     self.wake()
                     continue
                 except EtcdError as error:
-                    log.debug("watch broken", prefix=self.prefix, error=str(error))
+                    log.debug("watch failed", prefix=self.prefix, error=str(error))
                 self.wake()
                 await asyncio.sleep(spread(RECONNECT_PAUSE))
 

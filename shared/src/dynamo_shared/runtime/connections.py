@@ -40,7 +40,7 @@ async def nats(settings: Settings, name: str, health: Health) -> AsyncIterator[B
         if bus.health is BusHealth.CONNECTED:
             health.ok("nats")
         else:
-            health.set("nats", HealthState.DEGRADED, bus.trouble or "cannot be reached")
+            health.set("nats", HealthState.DEGRADED, bus.trouble or "not connected")
 
     bus.on_health(report)
     report(bus.health)

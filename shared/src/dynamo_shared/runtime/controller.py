@@ -142,7 +142,7 @@ class Controller:
             self.context.health.forget(part)
 
     def _report_waiting(self, resources: list[str]) -> None:
-        words = f"waiting for the watcher's first full list of {_named(resources)}"
+        words = f"waiting until the watcher has listed {_named(resources)}"
         self.context.health.set(self.name, HealthState.FAILED, words)
 
     async def _report_unread(self) -> None:
@@ -153,7 +153,7 @@ class Controller:
             unread = self.reader.unread()
             last_covered = last_covered if unread else clock()
             if clock() - last_covered >= UNREAD_AFTER:
-                words = f"keys that this replica gained wait for a full list of {_named(unread)}"
+                words = f"objects of gained partitions are not reconciled until the watcher has listed {_named(unread)}"
                 self.context.health.set(part, HealthState.DEGRADED, words)
             else:
                 self.context.health.forget(part)
@@ -269,7 +269,7 @@ class Controller:
             try:
                 for task, after in route.tasks(change):
                     self.enqueue(task, after)
-            except Exception as error:  # A failing route must not prevent the others.
+            except Exception as error:  # a failing route must not prevent the others
                 self.supervisor.failed(resource, key, error)
         if resource.id == LEASES.id:
             self._claim_changed(key, old, new)

@@ -80,7 +80,7 @@ def server_tls(folder: Path) -> ssl.SSLContext:
                 tls.exchange(context_of_files(*files))
                 read = now
         except OSError as error:
-            log.warning("certificate not read again", folder=str(folder), error=str(error))
+            log.warning("cannot reload certificate", folder=str(folder), error=str(error))
 
     tls = ServingTls(context_of_files(*files), renew)
     return tls.context

@@ -33,7 +33,7 @@ class Fact:
     def __post_init__(self) -> None:
         """Refuse an event without data: it would silently reach no program."""
         if self.event is not None and self.data is None:
-            raise ValueError(f"the event {self.event!r} has no data")
+            raise ValueError(f"event {self.event!r} has no data")
 
 
 NOTHING = Fact()

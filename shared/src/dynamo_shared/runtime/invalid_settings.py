@@ -2,7 +2,7 @@
 
 
 class InvalidSettings(Exception):
-    """The settings cannot be used; the message has a line for each mistake: where, what, and what to write instead."""
+    """The settings are invalid; the message has a line for each error: where it is, and what is allowed."""
 
     def __init__(self, source: str, mistakes: list[str]) -> None:
         super().__init__("\n".join(f"{source}: {mistake}" for mistake in mistakes))

@@ -155,7 +155,7 @@ class StandbyReplicas(Leasing):
         elif claim.may_write():
             self._health.set(part, HealthState.OK, "active")
         else:
-            self._health.set(part, HealthState.OK, f"stands by; held by {claim.holder or 'no replica yet'}")
+            self._health.set(part, HealthState.OK, f"standby; active: {claim.holder or 'no replica yet'}")
 
     async def close(self) -> None:
         """Release all Leases. The services have ended by now: nothing is under way."""
@@ -241,7 +241,7 @@ async def leasing(
                 metrics.lease_losses.inc()
             had = lease.alive()
             if not lease.alive():
-                health.set(COMPONENT, HealthState.FAILED, lease.trouble or "no lease yet")
+                health.set(COMPONENT, HealthState.FAILED, lease.trouble or "no lease in etcd yet")
             elif lease.trouble:
                 health.set(COMPONENT, HealthState.DEGRADED, lease.trouble)
             else:

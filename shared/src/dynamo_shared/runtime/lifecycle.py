@@ -65,9 +65,9 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
     name = services[0].name if len(services) == 1 else "platform"
     open_files.allow_most()
     for setting in settings.ignored:
-        log.warning("a setting has no effect", setting=setting)
+        log.warning("setting ignored", setting=setting)
     for older in settings.older_names:
-        log.warning("a setting has an older name", setting=older)
+        log.warning("deprecated setting", setting=older)
     health, metrics = Health(), Metrics()
     # Before the first probe: a process that has not connected yet is not ready.
     for service in services:

@@ -68,7 +68,7 @@ class ResourceCounts(Collector):
         """The metrics, for the registry."""
         family = GaugeMetricFamily(
             "dynamo_operator_resources_total",
-            "Objects there are, by state.",
+            "Number of objects, by state.",
             labels=["resource_type", "namespace", "status"],
         )
         for resource_type, counts in self._counts.items():
@@ -86,19 +86,19 @@ class Metrics:
         histogram = partial(Histogram, registry=registry)
         self._reconcile_seconds = histogram(
             "dynamo_operator_reconcile_duration_seconds",
-            "Seconds that a reconcile of an object takes.",
+            "Duration of a reconcile of an object, in seconds.",
             ["resource_type", "namespace", "result"],
             buckets=RECONCILE_SECONDS,
         )
         self._reconciles = counter(
             "dynamo_operator_reconcile_total",
-            "Reconciles of objects, by result: success, requeue (asked for again after a while), conflict (another writer was "
-            "faster; it comes back) or error (it comes back).",
+            "Reconciles of objects, by result: success, requeue (reconciled again later), conflict (another client changed the "
+            "object; retried) or error (retried).",
             ["resource_type", "namespace", "result"],
         )
         self._errors = counter(
             "dynamo_operator_reconcile_errors_total",
-            "Reconciles of objects that failed, by kind of error. Conflicts do not count.",
+            "Failed reconciles of objects, by type of error, without conflicts.",
             ["resource_type", "namespace", "error_type"],
         )
         #: By resource type: namespaces with figures, and those of them without an object at the last count.
@@ -110,50 +110,50 @@ class Metrics:
         self.queue_depth = gauge("dynamo_platform_queue_depth", "Keys that wait to be reconciled.", ["queue"])
         self.queue_longest_work = gauge(
             "dynamo_platform_queue_longest_work_seconds",
-            "Seconds that the longest work under way has taken so far; 0 where none is.",
+            "Duration so far of the longest-running reconcile, in seconds; 0 if none is running.",
             ["queue"],
         )
-        self.queue_adds = counter("dynamo_platform_queue_adds", "Keys added.", ["queue"])
-        self.queue_retries = counter("dynamo_platform_queue_retries", "Keys that came back after a failure.", ["queue"])
+        self.queue_adds = counter("dynamo_platform_queue_adds", "Keys added to the queue.", ["queue"])
+        self.queue_retries = counter("dynamo_platform_queue_retries", "Keys added again after a failure.", ["queue"])
         self.queue_waited = histogram(
             "dynamo_platform_queue_wait_seconds",
-            "Seconds from adding a key to taking it.",
+            "Time that a key waits in the queue, in seconds.",
             ["queue"],
             buckets=WAIT_SECONDS,
         )
         self.service_restarts = counter(
             "dynamo_platform_service_restarts",
-            "Services that ended with an error and were started again.",
+            "Restarts of services after an error.",
             ["service"],
         )
         self.part_failures = counter(
             "dynamo_platform_part_failures",
-            "Background parts of a service that ended with an error and were started again.",
+            "Restarts of background tasks of a service after an error.",
             ["service", "part"],
         )
         self.object_failures = counter(
             "dynamo_platform_object_failures",
-            "Objects that a service could not route or count because of an unexpected error; the log names them.",
+            "Objects that a service could not process because of an unexpected error; the log names them.",
             ["service", "resource"],
         )
         self.partitions = gauge(
             "dynamo_platform_partitions",
-            "Partitions of a service's keys that this replica works on; absent with one replica.",
+            "Partitions of a service that this replica owns; absent with one replica.",
             ["service"],
         )
         self.cached_objects = gauge(
             "dynamo_platform_cached_objects",
-            "Objects that a service of this replica keeps: all, or those of its partitions.",
+            "Objects in the cache of a service: all objects, or those of the replica's partitions.",
             ["service", "resource"],
         )
         self.lease_alive = gauge(
             "dynamo_platform_lease_alive",
-            "Leases in etcd that this replica may trust: 1 or 0; NaN where it needs none.",
+            "Whether this replica holds a valid lease in etcd: 1 or 0; NaN if it needs none.",
         )
         # The alert fires below 1, and NaN is not below 1.
         self.lease_alive.set(math.nan)
         self.lease_losses = counter(
-            "dynamo_platform_lease_losses", "Leases that were lost before they were given back."
+            "dynamo_platform_lease_losses", "Leases in etcd that were lost before this replica released them."
         )
         self.kube_requests = counter(
             "dynamo_platform_kube_requests",
@@ -163,8 +163,8 @@ class Metrics:
         self._request = cache(self.kube_requests.labels)
         self.kube_events = counter(
             "dynamo_platform_kube_events",
-            "What happened to objects, by what became of it: written (an Event), counted (one more in the series of an "
-            "Event), suppressed (too many of one object and reason) or dropped (not accepted in time).",
+            "Kubernetes Events, by outcome: written, counted (added to the series of an existing Event), suppressed (too many of "
+            "one object and reason) or dropped (not accepted in time).",
             ["reporter", "outcome"],
         )
 

@@ -24,4 +24,4 @@ def allow_most() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     except (ValueError, OSError) as error:
-        log.warning("the limit of open files stays", files=soft, error=str(error))
+        log.warning("cannot raise the limit of open files", files=soft, error=str(error))

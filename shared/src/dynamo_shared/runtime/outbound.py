@@ -61,7 +61,7 @@ class CheckedResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """All addresses of a name; RefusedAddressError if one of them must not be called."""
         if host.lower().rstrip(".") in self._forbidden:
-            raise RefusedAddressError("this is a server of the platform itself")
+            raise RefusedAddressError("the address is a server of the platform")
         resolved = await self._names.resolve(host, port, family)
         forbidden = await self._own()
         for each in resolved:
@@ -93,7 +93,7 @@ def check(host: str, forbidden: frozenset[str] = frozenset()) -> None:
     """RefusedAddressError if a literal address must not be called for a tenant; names pass."""
     address = parsed(host)
     if address is not None and (str(address) in forbidden or not may_be_called(address)):
-        raise RefusedAddressError("its address leads to this host, to a cloud's metadata or to the platform itself")
+        raise RefusedAddressError("the address is this host, a cloud metadata server, or a server of the platform")
 
 
 def connector(limit: int, forbidden: Iterable[str] = ()) -> aiohttp.TCPConnector:

@@ -25,7 +25,7 @@ async def check(cache: ObjectCache, kube: KubeClient) -> None:
         try:
             obj = await get_if_present(kube, write.resource, key)
         except KubeError as error:
-            log.debug("a write is not confirmed", resource=write.resource.id, key=str(key), error=str(error))
+            log.debug("cannot confirm own write", resource=write.resource.id, key=str(key), error=str(error))
             continue
         cache.correct(key, write, obj)
 

@@ -8,7 +8,7 @@ from dynamo_shared.aio.turns import Lane
 
 
 class RateLimit:
-    """`burst` times at once, then `rate` times per second (a token bucket that may go into debt)."""
+    """`burst` times at once, then `rate` times per second (a token bucket; its balance may be negative)."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate

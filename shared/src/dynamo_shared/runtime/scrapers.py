@@ -41,13 +41,13 @@ class ScraperVerdict(NamedTuple):
 
 
 GRANTED = ScraperVerdict(200)
-_NO_TOKEN = ScraperVerdict(401, "a bearer token of this cluster is needed")
-_UNKNOWN = ScraperVerdict(401, "the API server does not know this token, or it has expired")
+_NO_TOKEN = ScraperVerdict(401, "a bearer token of this cluster is required")
+_UNKNOWN = ScraperVerdict(401, "the bearer token is invalid or has expired")
 _FORBIDDEN = ScraperVerdict(
-    403, f"the user of this token may not get {PATH}: a ClusterRole with nonResourceURLs is needed"
+    403, f"the user of this token may not get {PATH}; bind a ClusterRole with nonResourceURLs: [{PATH}], verbs: [get]"
 )
-_UNANSWERED = ScraperVerdict(503, "the API server cannot be asked about this token now")
-_BUSY = ScraperVerdict(503, "too many unknown tokens are being checked; retry later")
+_UNANSWERED = ScraperVerdict(503, "cannot check the token: the API server is unavailable; retry later")
+_BUSY = ScraperVerdict(503, "cannot check the token: too many tokens are being checked; retry later")
 
 
 class Scrapers:
@@ -92,7 +92,7 @@ class Scrapers:
         except (KubeError, TimeoutError) as error:
             # The log must not have the token: an error of the client names the request, but not its body.
             log.warning(
-                "access to /metrics cannot be checked: every scrape is refused",
+                "cannot check access to /metrics, refusing scrapes",
                 error=str(error) or type(error).__name__,
             )
             return _UNANSWERED

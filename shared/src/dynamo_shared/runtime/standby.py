@@ -88,7 +88,7 @@ class KubeClaim(Ownership):
         while not self.may_write():
             await self._elected.wait()
             if not self.may_write():
-                self._step_down("its time is over")
+                self._step_down("it expired")
 
     async def wait_lost(self) -> None:
         """Return as soon as this replica no longer holds the Lease."""
@@ -118,11 +118,11 @@ class KubeClaim(Ownership):
                 pause = backoff.next()
             except (KubeError, TimeoutError) as error:
                 self._written = None
-                self._note(str(error) or "no answer in time")
+                self._note(str(error) or "no response in time")
                 pause = backoff.next()
             except Exception:
                 # `run` is restarted after a pause, during which the end of the Lease would go unnoticed.
-                self._step_down("it failed")
+                self._step_down("the task that renews it failed")
                 raise
             if self._candidate.holder != holder:
                 self._notify()
@@ -130,7 +130,7 @@ class KubeClaim(Ownership):
 
     async def close(self) -> None:
         """Release the Lease, so that the next holder need not wait; call it after the services and `run` have ended."""
-        self._step_down("this replica ends")
+        self._step_down("this replica stops")
         try:
             async with asyncio.timeout(RELEASE_WITHIN):
                 # Read again: a write that was interrupted or had no answer may have been stored.
@@ -138,7 +138,7 @@ class KubeClaim(Ownership):
                 if observed is not None and LeaseRecord.of(observed).holder == self._replica:
                     await self._kube.replace(LEASES, self._lease(observed, holder=""))
         except (KubeError, TimeoutError) as error:
-            log.info("the Lease was not given back and will expire", lease=str(self._key), error=str(error))
+            log.info("cannot release the Lease; it will expire", lease=str(self._key), error=str(error))
 
     async def _round(self) -> float:
         """Read if necessary, decide, write; returns the seconds until the next round."""
@@ -175,7 +175,7 @@ class KubeClaim(Ownership):
         self._term = Term.granted(0, self._ttl, sent) if before is None or not held else before.renewed(self._ttl, sent)
         self._candidate.may_take(LeaseRecord.of(self._written or {}), time.monotonic())
         if not held and self.may_write():
-            log.info("Lease taken", lease=str(self._key), replica=self._replica)
+            log.info("Lease acquired", lease=str(self._key), replica=self._replica)
             self._lost.clear()
             self._elected.set()
             self._report_gain(ALL)
@@ -208,7 +208,7 @@ class KubeClaim(Ownership):
         if self._term is None:
             return
         self._term = None
-        log.warning("Lease held no more", lease=str(self._key), replica=self._replica, reason=reason)
+        log.warning("Lease lost", lease=str(self._key), replica=self._replica, reason=reason)
         self._elected.clear()
         self._lost.set()
         self._report_loss()
@@ -230,7 +230,7 @@ class KubeClaim(Ownership):
     def _note(self, trouble: str) -> None:
         changed = bool(trouble) != bool(self.trouble)
         if trouble and changed:
-            log.warning("Lease not read or written", lease=str(self._key), error=trouble)
+            log.warning("cannot read or write the Lease", lease=str(self._key), error=trouble)
         self.trouble = trouble
         if changed:
             self._notify()

@@ -106,7 +106,7 @@ class StatusWriter:
         except UnknownField as error:
             if resource.id not in self._outdated:
                 self._outdated.add(resource.id)
-                words = "the definition is older than this release, and statuses lack fields: upgrade dynamo-crds"
+                words = "the CRD is older than this release and lacks status fields; upgrade the chart dynamo-crds"
                 log.warning(words, resource=resource.id, error=error.message)
         trial = await self.kube.try_status(resource, _patch(resource, obj, status))
         reduced = _common(status, trial.get("status") or {})

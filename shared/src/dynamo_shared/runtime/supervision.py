@@ -31,15 +31,15 @@ class Supervisor:
         failures, health_part = self.metrics.part_failures.labels(self.service, part), self.health_part(part)
 
         def failed(error: Exception) -> None:
-            log.error("part failed, started again", service=self.service, part=part, exc_info=error)
+            log.error("background task failed, restarting", service=self.service, part=part, exc_info=error)
             failures.inc()
             # Only the kind of error: its text may quote a tenant's input, and anyone who can connect may read
             # `/readyz`.
-            words = f"{kind_of(error)}; the log has the details; it is started again"
+            words = f"failed with {kind_of(error)}, restarting; see the log"
             self.health.set(health_part, HealthState.FAILED if essential else HealthState.DEGRADED, words)
 
         def recovered() -> None:
-            log.info("part works again", service=self.service, part=part)
+            log.info("background task works again", service=self.service, part=part)
             self.health.forget(health_part)
 
         try:
@@ -53,7 +53,7 @@ class Supervisor:
 
     def failed(self, resource: Resource, key: ObjectKey, error: Exception) -> None:
         """Log and count an object that could not be handled."""
-        log.error("object not handled", service=self.service, resource=resource.id, key=str(key), exc_info=error)
+        log.error("cannot process object", service=self.service, resource=resource.id, key=str(key), exc_info=error)
         self.metrics.object_failures.labels(self.service, resource.id).inc()
 
     def health_part(self, part: str) -> str:

@@ -100,4 +100,4 @@ def _readable(content: bytes) -> Iterator[str]:
 
 def _no_password() -> str:
     # Otherwise OpenSSL would ask on the terminal.
-    raise ssl.SSLError("the key is encrypted; give it without a password")
+    raise ssl.SSLError("the key is encrypted; use a key without a password")

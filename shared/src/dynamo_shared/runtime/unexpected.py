@@ -51,6 +51,6 @@ class UnexpectedFailures:
 
     async def _report(self, resource: Resource, obj: KubeObject, error: Exception) -> None:
         why = quoted(f"{type(error).__name__}: {error}")
-        message = f"its reconcile failed, and is tried again: {why}; the log of the {self.service} says where"
+        message = f"reconcile failed, will be retried: {why}; see the log of the {self.service}"
         status, fact = self.reports[resource](obj, message, self.now())
         await self.statuses.write(resource, obj, status, urgent=True, report=lambda: self.announcer.announce(obj, fact))

@@ -273,14 +273,14 @@ class WorkQueue(Generic[K]):
         except KubeError as error:
             # An answer of the API server, not a bug: it is unavailable, or another writer was faster.
             pause = self.retry(key, at_least=error.retry_after or 0.0)
-            log.info("again later", reason=error.reason, error=str(error), delay=round(pause, 3))
+            log.info("reconcile failed, will be retried", reason=error.reason, error=str(error), delay=round(pause, 3))
         except asyncio.CancelledError:
             if not self._works[key].cancelling():
-                log.warning("cancelled from inside, again later", delay=round(self.retry(key), 3))
+                log.warning("reconcile cancelled itself, will be retried", delay=round(self.retry(key), 3))
             elif not self._closing:
-                log.info("work ended: this replica does not own the key any more")
+                log.info("reconcile aborted: this replica no longer owns the key")
         except Exception:
-            log.exception("failed, again later", delay=round(self.retry(key), 3))
+            log.exception("reconcile failed, will be retried", delay=round(self.retry(key), 3))
         else:
             self.forget(key)
             if result.requeue_after is not None:
@@ -292,7 +292,7 @@ class WorkQueue(Generic[K]):
             return
         first = [str(key) for key in itertools.islice(itertools.chain(self._first, self._ready), NAMED)]
         say = log.warning if cut_off else log.info
-        say("keys are left at the end", cut_off=cut_off, waiting=len(self), first=first, later=len(self._due))
+        say("stopped with keys not reconciled", cut_off=cut_off, waiting=len(self), first=first, later=len(self._due))
 
     def _longest(self) -> float:
         """Duration of the longest-running work, in seconds."""

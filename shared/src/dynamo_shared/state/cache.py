@@ -419,7 +419,9 @@ class ObjectCache:
         ):
             return self.put(resource, obj)
         if version.uid == write.version.uid:
-            log.warning("what was written is gone: the data store was set back", resource=resource.id, key=str(key))
+            log.warning(
+                "own write is gone: the API server's data store was restored", resource=resource.id, key=str(key)
+            )
         return self._accept(resource, key, obj, version)
 
     def _is_behind(self, slot: _Slot, obj: KubeObject | None, version: Version) -> bool:

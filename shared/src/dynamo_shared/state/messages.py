@@ -103,7 +103,7 @@ def unpack(payload: bytes, headers: Mapping[str, str]) -> bytes:
     if not encoding:
         return payload
     if encoding != ZLIB:
-        raise msgspec.DecodeError(f"{ENCODING}: {encoding[:20]!r} is not a known encoding; there is {ZLIB}")
+        raise msgspec.DecodeError(f"{ENCODING} {encoding[:20]!r} is not supported; it must be {ZLIB}")
     return _unpacked(payload)
 
 
@@ -113,9 +113,9 @@ def _unpacked(payload: bytes) -> bytes:
     try:
         content = decompressor.decompress(payload, LARGEST_OBJECT)
     except zlib.error as error:
-        raise msgspec.DecodeError(f"cannot be decompressed: {error}") from error
+        raise msgspec.DecodeError(f"payload cannot be decompressed: {error}") from error
     if not decompressor.eof:
-        raise msgspec.DecodeError(f"is cut off, or larger than {LARGEST_OBJECT} bytes")
+        raise msgspec.DecodeError(f"payload is truncated, or larger than {LARGEST_OBJECT} bytes")
     return content
 
 
@@ -135,12 +135,12 @@ def read_version(headers: Mapping[str, str]) -> Version:
     """The version in a message's headers. ValueError if a header is missing or invalid."""
     uid, number, created = headers.get(UID, ""), headers.get(RESOURCE_VERSION, ""), headers.get(CREATED, "")
     if not uid:
-        raise ValueError("has no uid")
+        raise ValueError("header uid is missing")
     # 19 digits suffice for 64 bits. Python would convert thousands of digits in a time that grows with their square.
     if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
-        raise ValueError("resourceVersion is not a number of 64 bits")
+        raise ValueError("header resourceVersion is not a 64-bit number")
     if created and not _TIME.fullmatch(created):
-        raise ValueError("created is not a time in UTC with seconds")
+        raise ValueError("header created is not an RFC 3339 time in UTC")
     return Version(uid, int(number), created)
 
 
@@ -150,22 +150,22 @@ def read_object(resource: Resource, key: ObjectKey, message: Message) -> KubeObj
     change = headers.get(CHANGE)
     if change == ChangeType.DELETED:
         if message.payload:
-            raise ValueError("a tombstone has a payload")
+            raise ValueError("tombstone has a payload")
         return None
     if change not in (ChangeType.ADDED, ChangeType.MODIFIED):
-        raise ValueError("change is not added, modified or deleted")
+        raise ValueError("header change is not added, modified or deleted")
     obj = decode_object(message.payload, headers)
-    _hold_against(obj, resource, key, headers)
+    _check_matches(obj, resource, key, headers)
     return obj
 
 
-def _hold_against(obj: KubeObject, resource: Resource, key: ObjectKey, headers: Mapping[str, str]) -> None:
+def _check_matches(obj: KubeObject, resource: Resource, key: ObjectKey, headers: Mapping[str, str]) -> None:
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     if (obj.get("apiVersion"), obj.get("kind")) != (resource.api_version, resource.kind):
-        raise ValueError("is of another kind")
+        raise ValueError("apiVersion or kind of the payload does not match the subject")
     if (metadata.get("namespace", ""), metadata.get("name")) != key:
-        raise ValueError("the payload is an object of another name than the subject")
+        raise ValueError("name or namespace of the payload does not match the subject")
     generation = metadata.get("generation")
     for header, value in (
         (UID, metadata.get("uid")),
@@ -174,7 +174,7 @@ def _hold_against(obj: KubeObject, resource: Resource, key: ObjectKey, headers: 
         (GENERATION, str(generation) if generation is not None else ""),
     ):
         if headers.get(header, "") != value:
-            raise ValueError(f"header {header} and payload disagree")
+            raise ValueError(f"header {header} does not match the payload")
     for name, kind in _SHAPES:
         if name in metadata and not isinstance(metadata[name], kind):
             raise ValueError(f"metadata.{name} is not a {kind.__name__}")

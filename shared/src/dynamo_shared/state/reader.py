@@ -229,7 +229,7 @@ class StateReader:
             if not ends:
                 self._isolate(message.subject, str(error) if isinstance(error, ValueError) else type(error).__name__)
                 return
-            log.debug("tombstone of an unknown subject", subject=message.subject[:500])
+            log.debug("tombstone of an invalid subject", subject=message.subject[:500])
         if self._quarantine.pop(message.subject, None) is not None:
             self._report_quarantine()
 
@@ -253,7 +253,7 @@ class StateReader:
         if known or len(self._quarantine) < MOST_QUARANTINED:
             self._quarantine[subject] = reason[:200]
         if not known:
-            log.warning("damaged message in STATE", subject=subject[:500], error=reason[:200])
+            log.warning("ignoring invalid message in STATE", subject=subject[:500], error=reason[:200])
             self._report_quarantine()
 
     def _report_quarantine(self) -> None:
@@ -266,12 +266,14 @@ class StateReader:
             return ""
         subject, reason = next(iter(self._quarantine.items()))
         count = len(self._quarantine)
-        return f"{count} damaged message{'s' if count > 1 else ''} in STATE; the first: {subject[:200]}: {reason}"
+        return (
+            f"{count} invalid message{'s' if count > 1 else ''} in STATE ignored; the first: {subject[:200]}: {reason}"
+        )
 
     def _mark(self, entry: _Resource, message: Message) -> None:
         marker = messages.decode_marker(message.payload)
         if marker.resource != entry.resource.id:
-            raise ValueError("is the marker of another resource than its subject")
+            raise ValueError("marker does not match the resource of its subject")
         entry.served = marker.served
         entry.marked = True
         self._settle(entry)

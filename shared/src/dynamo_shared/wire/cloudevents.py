@@ -100,4 +100,4 @@ def decode(payload: bytes) -> Event:
     try:
         return _decoder.decode(payload)
     except RecursionError as error:
-        raise msgspec.DecodeError("nested too deeply") from error
+        raise msgspec.DecodeError("JSON is nested too deeply") from error

@@ -78,7 +78,7 @@ def decode(token: str) -> str:
 @lru_cache(maxsize=256)
 def _encode(token: str) -> str:
     if not token:
-        raise ValueError("a subject has no empty token")
+        raise ValueError("a token of a subject must not be empty")
     return quote(token, safe="").replace(".", "%2E").replace("~", "%7E")
 
 

@@ -132,7 +132,7 @@ def test_the_effect_of_a_malformed_object_is_reported_once_and_ends_when_it_is_r
         assert await story.writes() == []
         for task in story.process.failing:
             failing = story.world.objects[REPORTING[task.concern], task.key]
-            assert "its reconcile failed" in str(failing["status"]["conditions"])
+            assert "reconcile failed" in str(failing["status"]["conditions"])
         if story.world.objects.get((resources.of(obj).id, key_of(obj))) is not None:
             story.world.put(copied(obj))
         story.process.retried = (KubeError,)

@@ -80,7 +80,7 @@ class NatsBus(Bus):
             await self._declare(spec)
 
     async def send(self, message: OutgoingMessage, *, timeout: float = ACK_TIMEOUT) -> asyncio.Future[Ack]:
-        """Sends a message; the future is its acknowledgement."""
+        """Send a message; the future is its acknowledgement."""
         headers = dict(message.headers or {})
         if message.msg_id:
             headers[MSG_ID] = message.msg_id

@@ -107,7 +107,7 @@ class NatsClient(Client):
             self._transport = _Connection.of(self._transport)
         if self._tls_asked_for and initial_connection:
             if not (info.get("tls_required") or info.get("tls_available")):
-                raise nats.errors.Error("the server offers no TLS, and TLS was asked for: no password was sent")
+                raise nats.errors.Error("TLS is required, but the server does not support it; no password was sent")
             # The library starts TLS only if the server requires it, but this client decides.
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)

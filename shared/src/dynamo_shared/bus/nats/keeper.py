@@ -26,8 +26,8 @@ def kept_up(part: str, run: Callable[[], Awaitable[object]]) -> asyncio.Task[Non
     """Start a task of a connection that runs until cancelled: failures are logged, and the work is restarted."""
     supervising = supervised(
         run,
-        lambda error: log.error("part failed, started again", part=part, exc_info=error),
-        lambda: log.info("part works again", part=part),
+        lambda error: log.error("background task failed, restarting", part=part, exc_info=error),
+        lambda: log.info("background task works again", part=part),
     )
     return asyncio.create_task(supervising, name=part)
 
@@ -64,7 +64,7 @@ class Keeper:
         if self._closed:
             raise BusClosedError("the bus is closed")
         if self._session is None or self._session.ended.is_set():
-            raise BusUnavailableError(f"NATS is away: {self.trouble or 'the connection was lost'}")
+            raise BusUnavailableError(f"NATS is unavailable: {self.trouble or 'the connection was lost'}")
         return self._session
 
     async def wait_session(self) -> NatsSession:
@@ -100,7 +100,7 @@ class Keeper:
                 session = await NatsSession.open(self._options, servers[attempt % len(servers)])
             except BusUnavailableError as error:
                 if str(error) != self.trouble:
-                    log.warning("NATS cannot be reached", error=str(error))
+                    log.warning("cannot connect to NATS", error=str(error))
                 self.trouble = str(error)
                 attempt += 1
                 if attempt % len(servers) == 0:

@@ -51,7 +51,7 @@ class LastingSubscription:
             self._handler(message.subject, message.data)
         except Exception:
             # One bad message or one failing handler must not stop the other subscriptions.
-            log.exception("cannot take a message", subject=message.subject)
+            log.exception("cannot handle message", subject=message.subject)
 
 
 class NatsListener:
@@ -93,7 +93,7 @@ class NatsListener:
             try:
                 await self._subscribe(self._keeper.session(), lasting)
             except BusUnavailableError:
-                log.debug("subscribing with the next connection", subject=subject)
+                log.debug("subscribing after the next connection", subject=subject)
             except BaseException:
                 # The caller gets no subscription that it could close.
                 del self._subscriptions[lasting]

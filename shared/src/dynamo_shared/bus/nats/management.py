@@ -98,7 +98,7 @@ async def declare(session: NatsSession, spec: StreamSpec, replicas: int, first_m
             raise translate(error) from error
     except TRANSLATED as error:
         if session.is_denied(_create(spec.name)):
-            raise StreamNotFoundError(f"there is no stream {spec.name}; the watcher creates it") from error
+            raise StreamNotFoundError(f"stream {spec.name} does not exist; the watcher creates it") from error
         raise translate(error) from error
 
 
@@ -112,7 +112,7 @@ async def _declare(session: NatsSession, name: str, desired: api.StreamConfig, f
         observed = (await session.call(session.js.stream_info, name)).config
     except NotFoundError:
         if session.is_denied(_create(name)):
-            raise StreamNotFoundError(f"there is no stream {name}; the watcher creates it") from None
+            raise StreamNotFoundError(f"stream {name} does not exist; the watcher creates it") from None
         made = desired
         if first_member:
             # A single server ignores the placement.
@@ -130,7 +130,9 @@ async def _declare(session: NatsSession, name: str, desired: api.StreamConfig, f
     except APIError as error:
         if error.err_code == TOO_MANY_CONSUMERS and "max_consumers" in names:
             raise
-        log.warning("stream differs and cannot be changed", stream=name, settings=names, error=error.description)
+        log.warning(
+            "stream has other settings and cannot be updated", stream=name, settings=names, error=error.description
+        )
 
 
 async def state(session: NatsSession, spec: StreamSpec) -> StreamState:
@@ -138,7 +140,7 @@ async def state(session: NatsSession, spec: StreamSpec) -> StreamState:
     try:
         info = await session.call(session.js.stream_info, spec.name)
     except NotFoundError as error:
-        raise StreamNotFoundError(f"there is no stream {spec.name}") from error
+        raise StreamNotFoundError(f"stream {spec.name} does not exist") from error
     except TRANSLATED as error:
         raise translate(error) from error
     return StreamState(str(info.created), info.state.messages, info.state.first_seq, info.state.last_seq)
@@ -202,7 +204,7 @@ async def _make(session: NatsSession, spec: StreamSpec, config: api.ConsumerConf
     try:
         info = await session.call(session.js.add_consumer, spec.name, config)
     except NotFoundError as error:
-        raise StreamNotFoundError(f"there is no stream {spec.name}") from error
+        raise StreamNotFoundError(f"stream {spec.name} does not exist") from error
     except TRANSLATED as error:
         raise translate(error) from error
     return info.name, info.num_pending or 0
@@ -221,5 +223,5 @@ async def stored(
     except TRANSLATED as error:
         raise translate(error) from error
     if raw.subject is None or raw.seq is None:
-        raise BusError("the server sent a stored message without subject or sequence")
+        raise BusError("NATS sent a stored message without subject or sequence")
     return Message(raw.subject, raw.data or b"", raw.headers or {}, raw.seq)

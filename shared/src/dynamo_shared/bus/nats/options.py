@@ -49,19 +49,19 @@ class NatsOptions:
     def __post_init__(self) -> None:
         for server in self.servers:
             if "@" in urlsplit(server if "://" in server else f"nats://{server}").netloc:
-                raise BusOptionsError("a NATS server address holds no user name or secret: use user, password or token")
+                raise BusOptionsError("a NATS address must not have a user name or secret: use user, password or token")
         if not self.servers:
-            raise BusOptionsError("no NATS server address given")
+            raise BusOptionsError("no NATS server is configured")
         password, token = self.password or self.password_file, self.token or self.token_file
         ways = [self.user or password, token, self.nkey_seed_file, self.credentials_file]
         if sum(bool(way) for way in ways) > 1:
-            raise BusOptionsError("give one of user and password, token, nkey seed file, credentials file, not several")
+            raise BusOptionsError("set only one of user and password, token, NKey seed file, or credentials file")
         if bool(self.cert_file) != bool(self.key_file):
-            raise BusOptionsError("a NATS client certificate needs its key, and a key its certificate")
+            raise BusOptionsError("the client certificate for NATS and its key must be set together")
         secrets = (self.password_file, self.token_file, self.nkey_seed_file, self.credentials_file)
         for path in (self.ca_file, self.cert_file, self.key_file, *secrets):
             if path is not None and not Path(path).is_file():
-                raise BusOptionsError(f"NATS file not found: {path}")
+                raise BusOptionsError(f"file for NATS does not exist: {path}")
 
     def ssl_context(self, server: str) -> ssl.SSLContext | None:
         """TLS for a server: always verified, with the system's CAs unless a CA file is given."""
@@ -72,7 +72,7 @@ class NatsOptions:
             if self.cert_file:
                 context.load_cert_chain(self.cert_file, self.key_file)
         except (OSError, ssl.SSLError) as error:
-            raise BusOptionsError(f"NATS TLS files cannot be used: {error}") from error
+            raise BusOptionsError(f"cannot load TLS files for NATS: {error}") from error
         return context
 
     @property
@@ -101,4 +101,6 @@ def _secret(value: str, file: Path | None) -> str:
     try:
         return file.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise BusOptionsError(f"NATS file cannot be read: {file}: {getattr(error, 'strerror', 'not UTF-8')}") from error
+        raise BusOptionsError(
+            f"cannot read file for NATS: {file}: {getattr(error, 'strerror', 'not UTF-8')}"
+        ) from error

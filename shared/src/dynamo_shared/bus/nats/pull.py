@@ -133,7 +133,7 @@ class Puller:
             try:
                 await self._wake.wait()
             except TimeoutError:
-                raise PullEndedError("no sign of life from the consumer") from None
+                raise PullEndedError("no heartbeat from the consumer") from None
         return ready
 
     async def refill(self) -> None:

@@ -111,7 +111,7 @@ class NatsSession:
             trouble.append(error)
             del trouble[:-1]
             if holder:
-                log.debug("nats reports", error=_plain(error))
+                log.debug("error of the NATS client", error=_plain(error))
                 holder[0]._on_error(_plain(error))
 
         async def on_closed() -> None:
@@ -196,11 +196,11 @@ class NatsSession:
         # The library converts the server's text to lower case.
         subject = match[1].lower()
         report = log.debug if subject in self._expected else log.warning
-        report("this NATS user may not publish there", subject=subject)
+        report("publish denied: this NATS user has no permission", subject=subject)
         for reply in [reply for reply, (_, _, about) in self._waiting.items() if about.lower() == subject]:
             future, _, about = self._waiting.pop(reply)
             if not future.done():
-                future.set_exception(BusDeniedError(f"{about}: this NATS user may not publish there"))
+                future.set_exception(BusDeniedError(f"{about}: this NATS user has no permission to publish"))
         if len(self._denied) < MOST_DENIED:
             self._denied.add(subject)
         for listener in list(self._on_denial):
@@ -216,17 +216,17 @@ class NatsSession:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(None) as scope:
 
-            def give_up() -> None:
+            def abort() -> None:
                 scope.reschedule(loop.time())
 
-            self.on_end(give_up)
+            self.on_end(abort)
             # It does not matter which request was refused: the others are retried.
-            self._on_denial[give_up] = None
+            self._on_denial[abort] = None
             try:
                 return await cancellable(request(*args, **kwargs))
             finally:
-                self.forget(give_up)
-                self._on_denial.pop(give_up, None)
+                self.forget(abort)
+                self._on_denial.pop(abort, None)
 
     async def close(self) -> None:
         """End the session, and fail all publishes that wait for an acknowledgement."""
@@ -257,7 +257,7 @@ class NatsSession:
             await self.client.publish(subject, payload, reply=reply, headers=dict(headers) if headers else None)
         except nats.errors.MaxPayloadError as error:
             self._waiting.pop(reply, None)
-            raise MessageTooLargeError(f"{subject}: {len(payload)} bytes are more than the server takes") from error
+            raise MessageTooLargeError(f"{subject}: {len(payload)} bytes exceed the server's max_payload") from error
         except (nats.errors.Error, OSError) as error:
             self._waiting.pop(reply, None)
             raise BusUnavailableError(_plain(error)) from error
@@ -294,11 +294,11 @@ class NatsSession:
 def _ack_of(message: Msg) -> Ack | BusError:
     if not message.data:
         # 503: no stream has the subject, or JetStream is still starting.
-        return StreamNotFoundError("no stream takes this subject")
+        return StreamNotFoundError("no stream has this subject")
     try:
         answer = _decode_answer(message.data)
     except msgspec.DecodeError as error:
-        return BusUnavailableError(f"unreadable acknowledgement: {error}")
+        return BusUnavailableError(f"cannot decode acknowledgement: {error}")
     if answer.error is None:
         return Ack(answer.stream, answer.seq, answer.duplicate)
     return error_of(answer.error.code, answer.error.err_code, answer.error.description)
@@ -325,7 +325,7 @@ def translate(error: Exception) -> BusError:
     if isinstance(error, nats.js.errors.APIError):
         return error_of(error.code, error.err_code, error.description)
     if isinstance(error, nats.js.errors.NoStreamResponseError):
-        return StreamNotFoundError("no stream takes this subject")
+        return StreamNotFoundError("no stream has this subject")
     return BusUnavailableError(_plain(error))
 
 
@@ -344,4 +344,4 @@ async def _close(client: Client) -> None:
             await cancellable(client.close())
     except (TimeoutError, nats.errors.Error, OSError, AttributeError, AssertionError) as error:
         # A lost connection cannot be closed normally.
-        log.debug("closing the connection to NATS", error=_plain(error))
+        log.debug("error while closing the connection to NATS", error=_plain(error))

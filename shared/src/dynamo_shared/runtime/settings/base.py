@@ -1,4 +1,4 @@
-"""What every section of the settings has in common."""
+"""Base class and types of all sections of the settings."""
 
 from typing import Annotated, Any
 
@@ -9,21 +9,21 @@ from dynamo_shared.api.durations import seconds
 
 
 class Section(BaseModel):
-    """A part of the file: camelCase there, snake_case here; unknown fields are mistakes."""
+    """A section of the file. Fields are camelCase in the file, snake_case here; unknown fields are errors."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
 
     @field_validator("*", mode="before")
     @classmethod
     def _empty_is_unset(cls, value: Any, info: ValidationInfo) -> Any:
-        """Env files and templates write nothing where nothing is meant; a path would be the working folder."""
+        """Env files and templates write empty values for unset ones; an empty path would be the working directory."""
         may_be_unset = cls.model_fields[str(info.field_name)].default is None
         return None if may_be_unset and value == "" else value
 
 
 def _not_negative(value: float) -> float:
     if value < 0:
-        raise ValueError("a duration cannot be negative")
+        raise ValueError("must not be negative")
     return value
 
 

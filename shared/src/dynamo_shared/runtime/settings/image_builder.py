@@ -16,20 +16,20 @@ _OBJECT = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"
 
 
 class ArchiveStore(Section):
-    """Where the archives are that tags name."""
+    """The store of the archives that requests name."""
 
     endpoint: str = Field(
         "http://dynamo-store",
         pattern=r"^(https?|oci|oci\+http)://[^/@\s?#]+(/[^@\s?#]*)?$",
-        description="A store's address; or `oci://host/path` (`oci+http://` without TLS): the archive is then the only layer of "
-        "the artifact `host/path/name:version`.",
+        description="URL of the archive store. With `oci://host/path` (`oci+http://` without TLS) the archive is the only layer "
+        "of the artifact `host/path/name:version`.",
     )
-    username: str = Field("", description="User name; empty: none is sent.")
-    password_file: Path | None = Field(None, description="File that holds the password, for the service itself.")
+    username: str = Field("", description="User name; empty: no authentication.")
+    password_file: Path | None = Field(None, description="File with the password, for the image-builder itself.")
     secret: str = Field(
         "",
         pattern=_OBJECT,
-        description="Secret of the builds' namespace with the key `password`, for the builds' pods.",
+        description="Secret with the key `password` in the namespace of builds, for the pods of builds.",
     )
 
     @model_validator(mode="after")
@@ -37,78 +37,80 @@ class ArchiveStore(Section):
         given = (bool(self.username), self.password_file is not None, bool(self.secret))
         if any(given) and not all(given):
             raise ValueError(
-                "username, passwordFile and secret go together: the service and the pods both read archives"
+                "username, passwordFile and secret must be set together: the service and the pods both read archives"
             )
         return self
 
 
 class ImageRegistry(Section):
-    """Where images are pushed."""
+    """The registry that built images are pushed to."""
 
     server: str = Field(
         "",
         pattern=_SERVER,
-        description="Registry that images are named by, with or without a path; empty: no image is built.",
+        description="Registry in the names of images, with an optional path; empty: no images are built.",
     )
     in_cluster_server: str = Field(
-        "", pattern=_SERVER, description="The same registry as builds reach it, where that is another address."
+        "", pattern=_SERVER, description="Address of the registry for builds, if it differs from `server`."
     )
     repository: str = Field(
-        "yatai-bentos", pattern=rf"^{_PATH}(/{_PATH})*$", description="Repository of all images; their tags differ."
+        "yatai-bentos",
+        pattern=rf"^{_PATH}(/{_PATH})*$",
+        description="Repository of all images; each image has its own tag.",
     )
-    secure: bool = Field(True, description="Whether it is reached with TLS.")
+    secure: bool = Field(True, description="Whether the registry uses TLS.")
     username: str = Field(
-        "", description="User name; the Secret has the key `password` then. Empty: it is a pull secret."
+        "", description="User name; `secret` then has the key `password`. Empty: `secret` is an image pull secret."
     )
     secret: str = Field(
         "",
         pattern=_OBJECT,
-        description="Secret of the builds' namespace, of type kubernetes.io/dockerconfigjson or with the key `password`; "
-        "empty: no credentials.",
+        description="Secret in the namespace of builds, of type kubernetes.io/dockerconfigjson or with the key `password`; "
+        "empty: no authentication.",
     )
 
 
 class Buildkit(Section):
-    """What builds."""
+    """BuildKit, which builds the images."""
 
     image: str = Field(
         "docker.io/moby/buildkit:v0.25.0-rootless",
         min_length=1,
         pattern=r"^\S+$",
-        description="Image with buildctl; without `url` also with rootless buildkitd and buildctl-daemonless.sh.",
+        description="Image with buildctl; if `url` is empty, also with rootless buildkitd and buildctl-daemonless.sh.",
     )
     url: str = Field(
         "",
         pattern=r"^((tcp|unix)://\S+)?$",
-        description="A buildkitd that exists, `tcp://host:1234`; empty: each build has its own, rootless, in its pod.",
+        description="Address of an existing buildkitd, `tcp://host:1234`; empty: each build runs a rootless one in its pod.",
     )
     tls_secret: str = Field(
         "",
         pattern=_OBJECT,
-        description="Secret of the builds' namespace with ca.crt, tls.crt and tls.key for it; empty: no TLS.",
+        description="Secret with ca.crt, tls.crt and tls.key for `url`, in the namespace of builds; empty: no TLS.",
     )
 
 
 class BuildResources(Section):
-    """Resources of the container that builds; that of an existing buildkitd only sends files to it."""
+    """Resources of the container that builds. With `buildkit.url` it only sends files to buildkitd."""
 
     requests: dict[str, Quantity] = Field(
-        {"cpu": "500m", "memory": "1Gi", "ephemeral-storage": "4Gi"}, description="Requests."
+        {"cpu": "500m", "memory": "1Gi", "ephemeral-storage": "4Gi"}, description="Resource requests."
     )
-    limits: dict[str, Quantity] = Field({"memory": "4Gi", "ephemeral-storage": "20Gi"}, description="Limits.")
+    limits: dict[str, Quantity] = Field({"memory": "4Gi", "ephemeral-storage": "20Gi"}, description="Resource limits.")
 
 
 class FetchResources(BuildResources):
-    """Resources of the container that downloads and unpacks the archive: it reads it piece by piece."""
+    """Resources of the container that downloads and unpacks the archive, in small parts."""
 
-    requests: dict[str, Quantity] = Field({"cpu": "100m", "memory": "64Mi"}, description="Requests.")
-    limits: dict[str, Quantity] = Field({"memory": "256Mi"}, description="Limits.")
+    requests: dict[str, Quantity] = Field({"cpu": "100m", "memory": "64Mi"}, description="Resource requests.")
+    limits: dict[str, Quantity] = Field({"memory": "256Mi"}, description="Resource limits.")
 
 
 class BuildProxy(Section):
-    """The proxy by which builds reach the internet: for archives, base images, pushing, and steps of Dockerfiles.
+    """HTTP proxy of builds, for archives, base images, pushes and steps of Dockerfiles.
 
-    Without a password, as every address: steps of a Dockerfile have these variables and may print them.
+    The URLs must not have a password: steps of a Dockerfile have these variables and may print them.
     """
 
     http_proxy: Address = Field("", pattern=r"^(https?://\S+)?$", description="HTTP_PROXY of builds.")
@@ -116,56 +118,59 @@ class BuildProxy(Section):
     no_proxy: str = Field(
         "",
         pattern=r"^\S*$",
-        description="NO_PROXY of builds: store, registry and buildkitd, where they are in the cluster, as in `.svc,10.0.0.0/8`.",
+        description="NO_PROXY of builds. If store, registry or buildkitd are in the cluster, include them: `.svc,10.0.0.0/8`.",
     )
 
 
 class BuildAuthorities(Section):
-    """A company's own authorities of certificates, next to those that the images of builds have."""
+    """A private CA that builds trust, in addition to those in the images of builds."""
 
     config_map: str = Field(
         "",
         pattern=_OBJECT,
-        description="ConfigMap of the builds' namespace with authorities, PEM, that store, registry and proxy may have; "
-        "empty: those of the images alone.",
+        description="ConfigMap in the namespace of builds with CA certificates (PEM) of store, registry and proxy; empty: only "
+        "those in the images.",
     )
-    key: str = Field("ca.crt", pattern=r"^[-._A-Za-z0-9]+$", description="Its key.")
+    key: str = Field("ca.crt", pattern=r"^[-._A-Za-z0-9]+$", description="Key in the ConfigMap.")
 
 
 class Toleration(Section):
-    """A taint that pods tolerate, as Kubernetes writes it."""
+    """A toleration, as in a Kubernetes pod."""
 
-    key: str = Field("", description="Key of the taint; empty: of all.")
+    key: str = Field("", description="Key of the taint; empty: all taints.")
     operator: Literal["Exists", "Equal", "Lt", "Gt"] = Field("Equal", description="How `value` is compared.")
     value: str = Field("", description="Value of the taint.")
-    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = Field("", description="Effect; empty: all.")
-    toleration_seconds: int | None = Field(None, description="For how long, with NoExecute.")
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
+        "", description="Effect of the taint; empty: all."
+    )
+    toleration_seconds: int | None = Field(None, description="How long the pod stays, with NoExecute.")
 
 
 class PullSecret(Section):
-    """A Secret by which nodes pull images."""
+    """An image pull secret."""
 
-    name: str = Field(min_length=1, pattern=_OBJECT, description="Its name, in the builds' namespace.")
+    name: str = Field(min_length=1, pattern=_OBJECT, description="Name of the Secret, in the namespace of builds.")
 
 
 class BuildPod(Section):
-    """Where pods of builds run, and what they carry; as in a pod of Kubernetes."""
+    """Scheduling and metadata of the pods of builds, as in a Kubernetes pod."""
 
-    node_selector: dict[str, str] = Field({}, description="Labels of nodes that they may run on.")
-    tolerations: tuple[Toleration, ...] = Field((), description="Taints that they tolerate.")
+    node_selector: dict[str, str] = Field({}, description="Labels of the nodes that builds run on.")
+    tolerations: tuple[Toleration, ...] = Field((), description="Tolerations.")
     affinity: dict[Literal["nodeAffinity", "podAffinity", "podAntiAffinity"], dict[str, Any]] = Field(
         {}, description="Affinity."
     )
-    priority_class_name: str = Field("", pattern=_OBJECT, description="Priority; empty: the cluster's default.")
+    priority_class_name: str = Field("", pattern=_OBJECT, description="PriorityClass; empty: the cluster's default.")
     runtime_class_name: str = Field(
-        "", pattern=_OBJECT, description="RuntimeClass, such as one of virtual machines; empty: the nodes' default."
+        "", pattern=_OBJECT, description="RuntimeClass, such as one with virtual machines; empty: the nodes' default."
     )
     image_pull_secrets: tuple[PullSecret, ...] = Field(
-        (), description="Secrets of the builds' namespace by which nodes pull the images of builds."
+        (), description="Pull secrets for the images that builds run, in the namespace of builds."
     )
-    labels: dict[str, str] = Field({}, description="More labels.")
+    labels: dict[str, str] = Field({}, description="Additional labels.")
     annotations: dict[str, str] = Field(
-        {}, description="Annotations, such as one that keeps the proxy of a mesh out: a build would not end with it."
+        {},
+        description="Annotations. Disable the sidecar of a service mesh here: with it the pod of a build never completes.",
     )
 
 
@@ -174,7 +179,7 @@ class ImageBuilder(Section):
 
     engine: Literal["buildkit", "buildkit-rootless"] = Field(
         "buildkit",
-        description="`buildkit`: by `buildkit.url` where it is set, else rootless; `buildkit-rootless`: rootless.",
+        description="`buildkit`: the buildkitd of `buildkit.url` if set, otherwise rootless; `buildkit-rootless`: rootless.",
     )
     namespace: str = Field(
         "dynamo-builds",
@@ -186,22 +191,23 @@ class ImageBuilder(Section):
     registry: ImageRegistry = ImageRegistry()
     buildkit: Buildkit = Buildkit()
     add_namespace_prefix: bool = Field(
-        False, description="Whether tags of images begin with the request's namespace, so that namespaces share none."
+        False,
+        description="Whether image tags begin with the namespace of the request, so that namespaces share no images.",
     )
     estargz: bool = Field(
-        False, description="Whether layers are eStargz, which nodes can pull lazily; tags end with `.esgz`."
+        False, description="Whether layers are eStargz, for lazy pulling; image tags then end with `.esgz`."
     )
     fetch_image: str = Field(
         "docker.io/library/python:3.13-slim-trixie",
         min_length=1,
         pattern=r"^\S+$",
-        description="Image with Python 3.12 or later, in which a build's pod downloads and unpacks the archive.",
+        description="Image with Python 3.12 or later; it downloads and unpacks the archive of a build.",
     )
     max_archive_size: int = Field(
-        1 << 30, ge=1, description="Largest archive, bytes; it may unpack to four times as much."
+        1 << 30, ge=1, description="Maximum size of an archive, bytes. Unpacked, it may be four times as large."
     )
-    archive_timeout: Duration = Field(300.0, gt=0, description="How long reading an archive may take.")
-    deadline: Duration = Field(3600.0, ge=1, description="How long a build may take.")
+    archive_timeout: Duration = Field(300.0, gt=0, description="Time limit of reading an archive.")
+    deadline: Duration = Field(3600.0, ge=1, description="Time limit of a build.")
     builds_per_namespace: int = Field(
         4,
         ge=1,
@@ -209,9 +215,9 @@ class ImageBuilder(Section):
     )
     keep: Duration = Field(
         7 * 86400.0,
-        # A Job that goes before its digest is read is made again, and again.
+        # A Job that is deleted before its digest is read would be created again and again.
         ge=60,
-        description="How long a build's Job stays after its end: its log, and that it need not be built again.",
+        description="How long the Job of a completed build is kept. Until then its log exists and the image is not built again.",
     )
     resources: BuildResources = BuildResources()
     fetch_resources: FetchResources = FetchResources()

@@ -1,4 +1,4 @@
-"""Loads the settings: the file, then the environment, then one message with all mistakes."""
+"""Loads the settings from the file and the environment. One message lists all errors."""
 
 import json
 import re
@@ -14,16 +14,16 @@ from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 from dynamo_shared.runtime.settings.operator import API_VERSION, KIND, OperatorConfiguration
 
 PREFIX = "DYNAMO_"
-#: A larger configuration is a mistake.
+#: Maximum size of a configuration file.
 MAX_BYTES = 1 << 20
-#: A password in an address is refused, and the message must not repeat it.
+#: A password in an address is rejected; the message must not repeat it.
 _USERINFO = re.compile(r"(?<=//)[^/@\s]+@")
 
 
 def load_settings(file: Path | None = None, environ: Mapping[str, str] | None = None) -> OperatorConfiguration:
-    """Settings of a YAML file (none: all defaults), overridden by OLDER_NAMES, and those by `DYNAMO_SECTION__FIELD`.
+    """Settings of a YAML file (None: defaults). OLDER_NAMES override them, and `DYNAMO_SECTION__FIELD` overrides both.
 
-    `environ` is usually `os.environ`, with the flags among OLDER_NAMES; None reads no variables. Raises InvalidSettings.
+    `environ` is usually `os.environ` plus the flags of OLDER_NAMES; None: no variables. Raises InvalidSettings.
     """
     source = str(file) if file is not None else "settings"
     document = _read(file) if file is not None else {}
@@ -47,13 +47,13 @@ def _read(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise InvalidSettings(str(file), [f"cannot be read: {error.strerror or error}"]) from error
     if len(content) > MAX_BYTES:
-        raise InvalidSettings(str(file), [f"has {len(content)} bytes; at most {MAX_BYTES} are read"])
+        raise InvalidSettings(str(file), [f"has {len(content)} bytes; the maximum is {MAX_BYTES}"])
     try:
         document = yaml.safe_load(content)
     except yaml.YAMLError as error:
-        raise InvalidSettings(str(file), [f"is not YAML: {' '.join(str(error).split())}"]) from error
+        raise InvalidSettings(str(file), [f"is not valid YAML: {' '.join(str(error).split())}"]) from error
     if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
-        raise InvalidSettings(str(file), [f"must begin with apiVersion: {API_VERSION} and kind: {KIND}"])
+        raise InvalidSettings(str(file), [f"must have apiVersion: {API_VERSION} and kind: {KIND}"])
     return document
 
 
@@ -79,7 +79,7 @@ def _override(document: dict[str, Any], environ: Mapping[str, str], older: Seque
 
 
 def _resolve(parts: list[str]) -> tuple[list[str], bool] | None:
-    """`["PLATFORM", "NATS", "SERVERS"]` -> the fields' names as in the file, and whether the field is a list.
+    """`["PLATFORM", "NATS", "SERVERS"]` -> names of the fields in the file, and whether the field is a list.
 
     None if there is no such field.
     """
@@ -114,7 +114,7 @@ def _value(text: str, is_list: bool) -> Any:
 def _advice(entry: Any) -> str:
     message = str(entry["msg"]).removeprefix("Value error, ")
     if entry["type"] == "extra_forbidden":
-        return "no such setting; docs/reference/configuration.md lists them"
+        return "unknown setting; docs/reference/configuration.md lists all settings"
     secret = entry["loc"] and str(entry["loc"][-1]).lower() in {"password", "token"}
     shown = not secret and isinstance(entry["input"], str | int | float | bool)
     return f"{message}, got {_USERINFO.sub('***@', repr(entry['input']))}" if shown else message

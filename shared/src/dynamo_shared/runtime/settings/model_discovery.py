@@ -1,4 +1,4 @@
-"""The `platform.modelDiscovery` section: how workers are asked to load LoRA adapters."""
+"""The `platform.modelDiscovery` section: how LoRA adapters are loaded into workers."""
 
 from pydantic import Field
 
@@ -8,32 +8,32 @@ from dynamo_shared.runtime.settings.worker_discovery import WorkerDiscovery
 
 
 class ModelDiscovery(Section):
-    """How workers are asked to load LoRA adapters, and for how long."""
+    """How LoRA adapters are loaded into workers."""
 
     concurrency: int = Field(
         256,
         ge=2,
         le=1024,
-        description="Workers that are asked at the same time; a quarter of the places is for workers that failed before.",
+        description="Maximum concurrent requests to workers; a quarter of them is for workers that failed before.",
     )
     request_timeout: Duration = Field(
-        15.0, gt=0, description="How long a worker may take to answer; loading a large adapter counts."
+        15.0, gt=0, description="Time limit of a request to a worker. Loading a large adapter must fit in."
     )
     longest_retry: Duration = Field(
-        30.0, ge=0.1, description="Pause between two tries of a worker that keeps failing; the first is half a second."
+        30.0, ge=0.1, description="Maximum backoff between requests to a failing worker; it begins with half a second."
     )
-    probe_interval: Duration = Field(60.0, ge=0.1, description="How often a worker is asked what it has loaded.")
+    probe_interval: Duration = Field(60.0, ge=0.1, description="How often the loaded adapters of a worker are read.")
     unload_within: Duration = Field(
-        30.0, description="How long the deletion of a DynamoModel waits for workers that do not unload its adapter."
+        30.0, description="How long the deletion of a DynamoModel waits until all workers have unloaded its adapter."
     )
     unload_later: Duration = Field(
-        900.0, description="How long unloading is retried after that, while their pods exist."
+        900.0, description="How long unloading is retried after `unloadWithin`, while the pods of these workers exist."
     )
-    worker_port: int = Field(ports.SYSTEM.number, ge=1, le=65535, description="Port of a worker's LoRA management.")
+    worker_port: int = Field(ports.SYSTEM.number, ge=1, le=65535, description="Port of a worker's LoRA API.")
     proxy: str = Field(
         "",
         pattern=r"^(http://[^/@\s]+)?$",
-        description="HTTP proxy by which pods are reached, `http://host:port`, where this process is outside their network; "
-        "proxies of the environment are never used.",
+        description="HTTP proxy to pods, `http://host:port`, if this process is outside the pod network. Proxy variables of the "
+        "environment are never used.",
     )
     workers: WorkerDiscovery = WorkerDiscovery()

@@ -1,9 +1,9 @@
-"""Variables and flags of earlier operators, and the settings that they set (seed 003, Configuration).
+"""Variables and flags of earlier operators, and the settings that replace them (seed 003, Configuration).
 
-A start warns of each one that is given. A variable under today's name wins over one of these.
+Each one that is given is logged as a warning at start. The variable of the current name takes precedence.
 """
 
-#: Older name -> the settings that have its value. A name with dashes is a flag of `dynamoctl run`.
+#: Older name -> settings that get its value. A name with dashes is a flag of `dynamoctl run`.
 OLDER_NAMES: dict[str, tuple[str, ...]] = {
     "ADD_NAMESPACE_PREFIX_TO_IMAGE_NAME": ("platform.imageBuilder.addNamespacePrefix",),
     "BENTO_IMAGE_BUILD_ENGINE": ("platform.imageBuilder.engine",),
@@ -21,7 +21,7 @@ OLDER_NAMES: dict[str, tuple[str, ...]] = {
     "YATAI_ENDPOINT": ("platform.imageBuilder.store.endpoint",),
     "YATAI_IMAGE_BUILDER_NAMESPACE": ("platform.imageBuilder.namespace",),
     "YATAI_SYSTEM_NAMESPACE": ("platform.admission.namespace", "platform.standby.namespace"),
-    # That operator gave both to workloads, and had neither NATS nor etcd of its own.
+    # That operator passed both addresses to workloads, and had no NATS and etcd of its own.
     "--natsAddr": ("infrastructure.natsAddress",),
     "--etcdAddr": ("infrastructure.etcdAddress",),
 }

@@ -18,36 +18,36 @@ KIND: Literal["OperatorConfiguration"] = "OperatorConfiguration"
 
 
 class MetricsServer(Section):
-    """Where /metrics is served."""
+    """The server of /metrics."""
 
-    enabled: bool = Field(True, description="Whether it is served at all.")
+    enabled: bool = Field(True, description="Whether metrics are served.")
     bind_address: str = Field("0.0.0.0", description=LISTENS_ON)  # noqa: S104 - scraped from other pods
-    port: PortNumber = Field(ports.PLATFORM_METRICS.number, description="Port; 0 picks a free one.")
+    port: PortNumber = Field(ports.PLATFORM_METRICS.number, description="Port; 0: a free port.")
     secure: bool = Field(
         True,
-        description="TLS, and only for bearer tokens whose user may `get` the path /metrics (TokenReview and "
-        "SubjectAccessReview). Otherwise plain HTTP for all; it holds no secret.",
+        description="Whether /metrics needs TLS and a bearer token whose user may `get` the path /metrics (TokenReview and "
+        "SubjectAccessReview). Otherwise plain HTTP without authentication; metrics contain no secrets.",
     )
     cert_dir: Path | None = Field(
         None,
-        description="Folder of tls.crt and tls.key, read again when they change; "
-        "without it a certificate of our own, signed by itself, is served.",
+        description="Directory with tls.crt and tls.key, read again when they change; unset: a generated self-signed "
+        "certificate.",
     )
 
 
 class ProbeServer(Section):
-    """Where /healthz and /readyz are served."""
+    """The server of /healthz and /readyz."""
 
     bind_address: str = Field("0.0.0.0", description=LISTENS_ON)  # noqa: S104 - asked by kubelet
-    port: PortNumber = Field(ports.PLATFORM_HEALTH.number, description="Port; 0 picks a free one.")
+    port: PortNumber = Field(ports.PLATFORM_HEALTH.number, description="Port; 0: a free port.")
 
 
 class CertProvisionMode(StrEnum):
-    """Who makes the webhook's certificates."""
+    """Who issues the webhook's certificates."""
 
     AUTO = "auto"
     MANUAL = "manual"
-    #: Not in the reference, which leaves cert-manager to its chart.
+    #: Not in the reference, whose chart alone handles cert-manager.
     CERT_MANAGER = "cert-manager"
 
 
@@ -56,27 +56,27 @@ class WebhookServer(Section):
 
     enabled: bool = Field(
         True,
-        description="Must be true: v1alpha1 is read and written through the webhooks. A platform without them runs "
-        "all services but `admission`.",
+        description="Must be true: v1alpha1 objects are read and written through the webhooks. To run without webhooks, run "
+        "all services except `admission`.",
     )
     host: str = Field("0.0.0.0", description=LISTENS_ON)  # noqa: S104 - called by the API server
-    bind_address: str = Field("", description="Ignored, as by the operator: `host` counts.")
+    bind_address: str = Field("", description="Ignored, as by the operator; `host` is used.")
     port: PortNumber = Field(ports.PLATFORM_WEBHOOK.number, description="Port.")
     cert_dir: Path = Field(
         Path("/tmp/k8s-webhook-server/serving-certs"),  # noqa: S108 - the reference's
-        description="Folder of tls.crt, tls.key and ca.crt, where they are given.",
+        description="Directory with tls.crt, tls.key and ca.crt, for `certProvisionMode: manual`.",
     )
     cert_provision_mode: CertProvisionMode = Field(
         CertProvisionMode.AUTO,
-        description="`auto`: an authority of our own, in the Secret. `manual`: the files of `certDir`. "
-        "`cert-manager`: its Certificate fills the Secret.",
+        description="`auto`: a CA that the platform generates, in the Secret. `manual`: the files in `certDir`. "
+        "`cert-manager`: a Certificate of cert-manager writes the Secret.",
     )
-    secret_name: str = Field("webhook-server-cert", description="Secret that holds it.")
+    secret_name: str = Field("webhook-server-cert", description="Secret with the certificate.")
     service_name: str = Field("", description="Service that the API server calls, in `platform.admission.namespace`.")
 
 
 class Server(Section):
-    """Ports of a process."""
+    """Servers of a process."""
 
     metrics: MetricsServer = MetricsServer()
     health_probe: ProbeServer = ProbeServer()
@@ -84,32 +84,32 @@ class Server(Section):
 
 
 class LeaderElection(Section):
-    """Election through Kubernetes leases: one replica of a service works, the others stand by. etcd is used before it."""
+    """Leader election with Kubernetes Leases: one replica of a service is active, the others stand by."""
 
     enabled: bool = Field(
         False,
-        description="As `platform.standby.mode: always`. Ignored, with a warning, where `platform.etcd.endpoints` are given.",
+        description="Same as `platform.standby.mode: always`. Ignored, with a warning, if `platform.etcd.endpoints` is set.",
     )
-    id: str = Field("", description="Names of leases begin with it, the service follows; required where enabled.")
-    namespace: str = Field("", description="Namespace of the leases; empty: `platform.standby.namespace`.")
+    id: str = Field("", description="Prefix of the names of Leases, before the service; required if enabled.")
+    namespace: str = Field("", description="Namespace of the Leases; empty: `platform.standby.namespace`.")
 
     @model_validator(mode="after")
     def _has_id(self) -> Self:
         if self.enabled and not self.id:
-            raise ValueError("leaderElection.id is required where leaderElection.enabled is true")
+            raise ValueError("leaderElection.id is required if leaderElection.enabled is true")
         return self
 
 
 class NamespaceScope(Section):
-    """The lease by which a namespace-restricted operator is known."""
+    """The Lease that announces a namespace-restricted operator."""
 
-    lease_duration: Duration = Field(30.0, description="How long it counts without renewal.")
-    lease_renew_interval: Duration = Field(10.0, description="How often it is renewed.")
+    lease_duration: Duration = Field(30.0, description="How long the Lease is valid without renewal.")
+    lease_renew_interval: Duration = Field(10.0, description="How often the Lease is renewed.")
     trusted_namespaces: tuple[str, ...] = Field(
         (),
-        description="Namespaces, as names or patterns such as team-*, in which another operator's lease switches off "
-        "this platform's webhooks, too. In all others the webhooks check every object: who may write Leases in a "
-        "namespace could store unchecked objects there otherwise.",
+        description="Namespaces, as names or patterns such as team-*, where the Lease of another operator also disables this "
+        "platform's webhooks. In all other namespaces the webhooks check every object; otherwise users who may write "
+        "Leases could store unchecked objects.",
     )
 
     @model_validator(mode="after")
@@ -120,23 +120,23 @@ class NamespaceScope(Section):
 
 
 class Namespace(Section):
-    """Whether one namespace or the whole cluster is served."""
+    """Namespaces that are served."""
 
-    restricted: str = Field("", description="The only namespace served; empty serves all.")
+    restricted: str = Field("", description="The only namespace that is served; empty: all namespaces.")
     scope: NamespaceScope = NamespaceScope()
 
 
 class Grove(Section):
     """The Grove orchestrator."""
 
-    enabled: bool | None = Field(None, description="Unset: used where its API is served.")
+    enabled: bool | None = Field(None, description="Unset: enabled if the cluster serves its API.")
     termination_delay: Duration = Field(900.0, description="terminationDelay of PodCliqueSets.")
 
 
 class Switch(Section):
-    """An optional part of the cluster."""
+    """Whether an optional API of the cluster is used."""
 
-    enabled: bool | None = Field(None, description="Unset: used where its API is served.")
+    enabled: bool | None = Field(None, description="Unset: enabled if the cluster serves its API.")
 
 
 class Volcano(Section):
@@ -146,7 +146,7 @@ class Volcano(Section):
 
 
 class Orchestrators(Section):
-    """What can place the pods of several nodes together."""
+    """Multi-node orchestrators and schedulers."""
 
     grove: Grove = Grove()
     lws: Switch = Switch()
@@ -155,7 +155,7 @@ class Orchestrators(Section):
 
 
 class Infrastructure(Section):
-    """Addresses that workloads are given; they are never the platform's own NATS and etcd."""
+    """Addresses for workloads. Workloads never get the platform's own NATS and etcd."""
 
     nats_address: str = Field("", description="NATS_SERVER of workloads.")
     etcd_address: str = Field("", description="ETCD_ENDPOINTS of workloads.")
@@ -184,14 +184,14 @@ class Infrastructure(Section):
 
     @model_validator(mode="after")
     def _tls_is_complete(self) -> Self:
-        """A part of TLS without the rest would leave connections that cannot be made; rules of the reference 1.5."""
+        """Incomplete TLS settings would make connections fail; rules of the reference 1.5."""
         for first, second in (
             ("natsTLSClientCertPath", "natsTLSClientKeyPath"),
             ("tcpTLSCertPath", "tcpTLSKeyPath"),
             ("tcpTLSClientCertPath", "tcpTLSClientKeyPath"),
         ):
             if bool(self._named(first)) != bool(self._named(second)):
-                raise ValueError(f"infrastructure.{first} and {second} need each other")
+                raise ValueError(f"infrastructure.{first} and {second} must be set together")
         for name, needed in (
             ("tcpTLSCertPath", "tcpTLSCAPath"),
             ("tcpTLSCAPath", "tcpTLSCertPath"),
@@ -201,9 +201,9 @@ class Infrastructure(Section):
             ("natsTLSClientCertPath", "natsTLSCAPath"),
         ):
             if self._named(name) and not self._named(needed):
-                raise ValueError(f"infrastructure.{name} needs {needed}, too")
+                raise ValueError(f"infrastructure.{name} requires infrastructure.{needed}")
         if self.nats_tls_ca_path and not self.nats_address.startswith("tls://"):
-            raise ValueError("infrastructure.natsTLSCAPath needs a natsAddress that begins with tls://")
+            raise ValueError("infrastructure.natsTLSCAPath requires a natsAddress that begins with tls://")
         return self
 
     def _named(self, alias: str) -> str:
@@ -213,85 +213,96 @@ class Infrastructure(Section):
 
 
 class Ingress(Section):
-    """Defaults of frontends' ingress."""
+    """Defaults for the ingress of frontends."""
 
     virtual_service_gateway: str = Field("", description="Istio gateway.")
     controller_class_name: str = Field("", description="Ingress class.")
-    controller_tls_secret_name: str = Field("", alias="controllerTLSSecretName", description="TLS secret of hosts.")
+    controller_tls_secret_name: str = Field(
+        "", alias="controllerTLSSecretName", description="TLS Secret of the Ingress."
+    )
     host_suffix: str = Field("", description="Suffix of host names.")
 
 
 class Istio(Section):
-    """How the mesh talks to the endpoint picker."""
+    """TLS between the mesh and the endpoint picker."""
 
     tls_mode: str = Field("SIMPLE", description="TLS mode of DestinationRules.")
-    insecure_skip_verify: bool = Field(True, description="Whether certificates go unverified.")
-    client_certificate: str = Field("", description="With tlsMode `MUTUAL`: certificate, a file of the mesh's proxy.")
-    private_key: str = Field("", description="With tlsMode `MUTUAL`: its key, a file of the mesh's proxy.")
-    ca_certificates: str = Field("", description="With tlsMode `MUTUAL`: authorities, a file of the mesh's proxy.")
+    insecure_skip_verify: bool = Field(True, description="Whether certificates are not verified.")
+    client_certificate: str = Field(
+        "", description="Client certificate with tlsMode `MUTUAL`: a file in the mesh's proxy."
+    )
+    private_key: str = Field("", description="Key with tlsMode `MUTUAL`: a file in the mesh's proxy.")
+    ca_certificates: str = Field("", description="CA certificates with tlsMode `MUTUAL`: a file in the mesh's proxy.")
 
     @model_validator(mode="after")
     def _has_a_certificate(self) -> Self:
         if self.tls_mode == "MUTUAL" and not (self.client_certificate and self.private_key):
-            raise ValueError("serviceMesh.istio.tlsMode MUTUAL needs clientCertificate and privateKey, too")
+            raise ValueError("serviceMesh.istio.tlsMode MUTUAL requires clientCertificate and privateKey")
         return self
 
 
 class ServiceMesh(Section):
     """The service mesh."""
 
-    enabled: bool | None = Field(None, description="`false`: none, whatever `provider` says.")
-    provider: Literal["", "istio"] = Field("", description="Empty: none.")
+    enabled: bool | None = Field(None, description="`false`: no service mesh, and `provider` is ignored.")
+    provider: Literal["", "istio"] = Field("", description="Empty: no service mesh.")
     istio: Istio = Istio()
 
 
 class Rbac(Section):
-    """ClusterRoles that workloads are bound to in their namespace."""
+    """ClusterRoles of workloads; RoleBindings bind them in the namespace of the workload."""
 
-    planner_cluster_role_name: str = Field("", description="Of planner pods; empty: a Role in each namespace.")
-    dgdr_profiling_cluster_role_name: str = Field("", description="Of profiling jobs.")
-    epp_cluster_role_name: str = Field("", description="Of endpoint picker pods; empty: a Role in each namespace.")
+    planner_cluster_role_name: str = Field(
+        "", description="ClusterRole of planner pods; empty: a Role in each namespace."
+    )
+    dgdr_profiling_cluster_role_name: str = Field("", description="ClusterRole of profiling Jobs.")
+    epp_cluster_role_name: str = Field(
+        "", description="ClusterRole of endpoint picker pods; empty: a Role in each namespace."
+    )
 
 
 class Mpi(Section):
-    """The ssh key of TensorRT-LLM over several nodes."""
+    """SSH key for multi-node TensorRT-LLM."""
 
-    ssh_secret_name: str = Field("", description="Name of the secret; empty: `mpi-run-ssh-secret`.")
+    ssh_secret_name: str = Field("", description="Name of the Secret; empty: `mpi-run-ssh-secret`.")
     ssh_secret_namespace: str = Field(
-        "", description="Where a secret for all namespaces may be; without one, each namespace gets a key of its own."
+        "",
+        description="Namespace of a Secret that all namespaces share; if there is none, each namespace gets its own key.",
     )
 
 
 class Seccomp(Section):
-    """Seccomp of checkpoint jobs, and of pods that start from a checkpoint."""
+    """Seccomp profile of checkpoint Jobs and of pods that are restored from a checkpoint."""
 
-    disabled: bool = Field(False, description="Run without a profile.")
-    profile: str = Field("profiles/block-iouring.json", description="Localhost profile.")
+    disabled: bool = Field(False, description="Whether pods run without a profile.")
+    profile: str = Field("profiles/block-iouring.json", description="Profile of type Localhost.")
 
     @property
     def localhost(self) -> str:
-        """The profile that pods run with; "" for none."""
+        """Localhost profile of pods; "" if disabled."""
         return "" if self.disabled else self.profile
 
 
 class CheckpointPvc(Section):
-    """A claim that holds checkpoints."""
+    """PersistentVolumeClaim for checkpoints."""
 
-    pvc_name: str = Field("", description="Name of the claim.")
-    base_path: str = Field("", description="Absolute path in it.")
-    create: bool = Field(False, description="Whether to create it.")
-    size: str = Field("", description="Size, where created.")
-    storage_class_name: str = Field("", description="Storage class, where created.")
-    access_mode: Literal["ReadWriteMany", "ReadWriteOnce"] = Field("ReadWriteMany", description="Where created.")
+    pvc_name: str = Field("", description="Name of the PersistentVolumeClaim.")
+    base_path: str = Field("", description="Absolute path where the volume is mounted.")
+    create: bool = Field(False, description="Whether the platform creates it.")
+    size: str = Field("", description="Size, if `create` is true.")
+    storage_class_name: str = Field("", description="StorageClass, if `create` is true.")
+    access_mode: Literal["ReadWriteMany", "ReadWriteOnce"] = Field(
+        "ReadWriteMany", description="Access mode, if `create` is true."
+    )
 
 
 class CheckpointStorage(Section):
-    """Where checkpoints are kept."""
+    """Storage of checkpoints."""
 
     type: Literal["", "pvc", "s3", "oci"] = Field(
         "",
-        description="Kind of storage: `pvc`, or empty for what the snapshot agents mount. `s3` and `oci` are refused where "
-        "checkpoints are enabled: agents keep files on a volume, which a CSI driver can back by a bucket.",
+        description="`pvc`, or empty for the volume that the snapshot agents mount. `s3` and `oci` are rejected if checkpoints "
+        "are enabled: agents store files on a volume. For a bucket, use a StorageClass whose CSI driver writes to it.",
     )
     pvc: CheckpointPvc = CheckpointPvc()
     s3: dict[str, str] = Field(default_factory=dict, description="Ignored, with a warning.")
@@ -301,7 +312,7 @@ class CheckpointStorage(Section):
 class Checkpoint(Section):
     """Checkpoint and restore."""
 
-    enabled: bool = Field(False, description="Whether checkpoints are taken, and started from.")
+    enabled: bool = Field(False, description="Whether pods are checkpointed and restored.")
     cleanup_image: str = Field("", description="Ignored, with a warning.")
     seccomp: Seccomp = Seccomp()
     storage: CheckpointStorage = CheckpointStorage()
@@ -312,16 +323,16 @@ class Checkpoint(Section):
             return self
         if self.storage.type != "pvc":
             raise ValueError(
-                f"checkpoint.storage.type {self.storage.type} is not supported: snapshot agents keep files on a volume; use "
-                "pvc, with a StorageClass whose driver writes to a bucket if need be"
+                f"checkpoint.storage.type {self.storage.type} is not supported: snapshot agents store files on a volume; use "
+                "pvc; for a bucket, use a StorageClass whose CSI driver writes to it"
             )
         at, claim = "checkpoint.storage.pvc", self.storage.pvc
         if not claim.pvc_name:
-            raise ValueError(f"{at}.pvcName is required where checkpoint.storage.type is pvc")
+            raise ValueError(f"{at}.pvcName is required if checkpoint.storage.type is pvc")
         if not claim.base_path.startswith("/"):
             raise ValueError(f"{at}.basePath must be an absolute path")
         if claim.create and not claim.size:
-            raise ValueError(f"{at}.size is required where {at}.create is true")
+            raise ValueError(f"{at}.size is required if {at}.create is true")
         return self
 
 
@@ -341,11 +352,11 @@ class Discovery(Section):
 class Gpu(Section):
     """Discovery of hardware."""
 
-    discovery_enabled: bool = Field(True, description="Whether nodes are read.")
+    discovery_enabled: bool = Field(True, description="Whether GPUs are read from nodes.")
 
 
 def _level(value: Any) -> Any:
-    """`INFO` and `warn` are as common as `info` and `warning`."""
+    """Accepts `INFO` and `warn`, too."""
     return {"warn": "warning"}.get(value.lower(), value.lower()) if isinstance(value, str) else value
 
 
@@ -353,25 +364,25 @@ class Logging(Section):
     """Log lines, on standard error."""
 
     level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)] = Field(
-        "info", description="Least important lines shown."
+        "info", description="Minimum level of log lines."
     )
-    format: Literal["json", "console"] = Field("json", description="For programs or for people.")
+    format: Literal["json", "console"] = Field("json", description="`json` for programs, `console` for people.")
 
 
 class Security(Section):
-    """Settings of the reference's servers. TLS is 1.2 or later, with forward secrecy, whatever is set."""
+    """Settings of the reference's servers. TLS is always 1.2 or later, with forward secrecy."""
 
     enable_http2: bool = Field(
         False,
         alias="enableHTTP2",
-        description="Ignored, with a warning: servers speak HTTP/1.1, which needs no switch.",
+        description="Ignored, with a warning: servers always speak HTTP/1.1.",
     )
 
 
 class Lpx(Section):
-    """Inference on LPUs, of Dynamo 1.6."""
+    """Inference on LPUs (Dynamo 1.6)."""
 
-    enabled: bool = Field(False, description="Ignored, with a warning: components of type `lpx` are refused.")
+    enabled: bool = Field(False, description="Ignored, with a warning: components of type `lpx` are rejected.")
     model_registry_url: str = Field("", alias="modelRegistryURL", description="Ignored, with a warning.")
 
 
@@ -402,56 +413,56 @@ class OperatorConfiguration(Section):
     _older_names: tuple[str, ...] = PrivateAttr(())
 
     def with_older_names(self, names: tuple[str, ...]) -> Self:
-        """The same, read with these older names of settings."""
+        """A copy that knows which older names of settings were given."""
         read = self.model_copy()
         read._older_names = names
         return read
 
     @property
     def older_names(self) -> tuple[str, ...]:
-        """What the start says of each older name that was given."""
+        """A warning for each older name that was given, logged at start."""
         return tuple(
-            f"{name} is an older name: use the setting {' and '.join(OLDER_NAMES[name])}" for name in self._older_names
+            f"{name} is deprecated; use the setting {' and '.join(OLDER_NAMES[name])}" for name in self._older_names
         )
 
     @model_validator(mode="after")
     def _has_webhooks(self) -> Self:
         if not self.server.webhook.enabled:
             raise ValueError(
-                "server.webhook.enabled cannot be false: v1alpha1 objects are read and written through the webhooks; to run "
-                "without them, run all services but admission, and use v1beta1 alone"
+                "server.webhook.enabled must be true: v1alpha1 objects are read and written through the webhooks; to run "
+                "without webhooks, run all services except admission, and use only v1beta1"
             )
         return self
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Settings that were given and have no effect, each with the reason: the start logs them as warnings."""
+        """Settings that are set and have no effect, each with the reason; logged as warnings at start."""
         ignored = []
         if self.lpx.enabled:
-            ignored.append("lpx is ignored: the platform runs nothing on LPUs, and refuses components of type lpx")
+            ignored.append("lpx is ignored: the platform does not support LPUs, and rejects components of type lpx")
         if self.lpx.model_registry_url:
-            ignored.append("lpx.modelRegistryURL is ignored: the platform runs nothing on LPUs")
+            ignored.append("lpx.modelRegistryURL is ignored: the platform does not support LPUs")
         if self.security.enable_http2:
-            ignored.append("security.enableHTTP2 is ignored: servers speak HTTP/1.1")
+            ignored.append("security.enableHTTP2 is ignored: servers always speak HTTP/1.1")
         if self.leader_election.enabled and self.platform.shares_work:
             ignored.append(
-                "leaderElection is ignored: platform.etcd.endpoints are given, and replicas share work through etcd"
+                "leaderElection is ignored: platform.etcd.endpoints is set, and replicas share work through etcd"
             )
         webhook = self.server.webhook
         if webhook.bind_address not in ("", webhook.host):
-            ignored.append(f"server.webhook.bindAddress is ignored: server.webhook.host, {webhook.host}, counts")
+            ignored.append(f"server.webhook.bindAddress is ignored: server.webhook.host, {webhook.host}, is used")
         storage = self.checkpoint.storage
         for name, given in (("s3", storage.s3), ("oci", storage.oci)):
             if given:
-                ignored.append(f"checkpoint.storage.{name} is ignored: snapshot agents keep files on a volume; use pvc")
+                ignored.append(
+                    f"checkpoint.storage.{name} is ignored: snapshot agents store files on a volume; use pvc"
+                )
         if self.checkpoint.cleanup_image:
-            ignored.append(
-                "checkpoint.cleanupImage is ignored: files of a checkpoint are the snapshot agents' to delete"
-            )
+            ignored.append("checkpoint.cleanupImage is ignored: the snapshot agents delete the files of a checkpoint")
         return tuple(ignored)
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The only namespaces that this platform serves; empty where it serves all."""
+        """Namespaces that this platform serves; empty: all."""
         restricted = (self.namespace.restricted,) if self.namespace.restricted else ()
         return self.platform.kubernetes.namespaces or restricted

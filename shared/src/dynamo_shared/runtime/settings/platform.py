@@ -1,4 +1,4 @@
-"""The `platform` section: how the services reach Kubernetes, NATS and etcd, and how many of them there are."""
+"""The `platform` section: connections to Kubernetes, NATS and etcd, and replicas."""
 
 import enum
 from pathlib import Path
@@ -17,43 +17,45 @@ from dynamo_shared.runtime.settings.scaler import Scaler
 
 
 class Nats(Section):
-    """The platform's own NATS, which is never given to workloads."""
+    """The platform's own NATS. Workloads never get its address."""
 
-    servers: tuple[Address, ...] = Field(("nats://127.0.0.1:4222",), min_length=1, description="Tried in turn.")
+    servers: tuple[Address, ...] = Field(
+        ("nats://127.0.0.1:4222",), min_length=1, description="Servers, tried in order."
+    )
     tls: Tls = Tls()
     user: str = Field("", description="User name.")
-    password: SecretStr = Field(SecretStr(""), description="Password; better given as a file.")
-    password_file: Path | None = Field(None, description="File that holds the password.")
+    password: SecretStr = Field(SecretStr(""), description="Password; prefer `passwordFile`.")
+    password_file: Path | None = Field(None, description="File with the password.")
     token: SecretStr = Field(SecretStr(""), description="Token, instead of user and password.")
-    nkey_seed_file: Path | None = Field(None, description="NKey seed, instead of user and password.")
+    nkey_seed_file: Path | None = Field(None, description="File with an NKey seed, instead of user and password.")
     creds_file: Path | None = Field(None, description="Credentials file (JWT), instead of user and password.")
     inbox_prefix: str = Field(
-        "", description="Where answers come in; `_INBOX_<user>` where unset, as the generated permissions have it."
+        "", description="Prefix of inbox subjects; empty: `_INBOX_<user>`, which the generated permissions allow."
     )
-    stream_replicas: int = Field(1, ge=1, le=5, description="Copies of each stream: 3 on a cluster of three servers.")
+    stream_replicas: int = Field(
+        1, ge=1, le=5, description="Replicas of each stream; 3 for a cluster of three servers."
+    )
     first_member: str = Field(
         "",
-        description="Tag (`server_tags`) of the server that a cluster grew from: streams that are missing are created there, "
-        "which keeps what a single server had. Empty: anywhere.",
+        description="Tag (`server_tags`) of the server that existed before it became a cluster. Missing streams are created on "
+        "it, so that its data are kept. Empty: on any server.",
     )
 
 
 class Etcd(Section):
-    """The platform's own etcd, for leases. Without endpoints there are no leases, which suits one replica."""
+    """The platform's own etcd, for leases. Without endpoints there are no leases; one replica needs none."""
 
-    endpoints: tuple[Address, ...] = Field((), description="`https://host:2379`; tried in turn.")
+    endpoints: tuple[Address, ...] = Field((), description="Endpoints, `https://host:2379`, tried in order.")
     tls: Tls = Tls()
     user: str = Field("", description="User name.")
-    password: SecretStr = Field(SecretStr(""), description="Password; better given as a file.")
-    password_file: Path | None = Field(None, description="File that holds the password.")
-    prefix: str = Field(
-        "/dynamo-platform", description="The platform's keys begin with it, followed by the cluster's name."
-    )
-    lease_ttl: Duration = Field(10.0, ge=2, description="How long a silent replica keeps what it holds.")
+    password: SecretStr = Field(SecretStr(""), description="Password; prefer `passwordFile`.")
+    password_file: Path | None = Field(None, description="File with the password.")
+    prefix: str = Field("/dynamo-platform", description="Prefix of all keys, before the cluster's name.")
+    lease_ttl: Duration = Field(10.0, ge=2, description="How long a replica that stops renewing keeps its partitions.")
 
 
 class LeaseMode(enum.StrEnum):
-    """When replicas of a service stand by for each other by a Lease of Kubernetes, where there is no etcd."""
+    """When a Kubernetes Lease elects the active replica of a service, without etcd."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -61,141 +63,148 @@ class LeaseMode(enum.StrEnum):
 
 
 class Standby(Section):
-    """Without etcd one replica of a service works, by a Lease of Kubernetes, and the others stand by."""
+    """Without etcd a Kubernetes Lease elects the active replica of a service; the others stand by."""
 
     mode: LeaseMode = Field(
         LeaseMode.AUTO,
-        description="`auto`: in a pod, and not on a workstation; `always`; `never`: there is one replica.",
+        description="`auto`: election in a pod, none elsewhere; `always`; `never`: for one replica.",
     )
-    namespace: str = Field("", description="Namespace of the Leases; empty: $POD_NAMESPACE, else the pod's own.")
+    namespace: str = Field("", description="Namespace of the Leases; empty: $POD_NAMESPACE, or that of the pod.")
     duration: Duration = Field(
-        15.0, ge=3, le=60, description="How long a silent replica keeps what it holds; renewed three times as often."
+        15.0,
+        ge=3,
+        le=60,
+        description="How long a replica that stops renewing stays active. Renewed three times in this time.",
     )
 
 
 class Kubernetes(Section):
-    """Which API server; without a kubeconfig $KUBECONFIG, ~/.kube/config or the pod's own account."""
+    """The API server. Without `kubeconfig`: $KUBECONFIG, ~/.kube/config, or the pod's service account."""
 
     kubeconfig: Path | None = Field(None, description="kubeconfig file.")
-    context: str | None = Field(None, description="Context in it; its current one where unset.")
+    context: str | None = Field(None, description="Context in the kubeconfig; unset: its current context.")
     namespaces: tuple[str, ...] = Field(
         (),
-        description="The only namespaces that are served, each announced by a lease as with namespace.restricted; "
-        "all where empty.",
+        description="The only namespaces that are served, each announced with a Lease as for `namespace.restricted`; empty: "
+        "all namespaces.",
     )
 
 
 class Gateway(Section):
-    """The gateway of the Gateway API through which graphs are reached from outside."""
+    """The Gateway (Gateway API) that exposes graphs outside the cluster."""
 
-    name: str = Field("", description="Gateway that each graph's HTTPRoute is attached to; empty: no routes.")
-    namespace: str = Field("", description="Its namespace; the graph's own where empty.")
+    name: str = Field("", description="Parent of each graph's HTTPRoute; empty: no HTTPRoutes.")
+    namespace: str = Field("", description="Namespace of the Gateway; empty: that of the graph.")
 
 
 class Tracing(Section):
     """OpenTelemetry traces."""
 
-    otlp_endpoint: str = Field("", description="OTLP over HTTP, `http://host:4318`; empty: no traces.")
-    sample_ratio: float = Field(1.0, ge=0, le=1, description="Share of traces that are kept.")
+    otlp_endpoint: str = Field("", description="OTLP endpoint over HTTP, `http://host:4318`; empty: no traces.")
+    sample_ratio: float = Field(1.0, ge=0, le=1, description="Ratio of traces that are sampled.")
 
 
 class Admission(Section):
-    """The webhooks, as far as `server.webhook` has no word for it."""
+    """Settings of the webhooks that `server.webhook` does not have."""
 
     url: str = Field(
         "",
         pattern=r"^(https://[^/@\s]+)?$",
-        description="`https://host:port` by which the API server reaches this process without a Service: for development.",
+        description="URL of this process for an API server without a Service, `https://host:port`; for development.",
     )
     namespace: str = Field(
-        "", description="Namespace of Service and Secret; empty: $POD_NAMESPACE, else `dynamo-system`."
+        "", description="Namespace of Service and Secret; empty: $POD_NAMESPACE, or `dynamo-system`."
     )
     service_port: int = Field(443, ge=1, le=65535, description="Port of the Service.")
     certificate: str = Field(
         "",
-        description="cert-manager's Certificate, in the same namespace; empty: named as `server.webhook.secretName`.",
+        description="Name of cert-manager's Certificate, in `namespace`; empty: that of `server.webhook.secretName`.",
     )
-    ca_validity: Duration = Field(365 * 86400.0, ge=60, description="How long an authority of our own is valid.")
-    certificate_validity: Duration = Field(90 * 86400.0, ge=30, description="How long a certificate of it is valid.")
+    ca_validity: Duration = Field(365 * 86400.0, ge=60, description="Validity of a generated CA.")
+    certificate_validity: Duration = Field(90 * 86400.0, ge=30, description="Validity of a certificate of this CA.")
     operators: tuple[str, ...] = Field(
-        (), description="Users who act as the platform, besides its own service account ($POD_SERVICE_ACCOUNT)."
+        (), description="Users with the rights of the platform, next to its service account ($POD_SERVICE_ACCOUNT)."
     )
     client_ca_file: Path | None = Field(
         None,
-        description="Authorities (PEM) of the API server's client certificate: reviews without one are refused. Read again "
-        "when it changes. Unset: reviews are taken from all who reach the port. Conversion never asks for one.",
+        description="CA certificates (PEM file) of the API server's client certificate; reviews without one are rejected. Read "
+        "again when it changes. Unset: reviews need no client certificate. Conversion never needs one.",
     )
     client_names: tuple[str, ...] = Field(
-        (), description="Common names that such a certificate may have; empty: all that the authorities signed."
+        (), description="Accepted common names of client certificates; empty: all certificates of `clientCaFile`."
     )
     owner: str = Field(
         "",
-        description="ClusterRole that owns the webhook configurations, so that they are deleted with it; empty: they stay "
-        "until someone deletes them.",
+        description="ClusterRole that owns the webhook configurations, so that they are deleted with it; empty: they have no "
+        "owner.",
     )
     max_in_flight: int = Field(
         64,
         ge=1,
         le=1024,
-        description="Requests at the same time; further requests are refused, and clients retry later.",
+        description="Maximum concurrent requests. Further requests are rejected; clients retry later.",
     )
-    refresh: Duration = Field(10.0, ge=0.05, description="How often the cluster's APIs and topologies are read.")
-    check: Duration = Field(30.0, ge=0.05, description="How often the registration is checked, and repaired.")
-    drain: Duration = Field(5.0, le=15, description="How long an ending replica still serves, not being ready.")
+    refresh: Duration = Field(10.0, ge=0.05, description="How often the APIs and topologies of the cluster are read.")
+    check: Duration = Field(30.0, ge=0.05, description="How often the webhook configurations are checked and repaired.")
+    drain: Duration = Field(
+        5.0, le=15, description="How long a stopping replica still serves while it reports not ready."
+    )
 
 
-#: Of a variable, as Kubernetes takes it.
+#: Name of an environment variable that Kubernetes accepts.
 VariableName = Annotated[str, Field(pattern=r"^[-._a-zA-Z][-._a-zA-Z0-9]*$", max_length=253)]
 
 
 class AddedResources(Section):
-    """Resources of a container that the platform adds to pods of graphs; none, as the operator adds it."""
+    """Resources of a container that the platform adds to pods of graphs; by default none, as with the operator."""
 
-    requests: dict[str, Quantity] = Field({}, description="Requests.")
-    limits: dict[str, Quantity] = Field({}, description="Limits.")
+    requests: dict[str, Quantity] = Field({}, description="Resource requests.")
+    limits: dict[str, Quantity] = Field({}, description="Resource limits.")
 
 
 class AddedContainers(Section):
-    """Containers that the platform adds to pods of graphs, for namespaces with a ResourceQuota or a LimitRange.
+    """Containers that the platform adds to pods of graphs; set resources if a namespace has a ResourceQuota or LimitRange.
 
     A change replaces the pods that have such containers.
     """
 
-    #: `wait-for-leader-*` and `fix-gms-perms`: they end before the engine starts. What the engine requests anyway counts once.
+    #: `wait-for-leader-*` and `fix-gms-perms`: they complete before the engine starts, so their requests overlap the engine's.
     init: AddedResources = AddedResources()
-    #: `gms-server`: it runs next to the engine, and adds to what the pod requests.
+    #: `gms-server`: it runs next to the engine, so its requests add to those of the pod.
     gpu_memory_server: AddedResources = AddedResources()
 
 
 class Platform(Section):
-    """What the reference's configuration has no word for."""
+    """Settings that the reference's configuration does not have."""
 
-    cluster_name: str = Field("local", min_length=1, max_length=63, description="Token of subjects and of etcd keys.")
-    version: str = Field("1.2.0", description="Dynamo version that pods are stamped with (operator origin version).")
+    cluster_name: str = Field(
+        "local", min_length=1, max_length=63, description="Name of the cluster in subjects and etcd keys."
+    )
+    version: str = Field("1.2.0", description="Dynamo version that is recorded on pods (operator origin version).")
     nats: Nats = Nats()
     etcd: Etcd = Etcd()
     standby: Standby = Standby()
     kubernetes: Kubernetes = Kubernetes()
     replicas: int | None = Field(
-        None, ge=1, description="Replicas of this service. 1: no leases are needed; unset: as etcd.endpoints says."
+        None, ge=1, description="Replicas of this service. 1: no leases. Unset: leases if `etcd.endpoints` is set."
     )
-    replica_id: str = Field("", description="Name of this process among them; made of the host's where unset.")
+    replica_id: str = Field("", description="Name of this replica; empty: generated from the host name.")
     workers: int = Field(
         16,
         ge=1,
         le=256,
-        description="Objects of one namespace that one service works on at once; a quarter more is for other namespaces.",
+        description="Maximum concurrent reconciles of one namespace in one service; other namespaces share a quarter more.",
     )
     resync: Duration = Field(
-        600.0, ge=10, description="How often everything is reconciled again, spread over that time."
+        600.0, ge=10, description="How often all objects are reconciled again, spread over this time."
     )
     gateway: Gateway = Gateway()
     tracing: Tracing = Tracing()
     added_containers: AddedContainers = AddedContainers()
     graph_env: dict[VariableName, str] = Field(
         {},
-        description="Variables of the containers that run Dynamo in pods of graphs, where the graph has none of that name in "
-        "`spec.env` or in the container. A change replaces these pods. Not for secrets: who may read pods reads them.",
+        description="Environment variables of containers that run Dynamo in pods of graphs. `spec.env` and the container "
+        "override them. A change replaces these pods. Not for secrets: all users who may read pods can read them.",
     )
     admission: Admission = Admission()
     dynadmin: Dynadmin = Dynadmin()
@@ -212,5 +221,5 @@ class Platform(Section):
     @model_validator(mode="after")
     def _replicas_need_etcd(self) -> Self:
         if (self.replicas or 1) > 1 and not self.etcd.endpoints and self.standby.mode is not LeaseMode.ALWAYS:
-            raise ValueError("more than one replica needs etcd.endpoints, or standby.mode: always")
+            raise ValueError("replicas above 1 require etcd.endpoints, or standby.mode: always")
         return self

@@ -1,4 +1,4 @@
-"""The `platform.scaler` section: budgets of GPUs, and how fast and how far commands may scale."""
+"""The `platform.scaler` section: GPU budgets, and limits of scale commands."""
 
 from typing import Annotated, Self
 
@@ -10,30 +10,30 @@ Bound = Annotated[int, Field(ge=-1, le=2**31 - 1)]
 
 
 class Direction(Section):
-    """Scaling in one direction."""
+    """Limits of scaling in one direction."""
 
-    step: int = Field(0, ge=0, description="Replicas by which one decision changes a component at most; 0: any number.")
-    cooldown: Duration = Field(0.0, le=86400, description="How long after a component was scaled it rests.")
+    step: int = Field(0, ge=0, description="Maximum replicas that one decision adds or removes; 0: no limit.")
+    cooldown: Duration = Field(0.0, le=86400, description="Minimum time between two scalings of a component.")
     stabilization: Duration = Field(
         0.0,
         le=86400,
-        description="How much history of requests counts: the one that changes least in this direction is taken.",
+        description="Stabilization window: of the requests in this time, the one with the smallest change is used.",
     )
 
     @model_validator(mode="after")
     def _steps_take_time(self) -> Self:
         if self.step and not self.cooldown:
-            raise ValueError("step needs a cooldown: without one the next step would follow at once")
+            raise ValueError("step requires a cooldown: without it the next step would follow immediately")
         return self
 
 
 class ScalingLimits(Section):
-    """How far and how fast a component may be scaled by commands; an annotation of its graph may say otherwise."""
+    """Limits of scale commands for a component; an annotation of its graph can override them."""
 
-    min: int = Field(1, ge=0, description="Replicas that a component keeps.")
-    max: int = Field(0, ge=0, description="Replicas that a component has at most; 0: any number.")
+    min: int = Field(1, ge=0, description="Minimum replicas of a component.")
+    max: int = Field(0, ge=0, description="Maximum replicas of a component; 0: no limit.")
     up: Direction = Direction()
-    #: What was just scaled has not shown yet what it is good for; taking away too late costs less than too early.
+    #: The effect of the last scaling is not visible at once; scaling down too late costs less than too early.
     down: Direction = Direction(cooldown=60.0)
 
     @model_validator(mode="after")
@@ -44,16 +44,16 @@ class ScalingLimits(Section):
 
 
 class Budget(Section):
-    """GPUs of all desired replicas of some graphs together."""
+    """A limit for the total GPUs of all desired replicas of some graphs."""
 
-    name: str = Field(min_length=1, max_length=63, description="What messages and metrics call it.")
-    namespaces: tuple[str, ...] = Field((), description="Namespaces whose graphs count; all where empty.")
+    name: str = Field(min_length=1, max_length=63, description="Name in messages and metrics.")
+    namespaces: tuple[str, ...] = Field((), description="Namespaces whose graphs count; empty: all.")
     deployments: tuple[str, ...] = Field(
-        (), description="Graphs that count, `name` or `namespace/name`; all of these namespaces where empty."
+        (), description="Graphs that count, `name` or `namespace/name`; empty: all graphs of `namespaces`."
     )
-    max_gpus: Bound = Field(-1, description="Ceiling, never exceeded by a decision; -1: none.")
-    min_gpus: Bound = Field(-1, description="Floor, kept but for a transfer's tolerance of one replica; -1: none.")
-    advisory: bool = Field(False, description="Report what would be refused, and refuse nothing for this budget.")
+    max_gpus: Bound = Field(-1, description="Maximum GPUs; no decision exceeds it; -1: no limit.")
+    min_gpus: Bound = Field(-1, description="Minimum GPUs; a transfer may go below by one replica; -1: no limit.")
+    advisory: bool = Field(False, description="Only report decisions that exceed this budget; refuse none.")
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -63,21 +63,21 @@ class Budget(Section):
 
 
 class Scaler(Section):
-    """Scale commands."""
+    """Limits of scale commands."""
 
-    budgets: tuple[Budget, ...] = Field((), description="Budgets of GPUs; a graph may count in several.")
+    budgets: tuple[Budget, ...] = Field((), description="GPU budgets; a graph may count in several.")
     managed: tuple[str, ...] = Field(
-        (), description="Graphs that commands may scale, `namespace` or `namespace/name`; all where empty."
+        (), description="Graphs that commands may scale, `namespace` or `namespace/name`; empty: all."
     )
-    advisory: bool = Field(False, description="Compute and report every decision, and carry out none.")
+    advisory: bool = Field(False, description="Compute and report decisions, but apply none.")
     intent_lifetime: Duration = Field(
-        360.0, gt=0, le=86400, description="How long a request is kept that a budget held or refused."
+        360.0, gt=0, le=86400, description="How long a request is kept after a budget delayed or refused it."
     )
     limits: ScalingLimits = ScalingLimits()
     cluster_trigger_authentications: tuple[str, ...] = Field(
         (),
-        description="ClusterTriggerAuthentications of KEDA that graphs may name in triggers; none where empty. Who writes a "
-        "graph names the server, too, that KEDA sends their secrets to.",
+        description="ClusterTriggerAuthentications of KEDA that graphs may name in triggers; empty: none. KEDA sends their "
+        "secrets to the server that the author of the graph names.",
     )
 
     @model_validator(mode="after")
@@ -85,5 +85,5 @@ class Scaler(Section):
         names = [budget.name for budget in self.budgets]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"names of budgets must be unique; several are named {', '.join(twice)}")
+            raise ValueError(f"names of budgets must be unique; duplicates: {', '.join(twice)}")
         return self

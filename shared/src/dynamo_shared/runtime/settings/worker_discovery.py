@@ -1,4 +1,4 @@
-"""The `platform.modelDiscovery.workers` section: where Dynamo's own discovery records are read."""
+"""The `platform.modelDiscovery.workers` section: sources of Dynamo's own discovery records."""
 
 from pathlib import Path
 
@@ -9,16 +9,16 @@ from dynamo_shared.runtime.settings.base import Section
 
 
 class WorkerDiscovery(Section):
-    """Where Dynamo's own discovery records are read, besides DynamoWorkerMetadata. Nothing is ever written there."""
+    """Sources of Dynamo's own discovery records, next to DynamoWorkerMetadata. All are only read."""
 
     enabled: bool = Field(True, description="Whether workers and models are published.")
     etcd_endpoints: tuple[Address, ...] = Field(
         (),
-        description="Dynamo's own etcd, tried in turn; empty: that of `infrastructure.etcdAddress`, if there is one.",
+        description="Endpoints of Dynamo's etcd, tried in order; empty: `infrastructure.etcdAddress`, if set.",
     )
     etcd_tls: Tls = Tls()
-    etcd_user: str = Field("", description="User name; reading `v1/` is all that it must be allowed.")
-    etcd_password_file: Path | None = Field(None, description="File that holds the password.")
+    etcd_user: str = Field("", description="User name; it needs only read access to `v1/`.")
+    etcd_password_file: Path | None = Field(None, description="File with the password.")
     file_directory: Path | None = Field(
-        None, description="Directory of discovery by files (DYN_FILE_KV), for development: on the workers' machine."
+        None, description="Directory of file-based discovery (DYN_FILE_KV) on the workers' machine, for development."
     )

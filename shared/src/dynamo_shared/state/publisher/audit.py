@@ -88,11 +88,11 @@ class Audit:
                     await self.check()
                     pause = interval
                 except BusUnavailableError as error:
-                    log.debug("STATE is checked later", error=str(error))
+                    log.debug("cannot check STATE, will be retried", error=str(error))
                 except BusClosedError:
                     raise
                 except BusError as error:
-                    log.warning("STATE cannot be checked", error=str(error))
+                    log.warning("cannot check STATE", error=str(error))
         finally:
             forget()
 
@@ -138,7 +138,7 @@ class Audit:
             await self._correction.verify(None, subject)
         later = len(unreadable) > MOST_SUSPECTS
         if len(suspects) > MOST_SUSPECTS:
-            self._stream.declare_lost(f"{len(suspects)} objects are not as they were published")
+            self._stream.declare_lost(f"{len(suspects)} objects differ from what was published")
         else:
             for subject, resource_id in suspects.items():
                 if not await self._correction.verify(self._resources[resource_id], subject):

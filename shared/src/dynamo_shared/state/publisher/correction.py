@@ -54,7 +54,7 @@ class Correction:
         if resource is None or resource_of(subject) is None:
             # No object can have this subject.
             if last is not None and not messages.is_tombstone(last.headers):
-                await self._clear_away(subject)
+                await self._remove_unknown(subject)
             return True
         known = self._ledger.get(resource, subject)
         if self._outbox.newest(subject) is not None:
@@ -62,15 +62,15 @@ class Correction:
         if (last.sequence if last is not None else 0) == (known.sequence if known is not None else 0):
             return True
         if self._truth is None:
-            self._stream.declare_lost("others have published")
+            self._stream.declare_lost("another client has published")
             return True
         try:
             obj = await self._truth(resource, subjects.parse_state(subject).key)
         except Exception as error:
-            log.warning("cannot set an object in STATE right yet", subject=subject, error=str(error))
+            log.warning("cannot correct object in STATE, will be retried", subject=subject, error=str(error))
             return False
         metrics.STATE_CORRECTED.labels(resource.id).inc()
-        log.warning("an object in STATE was not as it was published, and is set right", subject=subject)
+        log.warning("object in STATE differs from what was published, correcting", subject=subject)
         self._adopt(resource, subject, last)
         if self._outbox.newest(subject) is None:
             self._restore(resource, subject, obj)
@@ -87,19 +87,19 @@ class Correction:
             before = self._ledger.get(resource, subject)
             self._ledger.drop(resource, subject)
             if before is not None and not before.deleted:
-                self._stream.declare_lost("an object is gone from STATE")
+                self._stream.declare_lost("an object is missing from STATE")
             return False
         own = last.payload == message.payload and messages.version_in(last.headers)[:2] == message.version[:2]
         if own or self._truth is None:
             self._adopt(resource, subject, last)
             # The publisher's own message, whose acknowledgement was lost, or an equal one of another watcher.
             return own
-        log.info("others have published an object to STATE", subject=subject)
+        log.info("another client has published an object to STATE", subject=subject)
         newest = self._outbox.newest(subject)
         try:
             obj = await self._truth(resource, subjects.parse_state(subject).key)
         except Exception as error:
-            log.warning("cannot ask how an object is now", subject=subject, error=str(error))
+            log.warning("cannot read the current object, will be retried", subject=subject, error=str(error))
             await asyncio.sleep(self._backoff.next())
             return False
         if self._outbox.newest(subject) is newest:
@@ -142,7 +142,7 @@ class Correction:
         if self._outbox.is_waiting(subject) or not is_said:
             self._outbox.add(message)
 
-    async def _clear_away(self, subject: str) -> None:
-        log.warning("a message in STATE that is about no object is cleared away", subject=subject[:500])
+    async def _remove_unknown(self, subject: str) -> None:
+        log.warning("removing message without an object from STATE", subject=subject[:500])
         headers = messages.tombstone_headers(_UNKNOWN)
         self._stream.acknowledged(await self._bus.publish(subject, b"", headers=headers, ttl=streams.TOMBSTONE_TTL))

@@ -12,8 +12,8 @@ from dynamo_shared.state import messages
 from dynamo_shared.state.publisher.outbox import Outbox, StateMessage
 
 TOO_LARGE = (
-    "the platform does not act on this version of the object: it is larger, compressed, than its message bus takes; "
-    "make it smaller, or ask who runs the platform to raise max_payload of its NATS server"
+    "the platform ignores this version of the object: compressed, it is larger than the maximum of the platform's NATS "
+    "server; make it smaller, or ask the administrator of the platform to raise max_payload of the NATS server"
 )
 """For the owner of an object, who reads neither the watcher's log nor its /readyz."""
 
@@ -37,7 +37,7 @@ class Refusals:
 
     def add(self, message: StateMessage, error: BusError) -> None:
         """Record that the server refused a message permanently."""
-        log.error("object refused by STATE", subject=message.subject, error=str(error))
+        log.error("object refused by NATS", subject=message.subject, error=str(error))
         self._forget(message.subject)
         fits = self._kept + message.size <= KEPT_BYTES
         self._refused[message.subject] = message if fits else None, str(error)[:300]
@@ -59,7 +59,7 @@ class Refusals:
         """
         kept = [message for message, _ in self._refused.values() if message is not None]
         if len(kept) < len(self._refused):
-            self._declare_lost("not all that it refused is kept, and it may take more now")
+            self._declare_lost("refused objects are published again after a restart of NATS")
             return
         for message in kept:
             if self._outbox.newest(message.subject) is None:
@@ -83,6 +83,6 @@ class Refusals:
             return ""
         _, reason = next(iter(self._refused.values()))
         return (
-            f"{len(self._refused)} objects are in STATE as they were before; the first: {reason}; "
-            f"max_payload of the NATS server must be {MAX_PAYLOAD} (dynamoctl nats-config)"
+            f"NATS refused new versions of {len(self._refused)} objects; the first: {reason}; "
+            f"set max_payload of the NATS server to {MAX_PAYLOAD} (dynamoctl nats-config)"
         )

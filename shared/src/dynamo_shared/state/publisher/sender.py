@@ -147,10 +147,10 @@ class Sender:
     async def _recover(self, error: BusError) -> None:
         """Wait until the bus is available and the stream exists."""
         metrics.PUBLISH_ERRORS.labels(streams.STATE.name, "unavailable").inc()
-        log.debug("publishing to STATE waits", error=str(error), backlog=len(self._outbox))
+        log.debug("publishing to STATE is delayed", error=str(error), backlog=len(self._outbox))
         await asyncio.sleep(self._backoff.next())
         if self._backoff.failures >= STALLED_AFTER:
-            self._report(f"takes no objects, {len(self._outbox)} wait: {error}")
+            self._report(f"cannot publish objects, {len(self._outbox)} are waiting: {error}")
         await self._stream.retried(self._stream.adopt)
 
     def _report(self, stalled: str) -> None:

@@ -79,15 +79,15 @@ class StateStream:
         # Read before the request: messages acknowledged during it may be missing from the answer.
         highest, stream = self._highest, await self.state()
         if stream.messages < objects:
-            return stream, f"{stream.messages} messages, at least {objects} expected"
+            return stream, f"it has {stream.messages} messages, expected at least {objects}"
         if stream.last_sequence < highest:
-            return stream, f"it was set back to {stream.last_sequence}, after {highest}"
+            return stream, f"its last sequence went back from {highest} to {stream.last_sequence}"
         return stream, ""
 
     def declare_lost(self, cause: str) -> None:
         """STATE has lost messages: everything must be published again."""
         if not self.lost.is_set():
-            log.warning("STATE has lost objects", cause=cause)
+            log.warning("STATE has lost messages", cause=cause)
             metrics.STATE_LOST.inc()
             self.lost.set()
 

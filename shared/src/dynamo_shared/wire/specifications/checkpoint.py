@@ -53,7 +53,7 @@ def checkpoint_data(checkpoint: dict[str, Any], status: Mapping[str, Any], reaso
 _checkpoint = EventFamily("checkpoint", CHECKPOINT, "pod-builder", CheckpointData)
 
 EVENTS: tuple[EventSpec, ...] = (
-    _checkpoint("creating", "A Job loads its engine, for the snapshot agent to take the checkpoint."),
-    _checkpoint("ready", "Pods can start from it."),
-    _checkpoint("failed", "It could not be taken; reason and message say why."),
+    _checkpoint("creating", "A Job starts the engine, so that the snapshot agent can checkpoint it."),
+    _checkpoint("ready", "The checkpoint is complete; pods can be restored from it."),
+    _checkpoint("failed", "The checkpoint failed; see reason and message."),
 )

@@ -109,26 +109,30 @@ def _counts(observed: Any) -> ComponentCounts:
 
 _deployment = EventFamily("deployment", GRAPH_DEPLOYMENT, "pod-builder", DeploymentData)
 _component = EventFamily("component", COMPONENT_DEPLOYMENT, "pod-builder", ComponentDeploymentData)
-_ALONE = "Only of a component deployment without a graph."
+_ALONE = "Only for a component deployment without a graph."
 
 EVENTS: tuple[EventSpec, ...] = (
     _deployment("created", "The platform has observed a new graph deployment.", EventIdentity.OBJECT),
-    _deployment("progressing", "Its components are on their way to the desired state."),
-    _deployment("ready", "All its components are ready."),
-    _deployment("failed", "It cannot become ready as it is; reason and message say why."),
+    _deployment("progressing", "The components are not in the desired state yet."),
+    _deployment("ready", "All components are ready."),
+    _deployment("failed", "The graph deployment cannot become ready without a change; see reason and message."),
     _deployment(
         "checkpoints",
-        "What its components start from by the Snapshot operator is on its way, ready, or cannot come; reason and message are "
-        "those of its condition CheckpointsReady.",
+        "The checkpoints of the components (by the Snapshot operator) are in progress, ready, or failed; reason and message are "
+        "those of the condition CheckpointsReady.",
     ),
     _deployment(
         "planner-uninformed",
-        "A planner among its components cannot learn which workers serve; reason and message are those of its condition "
+        "A planner component cannot find out which workers serve; reason and message are those of the condition "
         "PlannerInformed.",
     ),
-    _deployment("deleted", "It is gone, and all that was made for it.", EventIdentity.OBJECT),
-    _component("progressing", f"Its pods are on their way, or stuck; reason and message say why. {_ALONE}"),
-    _component("ready", f"It is available. {_ALONE}"),
-    _component("failed", f"It cannot be created as it is; reason and message say why. {_ALONE}"),
-    _component("deleted", f"It is gone, and all that was made for it. {_ALONE}", EventIdentity.OBJECT),
+    _deployment("deleted", "The graph deployment and all objects created for it are deleted.", EventIdentity.OBJECT),
+    _component("progressing", f"Pods are starting or cannot start; see reason and message. {_ALONE}"),
+    _component("ready", f"The component deployment is available. {_ALONE}"),
+    _component("failed", f"The workload cannot be created without a change; see reason and message. {_ALONE}"),
+    _component(
+        "deleted",
+        f"The component deployment and all objects created for it are deleted. {_ALONE}",
+        EventIdentity.OBJECT,
+    ),
 )

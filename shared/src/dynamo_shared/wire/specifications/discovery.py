@@ -48,10 +48,10 @@ _model = EventFamily("model", DYNAMO_MODEL, "model-discovery", DynamoModelData)
 _adapter = EventFamily("adapter", DYNAMO_MODEL, "model-discovery", AdapterData)
 
 EVENTS: tuple[EventSpec, ...] = (
-    _model("ready", "All its workers serve it."),
-    _model("notready", "No worker serves it, or some do not; reason and message say why."),
-    _model("deleted", "The DynamoModel is gone.", EventIdentity.OBJECT),
+    _model("ready", "All workers of the model serve it."),
+    _model("notready", "Some or all workers do not serve the model; see reason and message."),
+    _model("deleted", "The DynamoModel is deleted.", EventIdentity.OBJECT),
     _adapter("loaded", "A worker has loaded the adapter."),
-    _adapter("failed", "A worker could not load or unload the adapter; it is tried again."),
+    _adapter("failed", "A worker failed to load or unload the adapter; this is retried."),
     _adapter("unloaded", "A worker has unloaded the adapter."),
 )

@@ -36,7 +36,7 @@ class ImageData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
 _image = EventFamily("image", NIM_REQUEST, "image-builder", ImageData)
 
 EVENTS: tuple[EventSpec, ...] = (
-    _image("building", "A Job builds it."),
-    _image("ready", "It is pushed; or it was before."),
-    _image("failed", "It could not be built; reason and message say why."),
+    _image("building", "A Job builds the image."),
+    _image("ready", "The image is in the registry, newly built or from an earlier build."),
+    _image("failed", "The build failed; see reason and message."),
 )

@@ -21,7 +21,7 @@ class LegacyDeploymentData(msgspec.Struct, kw_only=True, frozen=True, rename="ca
 
 EVENTS: tuple[EventSpec, ...] = tuple(
     EventFamily(kind, kind, "pod-builder", LegacyDeploymentData)(
-        "failed", "It cannot become a graph, or its image cannot be built; reason and message say why."
+        "failed", "No graph can be created from the object, or its image cannot be built; see reason and message."
     )
     for kind in ("dynamodeployment", "dynamonimdeployment")
 )

@@ -73,13 +73,13 @@ _request = EventFamily("request", REQUEST, "profiler", RequestData)
 _plan = EventFamily("plan", GRAPH_DEPLOYMENT, "planner", PlanData, EventIdentity.CAUSE)
 
 EVENTS: tuple[EventSpec, ...] = (
-    _request("pending", "A deployment request was observed, and its hardware is known."),
-    _request("profiling", "Profiling has begun, or is at another step."),
-    _request("ready", "A graph is ready and waits to be applied."),
-    _request("deploying", "The graph was applied and is not ready yet."),
-    _request("deployed", "The graph serves."),
-    _request("failed", "Nothing will come of it as it is; reason and message say why."),
-    _request("deleted", "It is gone, and the work for it has stopped."),
-    _plan("planned", "The planner asks for other replicas, and says why."),
-    _plan("plan-held", "The planner leaves the replicas as they are: it is held back, or has too little data."),
+    _request("pending", "The platform has observed a new deployment request; its hardware is known."),
+    _request("profiling", "Profiling has started or has reached another step."),
+    _request("ready", "A graph is generated and can be applied."),
+    _request("deploying", "The graph is applied and not ready yet."),
+    _request("deployed", "The graph is ready."),
+    _request("failed", "The request cannot succeed without a change; see reason and message."),
+    _request("deleted", "The deployment request is deleted, and its work has stopped."),
+    _plan("planned", "The planner requests other replicas; see reason and message."),
+    _plan("plan-held", "The planner keeps the replicas: a limit holds them, or it has too little data."),
 )

@@ -33,7 +33,7 @@ class CommandResult(msgspec.Struct, kw_only=True, frozen=True):
 _answer = EventFamily("command", COMMAND, ASKED, CommandResult, EventIdentity.CAUSE)
 
 EVENTS: tuple[EventSpec, ...] = (
-    EventFamily("platform", PLATFORM, "watcher", ResyncData)("resync", "STATE was lost and has been filled again."),
-    _answer("completed", "A command was carried out."),
-    _answer("failed", "A command was refused, or given up after its last delivery."),
+    EventFamily("platform", PLATFORM, "watcher", ResyncData)("resync", "STATE was lost and has been published again."),
+    _answer("completed", "A command was executed."),
+    _answer("failed", "A command was refused, or failed at its last delivery."),
 )

@@ -32,15 +32,15 @@ class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     requester: str = ""
     """name of the requester, for events and conditions: `planner`, or a name of the sender's choice"""
     expected_generation: Int64 = "0"
-    """refuse if the graph deployment has another generation; 0: do not check"""
+    """the command is refused if the graph deployment has another generation; 0: not checked"""
     dry_run: bool = False
-    """report the decision without changing anything"""
+    """whether the decision is only reported"""
     withdraw: bool = False
     """change no replicas, and drop the requester's earlier requests that are not done; without targets, of all
     components
     """
     uid: str = ""
-    """refuse if the graph deployment of this name has another metadata.uid; empty: do not check"""
+    """the command is refused if the graph deployment has another metadata.uid; empty: not checked"""
 
 
 SCALING_ADAPTER = "dynamographdeploymentscalingadapter"
@@ -69,9 +69,9 @@ class ScalingAdapterData(msgspec.Struct, kw_only=True, frozen=True, rename="came
 _adapter = EventFamily("scaling", SCALING_ADAPTER, "scaler", ScalingAdapterData)
 
 EVENTS: tuple[EventSpec, ...] = (
-    _adapter("scaled", "A component has the replicas that its adapter was set to."),
-    _adapter("conflict", "Another client sets the replicas of a component, too; the adapter's number counts."),
-    _adapter("failed", "An adapter cannot do its work as things are; reason and message say why."),
+    _adapter("scaled", "The replicas of the component were set to those of the scaling adapter."),
+    _adapter("conflict", "Another client also sets the replicas of the component; those of the adapter are used."),
+    _adapter("failed", "The scaling adapter cannot scale its component; see reason and message."),
     *scaling_decisions.EVENTS,
 )
 
@@ -81,6 +81,6 @@ COMMANDS: tuple[CommandSpec, ...] = (
         verb="scale",
         senders=("planner",),
         data=ScaleData,
-        description="Asks for other replica counts of a graph deployment's components.",
+        description="Requests other replicas of components of a graph deployment.",
     ),
 )

@@ -26,7 +26,7 @@ class ScaledComponent(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
     allowed: Count = 0
     """replicas that are desired now, or would be"""
     gpus_per_replica: Count = 0
-    """0: none, or unknown"""
+    """GPUs of one replica; 0: none, or unknown"""
     shared_gpus: Count = 0
     """GPUs of ResourceClaims that all replicas share"""
     adapter: str = ""
@@ -49,7 +49,7 @@ class BudgetFigures(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     before: Count = 0
     """GPUs of all desired replicas"""
     after: Count = 0
-    """GPUs of all desired replicas after all requested changes that nothing else holds"""
+    """GPUs of all desired replicas after all requested changes that no other limit holds"""
     tolerance: Count = 0
     """how far a transfer may leave the total below the floor"""
     unknown: list[str] = []
@@ -81,10 +81,8 @@ class ScalingDecision(msgspec.Struct, kw_only=True, frozen=True, rename="camel")
 _decision = EventFamily("scaling", GRAPH_DEPLOYMENT, "scaler", ScalingDecision, EventIdentity.CAUSE)
 
 EVENTS: tuple[EventSpec, ...] = (
-    _decision("scale-applied", "Replicas were changed as a command asked, or as far as was allowed."),
-    _decision(
-        "scale-held", "What a command asked for waits, for its life time at most, and is carried out after that."
-    ),
-    _decision("scale-refused", "What a command asked for is not done; reason and message say why."),
-    _decision("scale-advised", "What would have been decided: of a dry run, or where budgets are advisory."),
+    _decision("scale-applied", "Replicas were changed as requested, or as far as allowed."),
+    _decision("scale-held", "A request waits, at most for its lifetime, and is executed as soon as it is allowed."),
+    _decision("scale-refused", "A request was refused; see reason and message."),
+    _decision("scale-advised", "The decision that would have been made: for a dry run, or with advisory budgets."),
 )

@@ -115,11 +115,11 @@ _worker = EventFamily("worker", WORKER, "model-discovery", WorkerData)
 _model = EventFamily("model", MODEL, "model-discovery", ServedModelData)
 
 EVENTS: tuple[EventSpec, ...] = (
-    _worker("joined", "Dynamo's discovery has a worker that it did not have.", EventIdentity.OBJECT),
-    _worker("changed", "A worker reports something else about itself: another model, another role."),
+    _worker("joined", "A new worker is registered in Dynamo's discovery.", EventIdentity.OBJECT),
+    _worker("changed", "A worker's record has changed, for example its model or role."),
     _worker(
-        "left", "Dynamo's discovery does not have the worker any more; data is as it was last.", EventIdentity.OBJECT
+        "left", "A worker is no longer registered in Dynamo's discovery; data is its last record.", EventIdentity.OBJECT
     ),
-    _model("available", "All workers are there that it takes to answer requests for a model."),
-    _model("gone", "Requests for a model cannot be answered any more: workers are missing, or all are gone."),
+    _model("available", "All workers exist that are required to serve the model."),
+    _model("gone", "The model is no longer served: some or all required workers do not exist."),
 )
