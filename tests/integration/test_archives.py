@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dynamo_image_builder.archives import Archives
+from dynamo_image_builder.archives import ArchiveFinder
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find
 from dynamo_image_builder.job import source
@@ -121,11 +121,11 @@ async def test_the_service_reads_the_password_from_its_file(store: Store, tmp_pa
     store.login = "robot:word"
     (tmp_path / "password").write_text("word\n")
     where = {"endpoint": store.url, "username": "robot", "passwordFile": str(tmp_path / "password"), "secret": "s"}
-    archives = Archives(ImageBuilder.model_validate({"store": where}))
-    assert (await archives.find(BentoTag("frontend", "v1"), "ns")).digest == DIGEST
+    archives = ArchiveFinder(ImageBuilder.model_validate({"store": where}))
+    assert (await archives.find(BentoTag("frontend", "v1"))).digest == DIGEST
     (tmp_path / "password").unlink()
     with pytest.raises(FetchError, match="passwordFile cannot be read"):
-        await archives.find(BentoTag("frontend", "v1"), "ns")
+        await archives.find(BentoTag("frontend", "v1"))
 
 
 def fetched(store: Store, workspace: Path, **variables: str) -> subprocess.CompletedProcess[str]:

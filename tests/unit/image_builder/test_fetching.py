@@ -15,12 +15,10 @@ from pathlib import Path
 
 import pytest
 from dynamo_image_builder import fetch
-from dynamo_image_builder.archives import AT_ONCE, Archives
+from dynamo_image_builder.archives import ArchiveFinder
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find, main
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
-
-from tests.building.waiting import turns
 
 LIMIT = 1 << 20
 
@@ -205,30 +203,11 @@ async def test_a_slow_registry_does_not_exceed_the_deadline() -> None:
     """The builder waited for its manifest without end, in one of the four slots of its namespace."""
     with slow_store(0.02) as (url, ended):
         store = {"endpoint": url.replace("http://", "oci+http://")}
-        archives = Archives(ImageBuilder.model_validate({"store": store, "archiveTimeout": 0.1}))
+        archives = ArchiveFinder(ImageBuilder.model_validate({"store": store, "archiveTimeout": 0.1}))
         with pytest.raises(FetchError) as caught:
-            await archives.find(BentoTag("a", "1"), "ns")
+            await archives.find(BentoTag("a", "1"))
         late = ended.is_set()
     assert (caught.value.reason, caught.value.temporary, late) == ("StoreSlow", True, False)
-
-
-async def test_archives_of_one_namespace_do_not_block_those_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen requests are handled at once, and a large archive may take five minutes."""
-    reading: list[str] = []
-
-    async def read(source: ArchiveSource, *_: float) -> None:
-        reading.append(source.name)
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr("dynamo_image_builder.archives._find_in_thread", read)
-    archives = Archives(ImageBuilder())
-    busy = [asyncio.create_task(archives.find(BentoTag(f"a{number}", "1"), "busy")) for number in range(AT_ONCE + 2)]
-    other = asyncio.create_task(archives.find(BentoTag("other", "1"), "quiet"))
-    await turns()
-    assert reading == [*(f"a{number}" for number in range(AT_ONCE)), "other"]
-    for task in (*busy, other):
-        task.cancel()
-    await asyncio.gather(*busy, other, return_exceptions=True)
 
 
 @pytest.mark.parametrize("pause", [0.02, 60.0])
@@ -236,10 +215,10 @@ def test_a_process_that_stops_does_not_wait_for_a_store(pause: float) -> None:
     """A slow store took the whole `archiveTimeout`, five minutes, after which no caller waited for its answer."""
 
     async def cancelled(url: str) -> None:
-        archives = Archives(ImageBuilder.model_validate({"store": {"endpoint": url}}))
+        archives = ArchiveFinder(ImageBuilder.model_validate({"store": {"endpoint": url}}))
         with suppress(TimeoutError):
             async with asyncio.timeout(0.3):
-                await archives.find(BentoTag("a", "1"), "ns")
+                await archives.find(BentoTag("a", "1"))
 
     with slow_store(pause) as (url, ended):
         asyncio.run(cancelled(url))

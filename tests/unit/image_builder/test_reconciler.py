@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_image_builder import queue, reconciler
+from dynamo_image_builder.archives import ArchiveRead, Archives
 from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import Archive, FetchError
 from dynamo_image_builder.metrics import BuildMetrics
@@ -16,7 +17,8 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, ObjectKey, Resource, of
 from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.kube.errors import Forbidden, KubeError, NamespaceTerminating, NotFound, WebhookUnavailable
-from dynamo_shared.runtime import Result
+from dynamo_shared.runtime import Result, WorkQueue
+from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
@@ -24,6 +26,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
+from tests.building.waiting import turns
 from tests.unit.announced import Announced
 
 from .building import ARCHIVE, DIGEST, NOW, build, ended, job, request, settings
@@ -41,7 +44,7 @@ class Store:
         self.refusal = refusal
         self.asked = 0
 
-    async def find(self, tag: BentoTag, namespace: str) -> Archive:
+    async def find(self, tag: BentoTag) -> Archive:
         self.asked += 1
         if self.refusal is not None:
             raise self.refusal
@@ -61,13 +64,16 @@ class Stage:
         self.kube = MemoryKube(*stored, refusals={CREATE: refusal} if refusal else {})
         self.cache, self.store, self.announced = ObjectCache(), store or Store(), Announced()
         self.registry = CollectorRegistry()
+        self.reads: WorkQueue[ArchiveRead] = WorkQueue(metrics=Metrics().queue("archives"))
+        finder: Any = self.store
+        self.archives = Archives(finder, self.reads, self.cache, lambda _: None)
         reconciler.index(self.cache)
         self.hear(DYNAMO_NIM_REQUESTS)
         kube: Any = self.kube
         self.reconciler = NimRequestReconciler(
             kube,
             self.cache,
-            self.store,  # type: ignore[arg-type]
+            self.archives,
             StatusWriter(kube, self.cache, ManualClock()),
             self.announced,
             BuildMetrics(self.registry),
@@ -75,8 +81,15 @@ class Stage:
             lambda: NOW,
         )
 
-    async def reconcile(self, name: str = "one") -> Result:
-        return await self.reconciler.reconcile(ObjectKey("ns", name))
+    async def reconcile(self, name: str = "one", namespace: str = "ns") -> Result:
+        """Reconcile a request, and again when its archive was read."""
+        result = await self.reconciler.reconcile(ObjectKey(namespace, name))
+        while len(self.reads):
+            archive = await self.reads.get()
+            await self.archives.read(archive)
+            self.reads.done(archive)
+            result = await self.reconciler.reconcile(ObjectKey(namespace, name))
+        return result
 
     def status(self, name: str = "one") -> KubeObject:
         observed = self.cache.get(DYNAMO_NIM_REQUESTS, ObjectKey("ns", name))
@@ -155,6 +168,30 @@ async def test_ten_requests_for_one_tag_are_one_build() -> None:
         await stage.reconcile(name)
     assert {stage.status(name)["digest"] for name in names} == {DIGEST}
     assert not any(stage.status(name)["cached"] for name in names)
+
+
+async def test_requests_for_one_build_share_the_list_of_its_pods() -> None:
+    """A thousand requests for one build listed its pods a thousand times, every ten seconds."""
+    names = [f"r{number}" for number in range(10)]
+    stage = Stage(*(request(name) for name in names))
+    lists: list[str] = []
+    listed = stage.kube.list
+
+    async def counted(resource: Resource, namespace: str = "", **selected: Any) -> KubeObjects:
+        lists.append(resource.kind)
+        return await listed(resource, namespace, **selected)
+
+    stage.kube.list = counted  # type: ignore[method-assign]
+    for name in names:
+        await stage.reconcile(name)
+    assert lists == ["Pod"]
+    stage.kube.put(job("Complete"))
+    stage.kube.put(BUILT)
+    stage.hear(JOBS)
+    for name in names:
+        await stage.reconcile(name)
+    assert {stage.status(name)["digest"] for name in names} == {DIGEST}
+    assert lists == ["Pod", "Pod", "Pod"], "again for its end, and for the digest that is noted on the Job"
 
 
 @pytest.mark.parametrize(("minute", "again"), [(9, 10.0), (5, 30.0), (0, 60.0)])
@@ -319,7 +356,7 @@ async def test_a_namespace_runs_a_limited_number_of_builds() -> None:
     assert stage.announced.lines[2].startswith("Normal ImageWaiting Build: waiting: 2 builds run")
     # Another namespace has builds of its own.
     stage.put(other("elsewhere", "quiet"))
-    await stage.reconciler.reconcile(ObjectKey("quiet", "elsewhere"))
+    await stage.reconcile("elsewhere", "quiet")
     assert len(stage.kube.stored(JOBS)) == 3
 
 
@@ -351,6 +388,13 @@ async def test_a_waiting_request_shares_a_build_that_runs() -> None:
 async def test_builds_that_begin_at_the_same_time_keep_the_limit() -> None:
     names = [f"r{number}" for number in range(5)]
     stage = Stage(*map(other, names), of=LIMIT_OF_TWO)
+    create = stage.kube.create
+
+    async def slow(resource: Resource, obj: KubeObject) -> KubeObject:
+        await turns()
+        return await create(resource, obj)
+
+    stage.kube.create = slow  # type: ignore[method-assign, assignment]
     await asyncio.gather(*map(stage.reconcile, names))
     assert len(stage.kube.stored(JOBS)) == 2
 

@@ -14,7 +14,7 @@ from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.runtime.unexpected import UnexpectedFailures
 
 from dynamo_image_builder import queue, reconciler
-from dynamo_image_builder.archives import Archives
+from dynamo_image_builder.archives import ArchiveFinder, Archives
 from dynamo_image_builder.events import reconcile_failed
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.reconciler import NimRequestReconciler
@@ -45,10 +45,16 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
     unexpected = UnexpectedFailures(
         NAME, cache, statuses, controller.announcer, now, {DYNAMO_NIM_REQUESTS: reconcile_failed}
     )
+    archives = Archives(
+        ArchiveFinder(settings),
+        context.queue(f"{NAME}-archives", lambda read: read.namespace),
+        cache,
+        lambda key: controller.enqueue(Task.of(DYNAMO_NIM_REQUESTS, key)),
+    )
     requests = NimRequestReconciler(
         kube=controller.kube,
         cache=cache,
-        archives=Archives(settings),
+        archives=archives,
         statuses=statuses,
         announcer=controller.announcer,
         metrics=metrics,
@@ -69,6 +75,7 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
         },
         (TaskRoute(DYNAMO_NIM_REQUESTS), TaskRoute(JOBS, to=of_job), *queue.routes(cache, settings)),
         counted={DYNAMO_NIM_REQUESTS: _phase},
+        background={"archives": archives.run},
     )
     return controller
 

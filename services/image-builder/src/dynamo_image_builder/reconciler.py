@@ -27,6 +27,7 @@ from dynamo_shared.kube.errors import (
     NotFound,
     WebhookUnavailable,
 )
+from dynamo_shared.newest import Newest
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
@@ -35,8 +36,8 @@ from dynamo_shared.state import ObjectCache
 
 from dynamo_image_builder import events, queue
 from dynamo_image_builder.archives import Archives
-from dynamo_image_builder.builds import BentoTag, Build, InvalidTag, parse_tag, target_of
-from dynamo_image_builder.fetch import Archive, FetchError
+from dynamo_image_builder.builds import Build, InvalidTag, parse_tag, target_of
+from dynamo_image_builder.fetch import FetchError
 from dynamo_image_builder.job import build_job
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.outcome import ObservedBuild, age, digest_of, observe
@@ -55,6 +56,8 @@ BY_JOB = "job"
 #: A build's pods are not in STATE, so the service lists them: first at this interval, then after a tenth of the time that the
 #: build has taken, up to the second interval. The end of a build comes with its Job. Seconds.
 FOLLOW, FOLLOW_LATEST = 10.0, 60.0
+#: Jobs whose pods are remembered.
+LISTED = 64
 #: Interval of retries: an obstacle of a build may pass without an event. Seconds.
 RETRY = 30.0
 #: Interval of checks for a Job that is being deleted. Seconds.
@@ -84,14 +87,13 @@ class NimRequestReconciler:
     metrics: BuildMetrics
     settings: ImageBuilder
     now: Callable[[], datetime]
-    #: By uid of a request whose build has not begun: its generation, and the archive that was read.
-    _waiting: dict[str, tuple[int, Archive]] = field(init=False)
 
+    #: By version of a Job: its pods, for all requests that follow it.
+    _listed: Newest[tuple[str, str], tuple[datetime, list[KubeObject]]] = field(
+        init=False, default_factory=lambda: Newest(LISTED)
+    )
     #: By namespace: Jobs that are being created.
     _beginning: dict[str, frozenset[ObjectKey]] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._waiting = self.cache.memory()
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Reconcile one request. Raises KubeError if the API server does not answer: the queue retries."""
@@ -110,19 +112,13 @@ class NimRequestReconciler:
         if build is not None and (job := await self._job(build)) is not None:
             return await self._follow(request, build, job, began=True)
         try:
-            archive = await self._archive(request, tag)
+            archive = self.archives.of(request, tag)
         except FetchError as error:
             phase = BuildPhase.PENDING if error.temporary else BuildPhase.FAILED
             return await self._report(request, BuildProgress(phase, error.reason, error.message), RETRY)
+        if archive is None:
+            return Result()
         return await self._begin(request, Build(tag, archive.digest, target, settings.estargz))
-
-    async def _archive(self, request: KubeObject, tag: BentoTag) -> Archive:
-        """The archive of a request at its first read. FetchError if it is not available."""
-        generation, uid = objects.generation(request), objects.uid(request)
-        known = self._waiting.get(uid)
-        if known is None or known[0] != generation:
-            known = self._waiting[uid] = generation, await self.archives.find(tag, objects.namespace(request))
-        return known[1]
 
     async def _begin(self, request: KubeObject, build: Build) -> Result:
         same = self.cache.by_index(DYNAMO_NIM_REQUESTS, BY_JOB, f"{self.settings.namespace}/{build.job}")
@@ -233,8 +229,13 @@ class NimRequestReconciler:
         return await get_if_present(self.kube, JOBS, ObjectKey(self.settings.namespace, build.job))
 
     async def _pods(self, job: KubeObject) -> list[KubeObject]:
-        selector = f"{labels.JOB_NAME}={objects.name(job)}"
-        return await self.kube.list(PODS, objects.namespace(job), label_selector=selector)
+        version, now = (objects.uid(job), job["metadata"].get("resourceVersion")), self.now()
+        at, pods = self._listed.get(version, (None, []))
+        if at is None or (now - at).total_seconds() >= FOLLOW / 2:
+            selector = f"{labels.JOB_NAME}={objects.name(job)}"
+            pods = await self.kube.list(PODS, objects.namespace(job), label_selector=selector)
+            self._listed[version] = now, pods
+        return pods
 
     async def _report(
         self,
@@ -257,7 +258,7 @@ class NimRequestReconciler:
         )
         before = request.get("status") or {}
         if state.phase in (BuildPhase.BUILDING, BuildPhase.READY):
-            self._waiting.pop(objects.uid(request), None)
+            self.archives.forget(request)
 
         def report() -> None:
             if (
