@@ -15,6 +15,7 @@ from dynamo_dynadmin.api.events import EventReader
 from dynamo_dynadmin.api.family import descendants
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.http.call import Call
+from dynamo_shared.kube import ResponseTooLarge
 
 
 def event(number: int, name: str) -> dict[str, Any]:
@@ -26,11 +27,14 @@ def event(number: int, name: str) -> dict[str, Any]:
 class Kube:
     """An API server, which lists Events in order of their names."""
 
-    def __init__(self, items: list[dict[str, Any]]) -> None:
+    def __init__(self, items: list[dict[str, Any]], *, fit_into_a_page: int = 1000) -> None:
         self._items = items
+        self._fit = fit_into_a_page
         self.pages = 0
 
-    async def list_page(self, *_: Any, limit: int, continue_: str = "") -> dict[str, Any]:
+    async def list_page(self, *_: Any, limit: int, continue_: str = "", most: int) -> dict[str, Any]:
+        if limit > self._fit:
+            raise ResponseTooLarge(200, "ResponseTooLarge", f"the answer is larger than {most} bytes")
         self.pages += 1
         first = int(continue_ or 0)
         end = first + limit
@@ -77,7 +81,15 @@ async def test_events_of_others_do_not_hide_those_of_the_object(monkeypatch: Any
 async def test_not_more_than_some_pages_are_read(monkeypatch: Any) -> None:
     monkeypatch.setattr(events, "READ", 1)
     kube = Kube([event(number, "shop") for number in range(50)])
-    assert len(await listed(kube)) == kube.pages == 10
+    assert len(await listed(kube)) == kube.pages == events.PAGES
+
+
+async def test_large_events_are_read_in_smaller_pages(monkeypatch: Any) -> None:
+    """Two thousand Events with a megabyte of annotations each were requested as one page."""
+    monkeypatch.setattr(events, "READ", 100)
+    kube = Kube([event(number, "shop") for number in range(10)], fit_into_a_page=4)
+    assert len(await listed(kube)) == 10
+    assert kube.pages == 3
 
 
 async def test_watches_that_end_at_once_do_not_follow_each_other_at_once() -> None:

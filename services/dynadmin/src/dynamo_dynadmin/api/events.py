@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -13,7 +14,7 @@ from aiohttp import web
 from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS
-from dynamo_shared.kube import Expired, NotFound
+from dynamo_shared.kube import Expired, NotFound, ResponseTooLarge
 from dynamo_shared.kube.events import last_observed
 from dynamo_shared.kube.watch_wire import BOOKMARK, ERROR, Lines, decode_event
 
@@ -26,8 +27,11 @@ from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
 from dynamo_dynadmin.identity.access import ResourceAttributes
 
 #: Events per page, and searched pages of a namespace. The API server keeps events for an hour, and lists them by name:
-#: the events of one object may come after those of all others.
-READ, PAGES = 2000, 10
+#: the events of one object may come after those of all others. A page is decoded at once, so other requests wait for it:
+#: five milliseconds for usual Events.
+READ, PAGES = 500, 40
+#: Bytes of a page. If Events are larger, pages have fewer: annotations of one Event may have a megabyte.
+_LARGEST_PAGE, _FEWER = 8 << 20, 5
 #: Seconds of one watch; then a new watch starts.
 _WATCH = 1800
 #: Pause between two watches. Seconds.
@@ -54,15 +58,14 @@ class EventReader:
             raise ProblemError("bad-request", "Last-Event-ID does not belong to this stream")
         rows: list[dict[str, Any]] = []
         if not last:
-            page = await call.kube.list_page(EVENTS, call.namespace, limit=READ)
-            known = await self._details.descendants(call, kind, root)
-            for further in reversed(range(PAGES)):
-                rows += [row(each) for each in page.get("items") or () if _about(each) in known]
-                rows = sorted(rows, key=lambda each: str(each["time"]), reverse=True)[: call.number("limit", 200)]
-                if not further or not (token := page["metadata"].get("continue")):
-                    break
-                page = await call.kube.list_page(EVENTS, call.namespace, limit=READ, continue_=token)
-            last = str(page["metadata"]["resourceVersion"])
+            known: set[tuple[str, str]] | None = None
+            async with aclosing(_pages(call)) as pages:
+                async for page in pages:
+                    # The first page comes before the family: an event may be about an object that is new.
+                    known = known or await self._details.descendants(call, kind, root)
+                    rows += [row(each) for each in page.get("items") or () if _about(each) in known]
+                    rows = sorted(rows, key=lambda each: str(each["time"]), reverse=True)[: call.number("limit", 200)]
+                    last = str(page["metadata"]["resourceVersion"])
         if not call.flag("watch"):
             return call.answer({"items": rows})
         acts = [
@@ -73,6 +76,20 @@ class EventReader:
             follower = _EventFollower(self._details, call, kind, stream)
             await follower.follow(reversed(rows), last, self._streams.heartbeat)
         return stream.response
+
+
+async def _pages(call: Call) -> AsyncGenerator[KubeObject]:
+    """Pages of a namespace's Events, at most `PAGES`. Raises KubeError."""
+    token, limit = "", READ
+    for _ in range(PAGES):
+        try:
+            page = await call.kube.list_page(EVENTS, call.namespace, limit=limit, continue_=token, most=_LARGEST_PAGE)
+        except ResponseTooLarge:
+            limit = max(1, limit // _FEWER)
+            continue
+        yield page
+        if not (token := page["metadata"].get("continue")):
+            return
 
 
 class _HeldEvent(NamedTuple):
