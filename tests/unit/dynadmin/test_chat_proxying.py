@@ -64,7 +64,12 @@ async def test_a_chat_with_simulated_pods_says_that_they_run_nothing(node: str, 
     fake = SimpleNamespace(obj={"metadata": {"annotations": {"kwok.x-k8s.io/node": "fake"}}})
     nodes = {ObjectKey("", "kwok-0"): fake, ObjectKey("", "real"): SimpleNamespace(obj={"metadata": {}})}
     hub = SimpleNamespace(entries=lambda _: nodes)
-    details = SimpleNamespace(known_pods=lambda *_: [{"spec": {"nodeName": node}}])
+
+    async def known_pods(*_: object) -> AsyncIterator[Any]:
+        for name in ("kwok-0", node):
+            yield {"spec": {"nodeName": name}}
+
+    details = SimpleNamespace(known_pods=known_pods)
     rights = SimpleNamespace(require=allowed, may=allowed)
     call = SimpleNamespace(namespace="n", name="g", kube=NoFrontend(), answer=None)
     chats = Chat(

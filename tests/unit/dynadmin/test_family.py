@@ -34,6 +34,16 @@ def test_pods_hang_below_their_deployment_though_replica_sets_are_not_read() -> 
     assert [each["name"] for each in deployment["children"]] == ["g-w-d-12ab-x"]
 
 
+def test_an_object_with_owners_on_several_levels_is_shown_once() -> None:
+    """Each owner had its own list of what is shown, and each node copied it: seconds for ten thousand pods."""
+    twice = obj("Pod", "twice", ("Deployment", "g-w-d", "u-g-w-d"), ("DynamoComponentDeployment", "g-z", "u-g-z"))
+    other = obj("DynamoComponentDeployment", "g-z", ("DynamoGraphDeployment", "g", "u-g"))
+    result = tree(GRAPH, [twice, DEPLOYMENT, COMPONENT, other])
+    shown = [(each["name"], [below["name"] for below in each["children"]]) for each in result["children"]]
+    assert shown == [("g-w", ["g-w-d"]), ("g-z", [])]
+    assert [each["name"] for each in result["children"][0]["children"][0]["children"]] == ["twice"]
+
+
 def test_events_of_pods_are_of_the_family() -> None:
     assert ("Pod", "g-w-d-12ab-x") in descendants(GRAPH, [POD, STRANGER, DEPLOYMENT, COMPONENT])
     assert ("Pod", "other-9-x") not in descendants(GRAPH, [POD, STRANGER, DEPLOYMENT, COMPONENT])

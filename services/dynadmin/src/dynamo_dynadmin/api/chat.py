@@ -7,8 +7,8 @@ the call.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,10 @@ SIMULATED = "the pods of this graph are on simulated nodes, which run no contain
 _FAILURES = ("bad-request", "not-found", "unavailable")
 
 
+async def _none_simulated(_: Call) -> bool:
+    return False
+
+
 @dataclass(eq=False)
 class Chat:
     """Chats with graphs. `within` limits the time of an answer; seconds. `simulated` returns whether all pods of a
@@ -54,7 +58,7 @@ class Chat:
     reading: CollectionReader
     streams: Streams
     within: float
-    simulated: Callable[[Call], bool] = lambda _: False
+    simulated: Callable[[Call], Awaitable[bool]] = _none_simulated
     _chats: ConcurrencyLimit = field(
         default_factory=lambda: ConcurrencyLimit("chats", of_a_user=OF_A_USER, total=IN_ALL), init=False
     )
@@ -63,7 +67,7 @@ class Chat:
         """The Service that answers, and the models that it serves now."""
         service = await self._service(call)
         await self.reading.require(call, _act("get", service))
-        with self._explained(call):
+        async with self._explained(call):
             return call.answer({"service": service.name, "models": await _served(call, service)})
 
     async def chat(self, call: Call) -> web.StreamResponse:
@@ -72,16 +76,17 @@ class Chat:
         service = await self._service(call)
         act = _act("create", service)
         await self.reading.require(call, act)
-        with self._chats.taken(call.caller.limit_key), self._explained(call):
-            return await self._answered(call, body, service, act)
+        with self._chats.taken(call.caller.limit_key):
+            async with self._explained(call):
+                return await self._answered(call, body, service, act)
 
-    @contextmanager
-    def _explained(self, call: Call) -> Iterator[None]:
+    @asynccontextmanager
+    async def _explained(self, call: Call) -> AsyncIterator[None]:
         """If no container of the graph runs, replaces a failure of the frontend by this cause."""
         try:
             yield
         except ProblemError as problem:
-            if problem.kind in _FAILURES and self.simulated(call):
+            if problem.kind in _FAILURES and await self.simulated(call):
                 raise ProblemError("conflict", SIMULATED) from problem
             raise
 
@@ -99,7 +104,8 @@ class Chat:
             except TimeoutError:
                 raise StreamEnded("failed", f"no complete answer within {self.within:g} s") from None
             except (Garbled, KubeError) as error:
-                raise StreamEnded("failed", SIMULATED if self.simulated(call) else _refused(error).detail) from error
+                detail = SIMULATED if await self.simulated(call) else _refused(error).detail
+                raise StreamEnded("failed", detail) from error
         return stream.response
 
     async def _whole(self, call: Call, service: ObjectKey, sent: bytes, model: str) -> web.StreamResponse:

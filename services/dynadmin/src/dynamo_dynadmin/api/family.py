@@ -76,7 +76,8 @@ def _node(
 ) -> dict[str, Any]:
     metadata = obj["metadata"]
     below = {_uid(each): each for each in children.get(_uid(obj), ()) if _uid(each) not in shown} if depth else {}
-    shown |= below.keys()
+    # In place: `shown |= below.keys()` would copy it for each node, so owners would not know what others show.
+    shown.update(below)
     listed = sorted(below.values(), key=lambda each: (each.get("kind", ""), each["metadata"]["name"]))
     return {
         "apiVersion": obj.get("apiVersion", ""),

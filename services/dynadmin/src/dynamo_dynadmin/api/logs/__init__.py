@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 from aiohttp import web
 from dynamo_shared.api.objects import KubeObject
@@ -126,10 +127,13 @@ class _Pods:
         self._selection = selection
 
     def concerns(self, pod: StoredObject) -> bool:
-        return self._details.is_pod_of(pod, self._kind, self._call.name)
+        return self._selects(pod) and self._details.is_pod_of(pod, self._kind, self._call.name)
+
+    def _selects(self, pod: StoredObject) -> bool:
+        return self._selection.includes(pod.key.name, pod.labels)
 
     async def starts(self) -> list[ContainerStart] | None:
-        pods = self._details.known_pods(self._call, self._kind)
+        pods = [each async for each in self._details.known_pods(self._call, self._kind, self._selects)]
         key = ObjectKey(self._call.namespace, self._call.name)
         if not pods and self._hub.entries(self._kind.resource).get(key) is None:
             try:
@@ -148,13 +152,16 @@ def simulated_nodes(hub: Hub, pods: list[KubeObject]) -> set[str]:
     return {name for name, node in known.items() if node is not None and is_simulated(node.obj)}
 
 
-def on_simulated_nodes(hub: Hub, details: Details) -> Callable[[Call], bool]:
+def on_simulated_nodes(hub: Hub, details: Details) -> Callable[[Call], Awaitable[bool]]:
     """Returns a function: whether all pods of a call's graph are on simulated nodes."""
 
-    def simulated(call: Call) -> bool:
-        pods = details.known_pods(call, DEPLOYMENTS)
-        nodes = simulated_nodes(hub, pods)
-        return bool(pods) and all(str(pod["spec"].get("nodeName") or "") in nodes for pod in pods)
+    async def simulated(call: Call) -> bool:
+        pod: KubeObject | None = None
+        async with aclosing(details.known_pods(call, DEPLOYMENTS)) as pods:
+            async for pod in pods:
+                if not simulated_nodes(hub, [pod]):
+                    return False
+        return pod is not None
 
     return simulated
 

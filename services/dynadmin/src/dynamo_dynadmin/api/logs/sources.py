@@ -1,6 +1,6 @@
 """Containers whose logs are read, and their starts: each start of a container has a separate log. Pure."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
@@ -18,6 +18,10 @@ class LogSelection(NamedTuple):
     component: str = ""
     pod: str = ""
     container: str = ""
+
+    def includes(self, name: str, pod_labels: Mapping[str, str]) -> bool:
+        """Whether containers of a pod may be selected."""
+        return self.pod in ("", name) and self.component in ("", pod_labels.get(labels.COMPONENT, ""))
 
 
 class LogSource(NamedTuple):
