@@ -13,11 +13,13 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.runtime.unexpected import UnexpectedFailures
 
-from dynamo_image_builder import queue, reconciler
+from dynamo_image_builder import cancellation, queue, reconciler
 from dynamo_image_builder.archives import ArchiveFinder, Archives
+from dynamo_image_builder.cancellation import BuildReconciler
 from dynamo_image_builder.events import reconcile_failed
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.reconciler import NimRequestReconciler
+from dynamo_image_builder.status import BY_JOB
 
 NAME = "image-builder"
 READS: tuple[Resource, ...] = (DYNAMO_NIM_REQUESTS, JOBS)
@@ -63,17 +65,28 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
     )
 
     def of_job(change: CacheChange) -> Iterator[Task]:
-        for each in cache.by_index(DYNAMO_NIM_REQUESTS, reconciler.BY_JOB, f"{change.key.namespace}/{change.key.name}"):
+        for each in cache.by_index(DYNAMO_NIM_REQUESTS, BY_JOB, str(change.key)):
             yield Task.of(DYNAMO_NIM_REQUESTS, key_of(each))
 
+    def serves(namespace: str) -> bool:
+        served = context.settings.served
+        return namespace in served if served else not controller.is_held(namespace)
+
+    builds = BuildReconciler(controller.kube, cache, serves, context.clock)
     context.metrics.of_namespaces(DYNAMO_NIM_REQUESTS.plural, metrics.answers)
     controller.wire(
         {
             DYNAMO_NIM_REQUESTS.plural: Reconciler(
                 unexpected.reported(DYNAMO_NIM_REQUESTS, requests.reconcile), partial(cache.keys, DYNAMO_NIM_REQUESTS)
-            )
+            ),
+            JOBS.plural: Reconciler(builds.reconcile, partial(queue.all_running, cache)),
         },
-        (TaskRoute(DYNAMO_NIM_REQUESTS), TaskRoute(JOBS, to=of_job), *queue.routes(cache, settings)),
+        (
+            TaskRoute(DYNAMO_NIM_REQUESTS),
+            TaskRoute(JOBS, to=of_job),
+            *queue.routes(cache, settings),
+            *cancellation.routes(),
+        ),
         counted={DYNAMO_NIM_REQUESTS: _phase},
         background={"archives": archives.run},
     )

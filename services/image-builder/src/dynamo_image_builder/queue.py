@@ -49,6 +49,11 @@ def running(cache: ObjectCache, namespace: str) -> frozenset[ObjectKey]:
     return frozenset(cache.keys_by_index(JOBS, _RUNNING, namespace))
 
 
+def all_running(cache: ObjectCache) -> list[ObjectKey]:
+    """Jobs of all builds that have not ended."""
+    return [key for _, key in cache.indexed(JOBS, _RUNNING)]
+
+
 def next_in_line(cache: ObjectCache, namespace: str, settings: ImageBuilder) -> Iterator[ObjectKey]:
     """The oldest waiting requests of a namespace, as many as may begin a build."""
     free = settings.builds_per_namespace - len(running(cache, namespace))

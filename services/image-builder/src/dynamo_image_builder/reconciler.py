@@ -42,17 +42,18 @@ from dynamo_image_builder.job import build_job
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.outcome import ObservedBuild, age, digest_of, observe
 from dynamo_image_builder.status import (
+    BY_JOB,
     WAITING,
     BuildProgress,
     build_under_way,
     is_settled,
+    job_of,
     known_digest,
     reason_of,
     state_of,
     status_of,
 )
 
-BY_JOB = "job"
 #: A build's pods are not in STATE, so the service lists them: first at this interval, then after a tenth of the time that the
 #: build has taken, up to the second interval. The end of a build comes with its Job. Seconds.
 FOLLOW, FOLLOW_LATEST = 10.0, 60.0
@@ -72,7 +73,7 @@ _NO_REGISTRY = BuildProgress(
 def index(cache: ObjectCache) -> None:
     """Index requests by their build's Job."""
     queue.index(cache)
-    cache.add_index(DYNAMO_NIM_REQUESTS, BY_JOB, lambda each: filter(None, [(each.get("status") or {}).get("job")]))
+    cache.add_index(DYNAMO_NIM_REQUESTS, BY_JOB, lambda each: (str(key),) if (key := job_of(each)) else ())
 
 
 @dataclass(slots=True)

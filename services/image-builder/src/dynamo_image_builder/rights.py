@@ -15,7 +15,7 @@ RIGHTS = (
         JOBS,
         ("delete",),
         place=RightScope.BUILDS,
-        unused="deletes a build to repeat it: its result was lost, or it failed before the request",
+        unused="deletes a build whose result was lost, that failed before the request, or that no request needs any more",
     ),
     Right(PODS, ("list",), place=RightScope.BUILDS),
 )

@@ -8,10 +8,13 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import Condition, condition_of, find
 from dynamo_shared.api.legacy import BuildPhase
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.resources import ObjectKey
 
 from dynamo_image_builder.builds import DIGEST, BentoTag, Build, ImageTarget
 from dynamo_image_builder.outcome import ObservedBuild
 
+#: Index of requests by their build's Job.
+BY_JOB = "job"
 READY, PROGRESSING, FAILED = "Ready", "Progressing", "Failed"
 #: Reason of a request whose namespace runs as many builds as it may.
 WAITING = "Waiting"
@@ -89,6 +92,12 @@ def build_under_way(
         return None
     build = Build(tag, status["archiveDigest"], target, estargz)
     return build if status.get("job") == f"{namespace}/{build.job}" else None
+
+
+def job_of(request: KubeObject) -> ObjectKey | None:
+    """The Job that a request's status names, or None."""
+    namespace, _, name = str((request.get("status") or {}).get("job") or "").partition("/")
+    return ObjectKey(namespace, name) if name else None
 
 
 def known_digest(requests: Sequence[KubeObject]) -> str:
