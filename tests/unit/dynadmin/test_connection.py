@@ -18,8 +18,11 @@ from dynamo_shared.runtime.endpoints import serving
 from dynamo_shared.runtime.self_signed import self_signed_tls
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from tests.building.waiting import until
+
+from .http_world import route_of
 
 TOO_LONG = "the request line or a header is longer than 8190 bytes; send a shorter one"
 SECRET = "s3cret" * 2000
@@ -76,6 +79,36 @@ async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
     }
     answered = {"operation": "none", "status": "400"}
     assert registry.get_sample_value("dynamo_dynadmin_requests_total", answered) == 1
+
+
+async def test_a_request_whose_client_leaves_is_cancelled_and_recorded() -> None:
+    """Simulations of clients that had left went on to their end."""
+    registry, begun, ended = CollectorRegistry(), asyncio.Event(), asyncio.Event()
+    absent = cast("Any", None)
+
+    async def handle(_: Any) -> web.StreamResponse:
+        begun.set()
+        try:
+            return await asyncio.Future()
+        finally:
+            ended.set()
+
+    routes = [route_of(handle, "GET", "/x", public=True)]
+    server = HttpServer(
+        routes, absent, tokens=absent, sessions=absent, metrics=DynadminMetrics(registry), settings=Dynadmin()
+    )
+    connections = partial(HttpConnection, server.unreadable, Connections(1000))
+    with capture_logs() as lines:
+        async with serving(server.app(), "127.0.0.1", 0, None, connections) as port, asyncio.timeout(60):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+            await begun.wait()
+            writer.close()
+            await ended.wait()
+            await until(lambda: bool(lines))
+    assert [(line["operation"], line["status"]) for line in lines if line["event"] == "answered"] == [("x", 499)]
+    counted = registry.get_sample_value("dynamo_dynadmin_requests_total", {"operation": "x", "status": "499"})
+    assert (counted, registry.get_sample_value("dynamo_dynadmin_requests_in_flight")) == (1, 0)
 
 
 @with_and_without_tls

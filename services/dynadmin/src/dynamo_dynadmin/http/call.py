@@ -59,6 +59,8 @@ class OngoingRequest:
     """the name under which the request counts"""
     leave: Callable[[], None] = lambda: None
     """stops counting the request among those in progress"""
+    status_if_left: int = 499
+    """status in the log if the client leaves: 200 for a stream, which usually ends like this"""
     warnings: list[str] = field(default_factory=list)
     """warnings of the API server, unchanged"""
 

@@ -90,6 +90,8 @@ class HttpConnection(web.RequestHandler):
         super().__init__(
             manager, max_line_size=LONGEST_LINE, max_field_size=LONGEST_LINE, keepalive_timeout=KEPT_FOR, **given
         )
+        # If the client leaves, its request is cancelled: no one reads the answer of an engine or of a simulation.
+        manager.handler_cancellation = True
         self._refuse = refuse
         self._all = connections
         self._check: asyncio.TimerHandle | None = None

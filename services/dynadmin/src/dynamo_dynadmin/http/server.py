@@ -1,5 +1,6 @@
 """The HTTP server: identifies callers, limits requests, and turns exceptions into problems."""
 
+import asyncio
 import re
 import time
 import uuid
@@ -125,26 +126,33 @@ class HttpServer:
         identifier = given.lower() if _UUID.fullmatch(given) else str(uuid.uuid4())
         turn = request[TURN] = OngoingRequest(identifier)
         started = self._clock()
-        answer = await self._answered(request, handler, identifier)
+        try:
+            answer = await self._answered(request, handler, identifier)
+        except asyncio.CancelledError:
+            self._record(request, turn.status_if_left, None, started)
+            raise
         if turn.by_browser and answer.status >= 400 and "text/html" in request.headers.get("Accept", ""):
             answer = page.of_problem(answer)
-        operation = turn.operation
         streamed = answer.prepared and not isinstance(answer, web.Response)
-        self._metrics.answered(operation, answer.status, None if streamed else self._clock() - started)
+        self._record(request, answer.status, None if streamed else self._clock() - started, started)
         if not answer.prepared:
             self._finish(request, answer, identifier)
-        caller = turn.caller
+        return answer
+
+    def _record(self, request: web.Request, status: int, seconds: float | None, started: float) -> None:
+        """Log and count a request that has ended. `seconds`: None for a stream, and if the client left."""
+        turn = request[TURN]
+        self._metrics.answered(turn.operation, status, seconds)
         log.info(
             "answered",
-            request=identifier,
-            operation=operation,
+            request=turn.id,
+            operation=turn.operation,
             method=request.method,
             path=request.path,
-            status=answer.status,
-            user=caller.identity.user if caller is not None else "",
+            status=status,
+            user=turn.caller.identity.user if turn.caller is not None else "",
             seconds=round(self._clock() - started, 4),
         )
-        return answer
 
     async def _answered(
         self,

@@ -108,6 +108,7 @@ class Streams:
         self._open[place] = key, call.request
         # Streams have their own limits, and do not count as requests in progress.
         call.request[TURN].leave()
+        call.request[TURN].status_if_left = 200
         self._metrics.streams.set(len(self._open))
         stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck, self.heartbeat)
         try:
