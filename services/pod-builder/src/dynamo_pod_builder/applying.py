@@ -14,7 +14,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.owned_fields import managers_of
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION
 from dynamo_shared.api.resources import GROUP, ObjectKey, Resource
-from dynamo_shared.kube import KubeClient, coverage, get_if_present
+from dynamo_shared.kube import KubeClient, coverage, create_or_get, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 from dynamo_shared.state.cache import ObjectCache
@@ -93,13 +93,10 @@ class Applier:
 
     async def as_stored(self, desired: KubeObject) -> KubeObject:
         """The existing object of that name, or a dry run's result: admission's changes say which controllers manage it."""
-        resource, key = resources.of(desired), resources.key_of(desired)
-        if (observed := self._cache.get(resource, key)) is not None:
+        resource = resources.of(desired)
+        if (observed := self._cache.get(resource, resources.key_of(desired))) is not None:
             return observed
-        try:
-            return await self._kube.create(resource, desired, dry_run=True)
-        except AlreadyExists:
-            return await self._kube.get(resource, key)
+        return await create_or_get(self._kube, resource, desired, dry_run=True)
 
     async def ensure(self, desired: KubeObject, family: Collection[str] = ()) -> Ensured:
         """Apply `desired`. Raises NameTaken (or PredecessorRemains), or KubeError if the API server refuses or is away.

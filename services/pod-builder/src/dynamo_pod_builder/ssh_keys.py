@@ -19,8 +19,8 @@ from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, ObjectKey
-from dynamo_shared.kube import KubeClient, get_if_present
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden
+from dynamo_shared.kube import KubeClient, create_or_get, get_if_present
+from dynamo_shared.kube.errors import Conflict, Forbidden
 
 from dynamo_pod_builder.render import MANAGED_BY
 
@@ -96,10 +96,7 @@ class SshKeys:
         if owner is not None:
             metadata["ownerReferences"] = [_reference(owner)]
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
-        try:
-            return await self.kube.create(SECRETS, secret)
-        except AlreadyExists:
-            return await self.kube.get(SECRETS, ObjectKey(namespace, self.name))
+        return await create_or_get(self.kube, SECRETS, secret)
 
 
 def _is_managed(secret: KubeObject) -> bool:

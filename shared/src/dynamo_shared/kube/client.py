@@ -18,7 +18,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.kube import config
 from dynamo_shared.kube.depth import bounded
-from dynamo_shared.kube.errors import Expired, NotFound, ResponseTooLarge, Unavailable
+from dynamo_shared.kube.errors import AlreadyExists, Expired, NotFound, ResponseTooLarge, Unavailable
 from dynamo_shared.kube.impersonation import Identity
 from dynamo_shared.kube.transport import (
     USER_AGENT,
@@ -445,6 +445,14 @@ async def get_if_present(kube: KubeClient, resource: Resource, key: ObjectKey) -
         return await kube.get(resource, key)
     except NotFound:
         return None
+
+
+async def create_or_get(kube: KubeClient, resource: Resource, desired: KubeObject, **options: bool) -> KubeObject:
+    """The created object, or the unchanged one that already has its name; `options` as for `create`."""
+    try:
+        return await kube.create(resource, desired, **options)
+    except AlreadyExists:
+        return await kube.get(resource, key_of(desired))
 
 
 def _object(content: bytes) -> KubeObject:

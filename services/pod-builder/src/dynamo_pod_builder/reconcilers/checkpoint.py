@@ -26,7 +26,7 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, DynamoCheckpointSpec, parse_checkpoint
-from dynamo_shared.kube import KubeClient, get_if_present
+from dynamo_shared.kube import KubeClient, create_or_get, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
@@ -139,10 +139,7 @@ class CheckpointReconciler:
         # A Job cannot be changed: an existing Job of this checkpoint is as desired.
         observed = self.cache.get(JOBS, key_of(checkpoint_job))
         if observed is None:
-            try:
-                observed = await self.kube.create(JOBS, checkpoint_job)
-            except AlreadyExists:
-                observed = await self.kube.get(JOBS, key_of(checkpoint_job))
+            observed = await create_or_get(self.kube, JOBS, checkpoint_job)
         if not is_managed(checkpoint_job, observed):
             raise NameTaken(JOBS, observed)
         self.cache.put(JOBS, observed)

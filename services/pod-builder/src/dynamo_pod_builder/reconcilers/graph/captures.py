@@ -12,8 +12,7 @@ from dynamo_shared.api import objects, snapshots
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import CHECKPOINT_DELETION_POLICY
 from dynamo_shared.api.resources import POD_SNAPSHOTS, SNAPSHOT_JOBS, Resource, key_of
-from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import AlreadyExists
+from dynamo_shared.kube import KubeClient, create_or_get
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.errors import NameTaken
@@ -57,11 +56,8 @@ class Captures:
             await self._keep_snapshot(job, desired, observed)
 
     async def _create(self, desired: KubeObject) -> KubeObject:
-        try:
-            # CRDs of SnapshotJobs need not keep the metadata of a pod; with the reference it is dropped, too.
-            stored = await self.kube.create(SNAPSHOT_JOBS, desired, strict=False)
-        except AlreadyExists:
-            stored = await self.kube.get(SNAPSHOT_JOBS, key_of(desired))
+        # CRDs of SnapshotJobs need not keep the metadata of a pod; with the reference it is dropped, too.
+        stored = await create_or_get(self.kube, SNAPSHOT_JOBS, desired, strict=False)
         self.cache.put(SNAPSHOT_JOBS, stored)
         return stored
 

@@ -20,9 +20,9 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
-from dynamo_shared.kube import KubeClient, get_if_present
+from dynamo_shared.kube import KubeClient, create_or_get, get_if_present
 from dynamo_shared.kube.client import page_items
-from dynamo_shared.kube.errors import AlreadyExists, NotFound, ResponseTooLarge
+from dynamo_shared.kube.errors import NotFound, ResponseTooLarge
 from dynamo_shared.kube.events import warnings_about
 from dynamo_shared.runtime.settings.operator import Infrastructure
 from dynamo_shared.state.cache import ObjectCache
@@ -92,20 +92,17 @@ class ThoroughProfiling:
                 raise ProfilingFailed("NameTaken", str(error)) from None
         gpus = (request.spec.hardware and request.spec.hardware.total_gpus) or 1
         deadline = self.budget.deadline(gpus)
-        job = profiling_job(obj, request, self.infrastructure, image=self.image(request), deadline=deadline)
-        try:
-            await self.kube.create(JOBS, job)
-        except AlreadyExists:
-            job = await self.kube.get(JOBS, ObjectKey(request.namespace, names.job(request.name)))
-            if not _is_of(job, obj):
-                if _will_be_deleted(job, request):
-                    return False
-                raise ProfilingFailed(
-                    "NameTaken",
-                    f"Job {names.job(request.name)} exists, and was not created for this request: delete the Job, and create the "
-                    "request again",
-                ) from None
-        return True
+        desired = profiling_job(obj, request, self.infrastructure, image=self.image(request), deadline=deadline)
+        job = await create_or_get(self.kube, JOBS, desired)
+        if _is_of(job, obj):
+            return True
+        if _will_be_deleted(job, request):
+            return False
+        raise ProfilingFailed(
+            "NameTaken",
+            f"Job {names.job(request.name)} exists, and was not created for this request: delete the Job, and create the "
+            "request again",
+        )
 
     async def follow(self, obj: KubeObject, request: ProfilingRequest) -> ProfilingProgress:
         """The progress of a Job. The profiler's output counts, however the Job ended, and also if the Job no longer
