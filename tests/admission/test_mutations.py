@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from dynamo_admission.server import MAX_BODY, MAX_CONVERSION
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.objects import KubeObject
@@ -169,7 +170,6 @@ async def test_mutations_are_answered_without_memory_growth(
         ),
         (b'{"a":' * 100_000, 200),
         (b"9" * 100_000, 400),
-        (b"x" * (9 << 20), 413),
     ],
     ids=lambda value: value[:40].decode(errors="replace") if isinstance(value, bytes) else str(value),
 )
@@ -177,6 +177,14 @@ async def test_a_body_that_is_not_a_review_is_rejected(review_client: ReviewClie
     for path in ("mutate", "validate", "convert", "scale"):
         async with review_client.session.post(f"{review_client.url}/{path}", data=body) as answer:
             assert answer.status == expected, await answer.text()
+
+
+@pytest.mark.parametrize(
+    ("path", "most"), [("mutate", MAX_BODY), ("validate", MAX_BODY), ("scale", MAX_BODY), ("convert", MAX_CONVERSION)]
+)
+async def test_a_body_that_is_too_large_is_rejected(review_client: ReviewClient, path: str, most: int) -> None:
+    async with review_client.session.post(f"{review_client.url}/{path}", data=b"x" * (most + 1)) as answer:
+        assert answer.status == 413, await answer.text()
 
 
 def _mutations(valid: list[KubeObject]) -> Iterator[tuple[int, KubeObject, str]]:
