@@ -9,12 +9,13 @@ from functools import partial
 from typing import Any
 
 import pytest
+from dynamo_model_discovery.lora import keeper
 from dynamo_model_discovery.lora.adapter import Adapter, AdapterRecord, record_of, written
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.keeper import AdapterKeeper, WorkerModel
 from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.models.status import ENDPOINTS_READY
-from dynamo_model_discovery.reconcilers.model import FINALIZER, QUIET, ModelReconciler
+from dynamo_model_discovery.reconcilers.model import FINALIZER, QUIET, TRY_AGAIN, ModelReconciler
 from dynamo_model_discovery.routing import index
 from dynamo_shared.api import objects
 from dynamo_shared.api.base_models import base_model_hash
@@ -490,3 +491,24 @@ async def test_a_model_that_is_deleted_while_its_slices_are_read_is_left_alone()
     assert await reconcile == Result()
     assert not list(world.keeper.states())
     assert not world.kube.writes
+
+
+async def test_the_adapters_of_a_namespace_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand models on forty workers used up the memory of model-discovery."""
+    monkeypatch.setattr(keeper, "MOST_PAIRS", 3)
+    world = World(model(), model("younger", modelName="other"), *TWO)
+    await world.converge()
+    assert (await world.outcome()).startswith("2/2 AllEndpointsReady")
+    assert "0/2 TooManyAdapters; " in await world.outcome("younger")
+    assert await world.held("younger") == ""
+    (warning,) = [line for line in world.announced.lines if "TooManyAdapters" in line]
+    assert warning.startswith(
+        "Warning TooManyAdapters Reconcile: the adapters of this namespace are on 2 workers in total"
+    )
+    assert (await world.reconcile("younger")).requeue_after == TRY_AGAIN
+
+    await world.kube.delete(DYNAMO_MODELS, ObjectKey("ns", "support"))
+    world.cache.put(DYNAMO_MODELS, await world.kube.get(DYNAMO_MODELS, ObjectKey("ns", "support")))
+    await world.converge()
+    assert await world.held("support") == "gone"
+    assert "2/2 AllEndpointsReady" in await world.outcome("younger")

@@ -5,6 +5,7 @@ So hanging workers can block only that quarter. Nothing here waits for Kubernete
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,6 +31,9 @@ from dynamo_model_discovery.models.workers import Worker
 FIRST_RETRY = 0.5
 #: Pause while another task works on the same name at the same worker. Seconds.
 TAKEN = 0.5
+#: Pairs of an adapter and a worker in one namespace. Each takes a kibibyte and a probe every `probeInterval`, and anyone
+#: may create thousands of models.
+MOST_PAIRS = 50_000
 #: Number of remembered listings: one for each worker, and none with more names or characters than a plausible listing.
 LISTINGS = 20_000
 LISTED_NAMES = 2_000
@@ -86,6 +90,8 @@ class AdapterKeeper:
         self._changed = changed
         self._clock = clock
         self._models: dict[str, dict[str, AdapterState]] = {}
+        #: By namespace: the number of states.
+        self._pairs: Counter[str] = Counter()
         self._pending: dict[str, _PendingUnload] = {}
         #: By uid of a pod: the deleted models that must be unloaded there. Each task reads it, and the whole set may be
         #: large.
@@ -100,6 +106,10 @@ class AdapterKeeper:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._first.run(first, self._work, reserved=first // 4, finish_within=0.0))
             tasks.create_task(self._second.run(second, self._work, reserved=second // 4, finish_within=0.0))
+
+    def pairs_of_others(self, namespace: str, uid: str) -> int:
+        """Pairs of an adapter and a worker in a namespace, without those of one model."""
+        return self._pairs[namespace] - len(self._models.get(uid, ()))
 
     def set_desired(
         self,
@@ -120,6 +130,7 @@ class AdapterKeeper:
             state = states.get(worker.uid)
             if state is None:
                 state = states[worker.uid] = AdapterState.unknown(model, worker, adapter, stale)
+                self._pairs[model.namespace] += 1
                 act = not state.idle
             else:
                 act = state.set_desired(worker, adapter, stale)
@@ -131,8 +142,9 @@ class AdapterKeeper:
 
     def drop(self, uid: str) -> None:
         """A model is no longer managed here: cancel its requests, and forget its states."""
-        for pod in self._models.pop(uid, {}):
-            self._unload_ended(uid, pod)
+        for pod in tuple(self._models.get(uid, {})):
+            self._abandon(uid, pod)
+        self._models.pop(uid, None)
         self._pending.pop(uid, None)
 
     def leave(self, model: KubeObject, names: Sequence[str]) -> list[AdapterState]:
@@ -304,7 +316,12 @@ class AdapterKeeper:
 
     def _abandon(self, model: str, pod: str) -> None:
         """Cancel the work at a deleted pod: another pod may get its address."""
-        self._models[model].pop(pod).version += 1
+        state = self._models[model].pop(pod)
+        state.version += 1
+        namespace = state.model.namespace
+        self._pairs[namespace] -= 1
+        if not self._pairs[namespace]:
+            del self._pairs[namespace]
         self._unload_ended(model, pod)
 
     def _unload_ended(self, model: str, pod: str) -> None:

@@ -20,6 +20,7 @@ from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, GROUP, PODS, ObjectKey, key_of
+from dynamo_shared.api.wording import many
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound
 from dynamo_shared.runtime import Result
@@ -29,6 +30,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_model_discovery import events
+from dynamo_model_discovery.lora import keeper
 from dynamo_model_discovery.lora.adapter import (
     Adapter,
     AdapterRecord,
@@ -57,7 +59,10 @@ FINALIZER = f"{GROUP}/finalizer"
 """The reference operator's finalizer: models that it handled are deleted in the same way."""
 
 
-NAME_TAKEN = "NameTaken"
+NAME_TAKEN, TOO_MANY = "NameTaken", "TooManyAdapters"
+
+#: Interval of retries of an adapter for which its namespace has no room. Seconds.
+TRY_AGAIN = 60.0
 
 #: A shorter unloading is not reported in the status. Seconds.
 QUIET = 1.0
@@ -102,12 +107,14 @@ class ModelReconciler:
         try:
             adapter = adapter_of(spec)
             self._check_name(model, adapter.name)
+            self._check_room(model, workers)
         except InvalidAdapter as invalid:
             verdict = ModelReadiness(False, invalid.reason, str(invalid))
             if invalid.reason == NAME_TAKEN and record_of(model) is not None:
                 return await self._clear(model, workers, verdict, ())
             self.keeper.prune(model["metadata"]["uid"], workers.workers)
-            return await self._report(model, workers, verdict, ())
+            result = await self._report(model, workers, verdict, ())
+            return Result(TRY_AGAIN) if invalid.reason == TOO_MANY and result.requeue_after is None else result
         remembered = await self._remember(model, advanced(record_of(model), adapter))
         if remembered is None:
             return Result()
@@ -221,6 +228,16 @@ class ModelReconciler:
             if not wants and holds and (not leaving or FINALIZER in other["metadata"].get("finalizers", ())):
                 message = f"{name!r} was loaded for {whose} and is being unloaded: this adapter is loaded after that"
                 raise InvalidAdapter(NAME_TAKEN, message)
+
+    def _check_room(self, model: KubeObject, workers: WorkerSet) -> None:
+        """The adapters of a namespace may be on a limited number of workers in total. Raises InvalidAdapter."""
+        others = self.keeper.pairs_of_others(objects.namespace(model), objects.uid(model))
+        if others + len(workers.workers) > keeper.MOST_PAIRS:
+            message = (
+                f"the adapters of this namespace are on {many(others, 'worker')} in total, and {len(workers.workers)} more "
+                f"would exceed the limit of {keeper.MOST_PAIRS}: delete DynamoModels, or use another namespace"
+            )
+            raise InvalidAdapter(TOO_MANY, message)
 
     def _rivals(self, model: KubeObject, name: str) -> list[KubeObject]:
         """All other models of the same base in the namespace that request a name or may have loaded it."""
