@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from dynamo_model_discovery.lora import keeper
 from dynamo_model_discovery.lora.adapter import Adapter, AdapterRecord, record_of, written
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.keeper import AdapterKeeper, WorkerModel
@@ -100,6 +99,7 @@ class World:
         busy: Iterable[str] = (),
         broken: Iterable[str] = (),
         without_lora: Iterable[str] = (),
+        loads: int = 50_000,
     ) -> None:
         self.kube, self.cache, self.clock = MemoryKube(*observed), ObjectCache(), ManualClock()
         index(self.cache)
@@ -107,7 +107,7 @@ class World:
         loras = {url: dict(each) for url, each in (have or {}).items()}
         self.workers = MemoryWorkers(loras, broken=set(broken), without_lora=set(without_lora))
         self.busy, self.announced = set(busy), Announced()
-        metrics, settings = Metrics(), ModelDiscovery(unload_within=WITHIN)
+        metrics, settings = Metrics(), ModelDiscovery(unload_within=WITHIN, loads_per_namespace=loads)
         queues: tuple[WorkQueue[WorkerModel], WorkQueue[WorkerModel]] = (
             WorkQueue(metrics=metrics.queue("first")),
             WorkQueue(metrics=metrics.queue("second")),
@@ -493,10 +493,9 @@ async def test_a_model_that_is_deleted_while_its_slices_are_read_is_left_alone()
     assert not world.kube.writes
 
 
-async def test_the_adapters_of_a_namespace_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_adapters_of_a_namespace_are_limited() -> None:
     """Ten thousand models on forty workers used up the memory of model-discovery."""
-    monkeypatch.setattr(keeper, "MOST_PAIRS", 3)
-    world = World(model(), model("younger", modelName="other"), *TWO)
+    world = World(model(), model("younger", modelName="other"), *TWO, loads=3)
     await world.converge()
     assert (await world.outcome()).startswith("2/2 AllEndpointsReady")
     assert "0/2 TooManyAdapters; " in await world.outcome("younger")

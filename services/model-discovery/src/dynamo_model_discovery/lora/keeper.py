@@ -31,9 +31,6 @@ from dynamo_model_discovery.models.workers import Worker
 FIRST_RETRY = 0.5
 #: Pause while another task works on the same name at the same worker. Seconds.
 TAKEN = 0.5
-#: Pairs of an adapter and a worker in one namespace. Each takes a kibibyte and a probe every `probeInterval`, and anyone
-#: may create thousands of models.
-MOST_PAIRS = 50_000
 #: Number of remembered listings: one for each worker, and none with more names or characters than a plausible listing.
 LISTINGS = 20_000
 LISTED_NAMES = 2_000
@@ -91,7 +88,7 @@ class AdapterKeeper:
         self._clock = clock
         self._models: dict[str, dict[str, AdapterState]] = {}
         #: By namespace: the number of states.
-        self._pairs: Counter[str] = Counter()
+        self._loads: Counter[str] = Counter()
         self._pending: dict[str, _PendingUnload] = {}
         #: By uid of a pod: the deleted models that must be unloaded there. Each task reads it, and the whole set may be
         #: large.
@@ -107,9 +104,9 @@ class AdapterKeeper:
             tasks.create_task(self._first.run(first, self._work, reserved=first // 4, finish_within=0.0))
             tasks.create_task(self._second.run(second, self._work, reserved=second // 4, finish_within=0.0))
 
-    def pairs_of_others(self, namespace: str, uid: str) -> int:
-        """Pairs of an adapter and a worker in a namespace, without those of one model."""
-        return self._pairs[namespace] - len(self._models.get(uid, ()))
+    def loads_of_others(self, namespace: str, uid: str) -> int:
+        """Number of adapters on the workers of a namespace, without those of one model. Anyone may create many models."""
+        return self._loads[namespace] - len(self._models.get(uid, ()))
 
     def set_desired(
         self,
@@ -130,7 +127,7 @@ class AdapterKeeper:
             state = states.get(worker.uid)
             if state is None:
                 state = states[worker.uid] = AdapterState.unknown(model, worker, adapter, stale)
-                self._pairs[model.namespace] += 1
+                self._loads[model.namespace] += 1
                 act = not state.idle
             else:
                 act = state.set_desired(worker, adapter, stale)
@@ -319,9 +316,9 @@ class AdapterKeeper:
         state = self._models[model].pop(pod)
         state.version += 1
         namespace = state.model.namespace
-        self._pairs[namespace] -= 1
-        if not self._pairs[namespace]:
-            del self._pairs[namespace]
+        self._loads[namespace] -= 1
+        if not self._loads[namespace]:
+            del self._loads[namespace]
         self._unload_ended(model, pod)
 
     def _unload_ended(self, model: str, pod: str) -> None:

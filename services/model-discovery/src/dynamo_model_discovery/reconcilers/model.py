@@ -30,7 +30,6 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_model_discovery import events
-from dynamo_model_discovery.lora import keeper
 from dynamo_model_discovery.lora.adapter import (
     Adapter,
     AdapterRecord,
@@ -231,11 +230,13 @@ class ModelReconciler:
 
     def _check_room(self, model: KubeObject, workers: WorkerSet) -> None:
         """The adapters of a namespace may be on a limited number of workers in total. Raises InvalidAdapter."""
-        others = self.keeper.pairs_of_others(objects.namespace(model), objects.uid(model))
-        if others + len(workers.workers) > keeper.MOST_PAIRS:
+        others = self.keeper.loads_of_others(objects.namespace(model), objects.uid(model))
+        limit = self.settings.loads_per_namespace
+        if others + len(workers.workers) > limit:
             message = (
-                f"the adapters of this namespace are on {many(others, 'worker')} in total, and {len(workers.workers)} more "
-                f"would exceed the limit of {keeper.MOST_PAIRS}: delete DynamoModels, or use another namespace"
+                f"the adapters of this namespace are on {many(others, 'worker')} in total, and "
+                f"{len(workers.workers)} more would exceed the limit of {limit}: delete DynamoModels, use another "
+                "namespace, or raise platform.modelDiscovery.loadsPerNamespace"
             )
             raise InvalidAdapter(TOO_MANY, message)
 

@@ -29,6 +29,12 @@ class ModelDiscovery(Section):
     unload_later: Duration = Field(
         900.0, description="How long unloading is retried after `unloadWithin`, while the pods of these workers exist."
     )
+    loads_per_namespace: int = Field(
+        50_000,
+        ge=1,
+        description="Maximum number of adapters on the workers of one namespace: 100 adapters on 500 workers are 50,000. "
+        "Each takes a kibibyte of memory.",
+    )
     worker_port: int = Field(ports.SYSTEM.number, ge=1, le=65535, description="Port of a worker's LoRA API.")
     proxy: str = Field(
         "",
