@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from dynamo_scaler.adapters import pods
 from dynamo_scaler.adapters.status import ConditionState
 from dynamo_scaler.adapters.writers import WriterConflicts
 from dynamo_scaler.autoscaling.autoscalers import AutoscalerState
@@ -15,16 +14,18 @@ from dynamo_scaler.metrics import AdapterMetrics
 from dynamo_scaler.reconcilers.adapters import AdapterReconciler
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
     DYNAMO_GRAPH_DEPLOYMENTS,
+    PODS,
     ObjectKey,
     Resource,
 )
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Scaler
 from dynamo_shared.runtime.status_writer import StatusWriter
-from dynamo_shared.state import ObjectCache
+from dynamo_shared.state.cache import _Table
 from prometheus_client import CollectorRegistry
 
 from tests.building.clock import ManualClock
@@ -154,26 +155,65 @@ async def test_more_replicas_than_a_cluster_supports_do_not_reach_the_graph() ->
     )
 
 
-async def test_pods_of_a_component_are_counted_once_for_all_its_adapters(
+def pod(name: str, phase: str = "Running", component: str = "Decode", **conditions: Any) -> KubeObject:
+    own = {labels.GRAPH_DEPLOYMENT_NAME: "g", labels.COMPONENT: component, labels.ROLE: "leader"}
+    status = {"phase": phase, "conditions": [conditions] if conditions else []}
+    return {**PODS.type_meta, "metadata": {"name": name, "namespace": "team", "labels": own}, "status": status}
+
+
+def reads_of_pods(desk: ReconcilerDesk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the pods that are read from now on."""
+    read: list[str] = []
+    get = _Table.get
+
+    def recorded(table: _Table, key: ObjectKey) -> KubeObject | None:
+        if (obj := get(table, key)) is not None and obj["kind"] == PODS.kind:
+            read.append(key.name)
+        return obj
+
+    monkeypatch.setattr(_Table, "get", recorded)
+    return read
+
+
+async def test_pods_of_replicas_with_one_pod_are_counted_without_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph may have ten thousand pods: reading them took most of a second, in which nothing else ran."""
+    desk = ReconcilerDesk(Decode=1)
+    for name, phase in (("a", "Running"), ("b", "Pending"), ("c", "Failed")):
+        desk.kube.put(pod(name, phase))
+    desk.desk.read()
+    read = reads_of_pods(desk, monkeypatch)
+    await desk.reconcile()
+    assert (desk.adapter("g-decode")["status"]["replicas"], read) == (2, [])
+
+
+async def test_pods_of_replicas_with_several_pods_are_read_once_for_all_adapters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Users may create thousands of adapters, and a graph may have thousands of pods."""
-    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    """Users may create thousands of adapters."""
+    desk = ReconcilerDesk(Decode=1)
+    desk.desk.change("g", lambda graph: graph["spec"]["components"][0].update(multinode={"nodeCount": 2}))
+    desk.kube.put(pod("a"))
     for number in range(3):
         other = {**desk.adapter("g-decode"), "metadata": {"name": f"other-{number}", "namespace": "team"}}
         desk.kube.put(other)
     desk.desk.read()
-    asked: list[str] = []
-    of_component = pods.of_component
-
-    def counted(cache: ObjectCache, namespace: str, graph: str, component: str) -> list[KubeObject]:
-        asked.append(f"{namespace}/{graph}/{component}")
-        return of_component(cache, namespace, graph, component)
-
-    monkeypatch.setattr(pods, "of_component", counted)
+    read = reads_of_pods(desk, monkeypatch)
     await desk.reconciler.reconcile(GRAPH)
-    assert sorted(asked) == ["team/g/Decode", "team/g/Prefill"]
+    assert (desk.adapter("g-decode")["status"]["replicas"], read) == (1, ["a"])
     assert [desk.condition(f"other-{number}", "Synced") for number in range(3)] == [("False", "NotOwner")] * 3
+
+
+async def test_a_decision_reads_only_the_first_pod_that_waits_for_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
+    for name, conditions in (("runs", {}), ("w2", waits), ("w1", waits), ("gated", {**waits, "reason": "Gated"})):
+        desk.kube.put(pod(name, **conditions))
+    desk.kube.put(pod("w0", "Failed", **waits))
+    desk.desk.read()
+    read = reads_of_pods(desk, monkeypatch)
+    answer = await desk.desk.scaling.carry_out(desk.desk.ask("g", Prefill=2))
+    assert "2 pods wait for a node (w1, w2): no GPU" in answer.message
+    assert read == ["w1"]
 
 
 async def test_a_problem_that_returns_is_announced_again() -> None:

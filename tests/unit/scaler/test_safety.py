@@ -10,6 +10,7 @@ from dynamo_scaler.safety.holds import Hold, Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation, judge
 from dynamo_shared.api.registry.annotations import SCALING_POLICY
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime.settings.scaler import Direction, ScalingLimits
 
 KEY = PoolKey("team", "a", "Decode")
@@ -208,17 +209,11 @@ def test_an_unobserved_spec_change_is_a_roll_out_and_changed_replicas_are_not() 
     assert holds.rollout(graph(generation=3, observed=2), "Decode", observed=False) is not None
 
 
-def pod(name: str, reason: str = "", **metadata: Any) -> dict[str, Any]:
-    scheduled = {"type": "PodScheduled", "status": "False" if reason else "True", "reason": reason, "message": "no GPU"}
-    return {"metadata": {"name": name, **metadata}, "status": {"phase": "Pending", "conditions": [scheduled]}}
-
-
 def test_unschedulable_pods_hold_growth_and_are_named() -> None:
-    waiting = [pod(f"p{n}", "Unschedulable") for n in range(5)]
-    result = holds.capacity([pod("fine"), *waiting])
-    assert result == Hold("CapacityPending", "5 pods wait for a node (p0, p1, p2 and 2 more): no GPU")
-    assert holds.capacity([pod("fine"), pod("gone", "Unschedulable", deletionTimestamp="now")]) is None
-    assert holds.capacity([pod("gated", "SchedulingGated")]) is None
+    waiting = [ObjectKey("team", f"p{n}") for n in reversed(range(5))]
+    result = holds.capacity(waiting, lambda pod: f"no GPU for {pod.name}")
+    assert result == Hold("CapacityPending", "5 pods wait for a node (p0, p1, p2 and 2 more): no GPU for p0")
+    assert holds.capacity([], lambda _: "") is None
 
 
 def test_a_failed_graph_may_only_shrink() -> None:

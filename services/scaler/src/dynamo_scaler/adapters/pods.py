@@ -1,14 +1,24 @@
-"""The pods of a component, counted like autoscalers count them, and the selector for them."""
+"""The pods of a component, counted like autoscalers count them, and the selector for them.
+
+A graph may have ten thousand pods, and reading them takes most of a second. So indexes say which pods count, which wait
+for a node, and which have claims of their own.
+"""
+
+from collections.abc import Callable, Collection
+from functools import partial
 
 from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.component_names import LEADERS
+from dynamo_shared.api.device_claims import made_for
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there
+from dynamo_shared.api.pods import is_there, unschedulable
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.state import ObjectCache
 
 BY_COMPONENT = "component"
+#: Indexes of some pods of a component: those that count as replicas, that wait for a node, and that have their own claims.
+_THERE, _WAITING, _CLAIMING = "there", "waiting", "claiming"
 _METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels"}
     | {"ownerReferences"}
@@ -21,7 +31,18 @@ LEADER = "leader"
 def index(cache: ObjectCache) -> None:
     """Index pods by their component, and trim them, because there are many."""
     cache.keep_only(PODS, kept)
-    cache.add_index(PODS, BY_COMPONENT, lambda pod: [place] if (place := _place(pod)) else [])
+    kinds: tuple[tuple[str, Callable[[KubeObject], object]], ...] = (
+        (BY_COMPONENT, lambda _: True),
+        (_THERE, is_there),
+        (_WAITING, lambda pod: is_there(pod) and unschedulable(pod)),
+        (_CLAIMING, made_for),
+    )
+    for name, counts in kinds:
+        cache.add_index(PODS, name, partial(_places, counts))
+
+
+def _places(counts: Callable[[KubeObject], object], pod: KubeObject) -> list[str]:
+    return [place] if (place := _place(pod)) and counts(pod) else []
 
 
 def kept(pod: KubeObject) -> KubeObject:
@@ -34,9 +55,23 @@ def kept(pod: KubeObject) -> KubeObject:
     }
 
 
-def of_component(cache: ObjectCache, namespace: str, graph: str, component: str) -> list[KubeObject]:
-    """Pods of a component, in any phase."""
-    return cache.by_index(PODS, BY_COMPONENT, f"{namespace}/{graph}/{component}")
+def with_claims(cache: ObjectCache, namespace: str, graph: str, component: str) -> list[KubeObject]:
+    """Pods of a component that have claims of their own, in any phase."""
+    return cache.by_index(PODS, _CLAIMING, f"{namespace}/{graph}/{component}")
+
+
+def waiting(cache: ObjectCache, namespace: str, graph: str, component: str) -> Collection[ObjectKey]:
+    """Keys of the pods of a component that wait for a node."""
+    return cache.keys_by_index(PODS, _WAITING, f"{namespace}/{graph}/{component}")
+
+
+async def counted(cache: ObjectCache, graph: KubeObject, component: KubeObject) -> tuple[int, str]:
+    """The existing replicas of a component, and the selector for its pods."""
+    place = f"{objects.namespace(graph)}/{objects.name(graph)}/{component['name']}"
+    if not _has_several(component):
+        return len(cache.keys_by_index(PODS, _THERE, place)), selector(graph, component, [])
+    its_pods = await cache.read_by_index(PODS, BY_COMPONENT, place)
+    return replicas(graph, component, its_pods), selector(graph, component, its_pods)
 
 
 def graph_of(pod: KubeObject) -> ObjectKey:

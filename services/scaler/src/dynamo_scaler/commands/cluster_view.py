@@ -7,6 +7,7 @@ from dynamo_shared.aio import Turns
 from dynamo_shared.api import device_claims, objects
 from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import unschedulable
 from dynamo_shared.api.registry.annotations import SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -104,7 +105,7 @@ class ClusterView:
         return KnownClaims(
             lambda name: self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(pool.namespace, name)),
             lambda name: self.cache.get(RESOURCE_CLAIMS, ObjectKey(pool.namespace, name)),
-            lambda: pods.of_component(self.cache, *pool),
+            lambda: pods.with_claims(self.cache, *pool),
         )
 
     def _changed(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
@@ -217,15 +218,20 @@ class ClusterView:
         return Situation(
             limits=limits_of(graph, pool.key.component, self.settings.limits),
             rollout=holds.rollout(graph, pool.key.component, observed=self.shapes.is_observed(graph)),
-            growth=holds.failed(graph) or holds.capacity(self._competing(pool, graph)),
+            growth=holds.failed(graph) or holds.capacity(self._waiting(pool, graph), self._why_waiting),
             scaled_at=record.at if record is not None else 0.0,
             asked=self.history.of(pool.key, pool.current, now),
         )
 
-    def _competing(self, pool: DesiredPool, graph: KubeObject) -> list[KubeObject]:
-        """Pods that compete with a pool's new pods: its own, and if it has GPUs, all pods of the graph with GPUs."""
+    def _waiting(self, pool: DesiredPool, graph: KubeObject) -> list[ObjectKey]:
+        """Pods without a node that compete with a pool's new pods: its own, and if it has GPUs, all of the graph with
+        GPUs.
+        """
         rivals = [each for each in self.pools(graph) if each.key == pool.key or (pool.has_gpus and each.has_gpus)]
-        return [pod for each in rivals for pod in pods.of_component(self.cache, *each.key)]
+        return [pod for each in rivals for pod in pods.waiting(self.cache, *each.key)]
+
+    def _why_waiting(self, pod: ObjectKey) -> str:
+        return str((unschedulable(self.cache.get(PODS, pod) or {}) or {}).get("message", ""))
 
     def _accounts(self, graphs: set[ObjectKey]) -> list[Account]:
         touched = [

@@ -99,9 +99,13 @@ class AdapterReconciler:
         refusals = adapted.refusals(graph, owners) if graph is not None else {}
         if refusal is not None or refusals:
             waits.append(RETRY_REFUSED)
+        # Once for all adapters of a component: users may create thousands.
         counted: dict[str, tuple[int, str]] = {}
         for adapter in adapters:
             component = adapter["spec"]["dgdRef"]["componentName"]
+            of_graph = _component(graph, component) if graph is not None else None
+            if graph is not None and of_graph is not None and component not in counted:
+                counted[component] = await pods.counted(self.cache, graph, of_graph)
             owns = owners.get(component) is adapter
             reason = refusals.get(component, refusal)
             observation = self._observe(graph, adapter, counted, owns=owns, refusal=reason)
@@ -210,9 +214,7 @@ class AdapterReconciler:
         owns: bool,
         refusal: str | None,
     ) -> AdapterObservation:
-        """`counted`: replicas and selector of the components of earlier adapters: users may create thousands of
-        adapters for one component.
-        """
+        """`counted`: replicas and selector of components."""
         reference = adapter["spec"]["dgdRef"]
         if graph is None:
             message = f"there is no DynamoGraphDeployment {reference['name']} in this namespace"
@@ -221,12 +223,6 @@ class AdapterReconciler:
         if component is None:
             message = f"{reference['name']} has no component {reference['componentName']}"
             return AdapterObservation(ConditionState(False, "ComponentNotFound", message), replicas=0)
-        if component["name"] not in counted:
-            its_pods = pods.of_component(self.cache, *key_of(graph), component["name"])
-            counted[component["name"]] = (
-                pods.replicas(graph, component, its_pods),
-                pods.selector(graph, component, its_pods),
-            )
         count, selector = counted[component["name"]]
         if not owns:
             message = (

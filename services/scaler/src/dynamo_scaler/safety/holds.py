@@ -1,13 +1,14 @@
 """Reasons to hold scaling: roll-outs and unschedulable pods. Pure."""
 
 import hashlib
+import heapq
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there, unschedulable
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.api.wording import many
 
 ROLLOUT, CAPACITY, GRAPH_FAILED = "RolloutInProgress", "CapacityPending", "GraphFailed"
@@ -57,20 +58,18 @@ def failed(graph: KubeObject) -> Hold | None:
     return Hold(GRAPH_FAILED, f"the graph has failed: {ready.get('message') or 'its status does not say why'}")
 
 
-def capacity(pods: Iterable[KubeObject]) -> Hold | None:
-    """Pods that wait for a node hold scaling up, because more pods would wait, too. Scaling down may help."""
-    pending = sorted((pod for pod in pods if is_there(pod) and unschedulable(pod)), key=_name)
-    if not pending:
+def capacity(waiting: Collection[ObjectKey], message: Callable[[ObjectKey], str]) -> Hold | None:
+    """Pods that wait for a node hold scaling up, because more pods would wait, too. Scaling down may help.
+
+    `message` returns why a pod waits.
+    """
+    if not waiting:
         return None
-    first = unschedulable(pending[0])
-    names = ", ".join(_name(pod) for pod in pending[:_NAMED])
-    more = f" and {len(pending) - _NAMED} more" if len(pending) > _NAMED else ""
-    waiting = many(len(pending), "pod") + (" waits" if len(pending) == 1 else " wait")
-    return Hold(CAPACITY, f"{waiting} for a node ({names}{more}): {(first or {}).get('message', '')}")
-
-
-def _name(pod: KubeObject) -> str:
-    return str(pod["metadata"]["name"])
+    first = heapq.nsmallest(_NAMED, waiting)
+    names = ", ".join(each.name for each in first)
+    more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
+    wait = many(len(waiting), "pod") + (" waits" if len(waiting) == 1 else " wait")
+    return Hold(CAPACITY, f"{wait} for a node ({names}{more}): {message(first[0])}")
 
 
 def shape(graph: KubeObject) -> str:
