@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api import device_claims, gpus
-from dynamo_shared.api.device_claims import KnownClaims
+from dynamo_shared.api.device_claims import KnownClaims, UncountedClaim
 from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 
@@ -201,6 +201,37 @@ def test_a_missing_claim_may_have_gpus() -> None:
         "ResourceClaimTemplate t does not exist",
         "ResourceClaim c does not exist",
     ]
+
+
+def test_thousands_of_unknown_claims_are_not_compared_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph of a megabyte can name 16,000 claims: comparing them in pairs took more than a minute."""
+    compared: list[object] = []
+    equal = UncountedClaim.__eq__
+
+    def counted(one: UncountedClaim, other: object) -> bool:
+        compared.append(other)
+        return equal(one, other)
+
+    monkeypatch.setattr(UncountedClaim, "__eq__", counted)
+    names = [f"t{number}" for number in range(100)]
+    named = [{"name": name, "resourceClaimTemplateName": name} for name in (*names, *names)]
+    component = {"podTemplate": {"spec": {"containers": [], "resourceClaims": named}}}
+    result = gpus.of_replica(component, KnownClaims(lambda _: None, lambda _: None))
+    assert [each.name for each in result.unknown] == names
+    assert len(compared) <= 3 * len(names)
+
+
+def test_pods_are_read_once_however_many_claims_a_spec_names() -> None:
+    reads: list[int] = []
+
+    def pods() -> list[dict[str, Any]]:
+        reads.append(len(reads))
+        return []
+
+    named = [{"name": f"c{number}", "resourceClaimTemplateName": "t"} for number in range(3)]
+    known = KnownClaims(lambda _: None, lambda _: None, pods)
+    assert len(device_claims.of_pods({"resourceClaims": named}, known).unknown) == 3
+    assert reads == [0]
 
 
 def test_graphs_that_a_claim_concerns() -> None:

@@ -10,9 +10,11 @@ before that the number is unknown, which is not 0.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache, partial
 from typing import Any
 
 from dynamo_shared.api import objects
@@ -109,8 +111,11 @@ def made_for(pod: Mapping[str, Any]) -> dict[str, str]:
 def of_pods(pod: Mapping[str, Any], known: KnownClaims) -> ClaimedGpus:
     """GPUs that pods with a spec claim."""
     own, shared, unknown = 0, {}, []
+    # Read at most once: a spec may name thousands of claims, and a component may have thousands of pods.
+    created = cache(lambda: _created_claims(known.pods()))
+    number_of = cache(partial(_of_template, known, created))
     for claim_name, name in _named(pod, "resourceClaimTemplateName"):
-        number = _of_template(claim_name, name, known)
+        number = number_of(claim_name, name)
         if isinstance(number, NotCounted):
             unknown.append(UncountedClaim("ResourceClaimTemplate", name, number))
         else:
@@ -212,26 +217,34 @@ def _named(pod: Mapping[str, Any], by: str) -> Iterator[tuple[str, str]]:
             yield str(claim.get("name")), str(name)
 
 
-def _of_template(claim_name: str, name: str, known: KnownClaims) -> int | NotCounted:
+_CreatedClaims = Mapping[tuple[str, str | None], list[str]]
+"""By name within a pod and template: the ResourceClaims that were created; no template if the pod does not state it."""
+
+
+def _of_template(
+    known: KnownClaims, created: Callable[[], _CreatedClaims], claim_name: str, name: str
+) -> int | NotCounted:
     template = known.template(name)
     number = None if template is None else requested((template.get("spec") or {}).get("spec") or {})
     if number is not None:
         return number
     # Nodes may differ: the next pod may get as many GPUs as the pod with the most.
-    pods = (pod for pod in known.pods() if _claims_by(pod, claim_name, name))
-    made = (known.claim(given) for pod in pods if (given := made_for(pod).get(claim_name)))
+    made = (known.claim(given) for by in (name, None) for given in created().get((claim_name, by), ()))
     numbers = [number for claim in made if claim is not None and (number := allocated(claim)) is not None]
     return max(numbers, default=NotCounted.MISSING if template is None else NotCounted.ALL_OF_A_NODE)
 
 
-def _claims_by(pod: Mapping[str, Any], claim_name: str, template: str) -> bool:
-    """Whether a pod has a claim from a template: pods of another role may have a claim of that name from another
-    template.
+def _created_claims(pods: Iterable[Mapping[str, Any]]) -> _CreatedClaims:
+    """The claims that were created for pods. Pods of several roles may have claims of a name from several templates.
 
-    Pods stored before the watcher recorded this do not state it.
+    Pods stored before the watcher recorded the templates do not state them.
     """
-    by = dict(_named(pod.get("spec") or {}, "resourceClaimTemplateName"))
-    return by.get(claim_name, template) == template
+    created: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+    for pod in pods:
+        by = dict(_named(pod.get("spec") or {}, "resourceClaimTemplateName"))
+        for claim_name, given in made_for(pod).items():
+            created[claim_name, by.get(claim_name)].append(given)
+    return created
 
 
 def _requests(spec: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

@@ -116,13 +116,14 @@ def _of_all(
     component: Mapping[str, Any], of_pod: Callable[[Mapping[str, Any]], device_claims.ClaimedGpus]
 ) -> ReplicaGpus:
     """GPUs of a replica of a component, from the GPUs of a pod of each of its templates."""
-    own, shared, unknown = 0, dict[str, int](), list[device_claims.UncountedClaim]()
+    own, shared, unknown = 0, dict[str, int](), dict[device_claims.UncountedClaim, None]()
     for template, pods in templates(component):
         counted = of_pod(template)
         own += pods * counted.own
         # Roles may use different requests of the claim.
         shared |= {name: min(MOST, max(number, shared.get(name, 0))) for name, number in counted.shared.items()}
-        unknown += (each for each in counted.unknown if each not in unknown)
+        # A template may name thousands.
+        unknown |= dict.fromkeys(counted.unknown)
     return ReplicaGpus(min(MOST, own), shared, tuple(unknown))
 
 
