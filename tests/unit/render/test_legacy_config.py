@@ -28,6 +28,16 @@ def test_workers_are_replicas(entry: str, name: str, type_: str, fields: dict[st
     assert component_deployments(obj)[name]["spec"]["replicas"] == replicas
 
 
+@pytest.mark.parametrize("workers", [True, -1, 150_001])
+def test_workers_that_no_component_may_have_are_rejected(workers: int) -> None:
+    """Admission limits replicas, but does not read this number."""
+    obj = graph(configured({"Worker": {"ServiceArgs": {"workers": workers}}}))
+    with pytest.raises(
+        render.RenderError, match=rf"env\[{CONFIG}\]: ServiceArgs.workers is {str(workers).lower()}, not"
+    ):
+        component_deployments(obj)
+
+
 def test_resources_become_requests_and_limits() -> None:
     resources = {"cpu": "2", "memory": "4Gi", "gpu": "1", "custom": {"rdma/ib": "1"}}
     given = configured(

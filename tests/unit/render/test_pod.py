@@ -275,6 +275,19 @@ def test_a_frontend_sidecar_is_a_frontend_with_the_volumes_of_main() -> None:
     assert spec["containers"][1] == {"name": "first", "image": "i", "resources": {}}
 
 
+def test_a_frontend_sidecar_keeps_its_own_volume_at_a_path_of_main() -> None:
+    """The API server refuses two volumes at one path."""
+    spec = pod(
+        component(
+            frontendSidecar="front",
+            main={"volumeMounts": [{"name": "models", "mountPath": "/models"}, {"name": "more", "mountPath": "/more"}]},
+            sidecars=[{"name": "front", "image": "i", "volumeMounts": [{"name": "own", "mountPath": "/models"}]}],
+        )
+    )
+    mounted = [(each["name"], each["mountPath"]) for each in spec["containers"][1]["volumeMounts"]]
+    assert mounted == [("own", "/models"), ("more", "/more")]
+
+
 ASKED = {"httpGet": {"path": "/mine", "port": 9}}
 READY = "front.readinessProbe"
 

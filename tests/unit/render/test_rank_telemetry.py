@@ -111,6 +111,8 @@ def test_a_number_of_ranks_known_only_to_the_container_gets_all_ports(name: str,
         ([{"name": BASE}], 4, "'' is not a valid port"),
         ([{"name": BASE, "value": "0"}], 4, "'0' is not a valid port"),
         ([{"name": BASE, "value": "70000"}], 4, "'70000' is not a valid port"),
+        ([{"name": BASE, "value": "9" * 5000}], 4, "9' is not a valid port"),  # Python refuses to read it
+        ([{"name": BASE, "value": "١٢٣٤"}], 4, "'١٢٣٤' is not a valid port"),
         ([{"name": BASE, "value": "65535"}], 4, "'65535' leaves no ports for 4 ranks"),
         ([{"name": BASE, "value": "9088"}], 4, "gives 4 ranks the ports from 9088 on, but 9090 is another port"),
         ([{"name": BASE, "valueFrom": SOURCE}], 4, "has a value that only the container knows"),

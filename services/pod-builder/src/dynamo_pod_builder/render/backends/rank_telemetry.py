@@ -3,6 +3,7 @@
 Rank 0 opens the port that the container names, rank i the i-th port after it. PodMonitors scrape the ports by name.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from dynamo_pod_builder.render.errors import RenderError
 #: The number of ranks of a container that have a port; the runtime starts no more with telemetry.
 MOST_RANKS = 8
 _LAST_PORT = 65535
+_PORT = re.compile(r"[0-9]{1,5}")
 _CONTAINER = f"podTemplate.spec.containers[{MAIN}]"
 _OFF = f"or set {env.NIXL_TELEMETRY_ENABLE} to n"
 
@@ -76,8 +78,8 @@ def _first_port(variable: Mapping[str, Any] | None, ranks: int, context: PodCont
     text, problem = _text(variable), ""
     if "valueFrom" in variable:
         problem = "has a value that only the container knows, so the platform cannot declare the ports of its ranks"
-    elif not text.isdecimal() or not 0 < int(text) <= _LAST_PORT:
-        problem = f"{text!r} is not a valid port"
+    elif not _PORT.fullmatch(text) or not 0 < int(text) <= _LAST_PORT:
+        problem = f"{text[:80]!r} is not a valid port"
     elif int(text) + ranks - 1 > _LAST_PORT:
         problem = f"{text!r} leaves no ports for {ranks} ranks"
     if problem:

@@ -186,8 +186,8 @@ def _with_frontend(
         at_once = [probe for probe in PROBES if f"{sidecar}.{probe}" in context.observed.lacking]
         container = _container(context, base, with_probes_over(base, each, at_once))
         own = container.get("volumeMounts", [])
-        mounted = {mount["name"] for mount in own}
-        missing = [mount for mount in shared_mounts if mount["name"] not in mounted]
+        taken = {mount[field] for mount in own for field in ("name", "mountPath")}
+        missing = [mount for mount in shared_mounts if taken.isdisjoint((mount["name"], mount["mountPath"]))]
         if missing:
             container["volumeMounts"] = [*own, *missing]
         rebuilt.append(container)
