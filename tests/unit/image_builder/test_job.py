@@ -27,6 +27,9 @@ def test_one_build_has_one_job_in_the_namespace_of_builds() -> None:
     assert "ownerReferences" not in made["metadata"]
     assert (made["spec"]["activeDeadlineSeconds"], made["spec"]["ttlSecondsAfterFinished"]) == (600, 7200)
     assert made["spec"]["backoffLimit"] == 0
+    # After a drained or full node, the Job builds again by itself.
+    (rule,) = made["spec"]["podFailurePolicy"]["rules"]
+    assert (rule["action"], [each["type"] for each in rule["onPodConditions"]]) == ("Ignore", ["DisruptionTarget"])
 
 
 @pytest.mark.parametrize("keep", ["0s", "5s"])

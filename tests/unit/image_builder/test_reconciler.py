@@ -250,6 +250,16 @@ async def test_a_failed_build_is_the_answer_and_a_later_request_retries() -> Non
     assert stage.status("later")["phase"] == "Building"
 
 
+async def test_the_pod_that_replaced_a_lost_one_decides() -> None:
+    lost, last = ended("build", "", 137), ended("build", "digest=\nERROR: no", 1)
+    lost["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]
+    for number, pod in enumerate((lost, last)):
+        pod["metadata"] |= {"name": f"pod-{number}", "creationTimestamp": f"2026-01-02T00:0{number}:00Z"}
+    stage = Stage(job("Failed"), lost, last, request())
+    await stage.reconcile()
+    assert reason(stage.status()) == "BuildFailed"
+
+
 async def test_a_lost_result_is_built_again() -> None:
     stage = Stage(job("Complete"), request())
     assert (await stage.reconcile()).requeue_after == reconciler.REPLACE

@@ -27,6 +27,7 @@ _PLACEMENT = {
     "runtime_class_name",
     "image_pull_secrets",
 }
+_DISRUPTED: KubeObject = {"type": "DisruptionTarget", "status": "True"}
 _RUNTIME_DEFAULT: KubeObject = {"type": "RuntimeDefault"}
 
 
@@ -44,8 +45,10 @@ def build_job(build: Build, namespace: str, settings: ImageBuilder) -> KubeObjec
             "annotations": {keys.BENTO_TAG: str(build.tag), keys.ARCHIVE_DIGEST: build.archive_digest},
         },
         "spec": {
-            # A failed build would fail again; after the loss of a node, the user creates another request.
+            # A failed build would fail again. A pod that a node or the control plane ended did not fail: the Job starts
+            # another one.
             "backoffLimit": 0,
+            "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [_DISRUPTED]}]},
             "activeDeadlineSeconds": math.ceil(settings.deadline),
             "ttlSecondsAfterFinished": math.ceil(settings.keep),
             "template": {

@@ -63,7 +63,7 @@ class ObservedBuild:
 
 
 def observe(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> ObservedBuild:
-    """The state of a build."""
+    """The state of a build. `pods`: the last one first, which decides: a Job replaces lost pods."""
     complete, failed = objects.condition(job, "Complete"), objects.condition(job, "Failed")
     if objects.is_true(job, "Complete") and complete is not None:
         return _complete(job, pods, complete)

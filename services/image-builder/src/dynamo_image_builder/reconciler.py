@@ -234,7 +234,8 @@ class NimRequestReconciler:
         at, pods = self._listed.get(version, (None, []))
         if at is None or (now - at).total_seconds() >= FOLLOW / 2:
             selector = f"{labels.JOB_NAME}={objects.name(job)}"
-            pods = await self.kube.list(PODS, objects.namespace(job), label_selector=selector)
+            listed = await self.kube.list(PODS, objects.namespace(job), label_selector=selector)
+            pods = sorted(listed, key=objects.created_at, reverse=True)
             self._listed[version] = now, pods
         return pods
 
