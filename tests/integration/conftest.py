@@ -65,7 +65,7 @@ async def kube(control_plane: ControlPlane) -> AsyncIterator[KubeClient]:
 
 
 @pytest.fixture
-async def namespace(kube: KubeClient) -> AsyncIterator[str]:
+async def namespace(control_plane: ControlPlane, kube: KubeClient) -> AsyncIterator[str]:
     """A new namespace.
 
     It disappears with the control plane; objects that would affect later tests are deleted after the test.
@@ -73,7 +73,7 @@ async def namespace(kube: KubeClient) -> AsyncIterator[str]:
     name = f"test-{os.getpid()}-{next(_numbers)}"
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
-    await empty(kube, name)
+    await empty(control_plane, kube, name)
 
 
 @pytest.fixture

@@ -195,11 +195,11 @@ def test_every_default_is_tested() -> None:
 @pytest.mark.usefixtures("versions")
 @pytest.mark.parametrize(("name", "spec"), SHORT.items(), ids=SHORT.keys())
 async def test_defaults_of_the_platform_equal_those_of_the_api_server(
-    kube: KubeClient, namespace: str, name: str, spec: dict[str, Any]
+    kube: KubeClient, name: str, spec: dict[str, Any]
 ) -> None:
     resource = VERSIONS[name]
-    short = manifest(resource, namespace, spec)
-    created = await kube.create(without_conversion(resource), short)
+    short = manifest(resource, "default", spec)
+    created = await kube.create(without_conversion(resource), short, dry_run=True)
     assert created["spec"] != spec, "the server filled something in"
     assert to_dict(load_manifest(written(short, resource)))["spec"] == created["spec"]
 
@@ -248,12 +248,12 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.usefixtures("versions")
 @pytest.mark.parametrize(("name", "spec", "message"), BROKEN)
 async def test_api_server_and_platform_reject_each_violated_rule(
-    kube: KubeClient, namespace: str, name: str, spec: dict[str, Any], message: str
+    kube: KubeClient, name: str, spec: dict[str, Any], message: str
 ) -> None:
     resource = VERSIONS[name]
-    bad = manifest(resource, namespace, spec)
+    bad = manifest(resource, "default", spec)
     with pytest.raises(Invalid, match=message):
-        await kube.create(without_conversion(resource), bad)
+        await kube.create(without_conversion(resource), bad, dry_run=True)
     assert schema_errors(written(bad, resource))
 
 
@@ -351,6 +351,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     (ALPHA_GRAPH, {"services": {"a": {"components": []}}}),
     (ALPHA_GRAPH, {"services": {f"s{number}": {} for number in range(26)}}),
     (ALPHA_GRAPH, {"pvcs": [{"name": f"c{number}"} for number in range(101)]}),
+    (BETA_GRAPH, {"components": [{"name": f"c{number}"} for number in range(26)]}),
     (ALPHA_GRAPH, {"topologyConstraint": {"topologyProfile": ""}}),
     (ALPHA_COMPONENT, {"envs": {}}),
     (ALPHA_COMPONENT, {"sharedMemory": {"size": 1.5}}),
@@ -380,25 +381,34 @@ BAD: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.usefixtures("versions")
 @pytest.mark.parametrize(("name", "spec"), BAD, ids=lambda each: json.dumps(each)[:60])
 async def test_the_platform_rejects_what_the_api_server_rejects(
-    kube: KubeClient, namespace: str, name: str, spec: dict[str, Any]
+    kube: KubeClient, name: str, spec: dict[str, Any]
 ) -> None:
     resource = VERSIONS[name]
-    bad = manifest(resource, namespace, spec)
+    bad = manifest(resource, "default", spec)
     with pytest.raises(KubeError):
-        await kube.create(without_conversion(resource), bad)
+        await kube.create(without_conversion(resource), bad, dry_run=True)
     assert schema_errors(written(bad, resource))
 
 
+SERVICE = {"sharedMemory": {"size": "8Gi"}, "checkpoint": {"enabled": True, "checkpointRef": "c"}}
+CLAIM = {"create": True, "size": "1Gi", "storageClass": "s", "volumeAccessMode": "ReadWriteMany"}
+# Graphs with as many parts as allowed.
+LARGEST: dict[str, dict[str, Any]] = {
+    ALPHA_GRAPH: {
+        "services": {f"s{number}": SERVICE for number in range(25)},
+        "pvcs": [{"name": f"c{number}", **CLAIM} for number in range(100)],
+    },
+    BETA_GRAPH: {"components": [{"name": f"{'n' * 60}{number:03}", "podTemplate": {}} for number in range(25)]},
+}
+
+
 @pytest.mark.usefixtures("versions")
-async def test_a_graph_as_large_as_allowed_is_within_the_cost_of_its_rules(kube: KubeClient, namespace: str) -> None:
-    resource = VERSIONS[ALPHA_GRAPH]
-    service = {"sharedMemory": {"size": "8Gi"}, "checkpoint": {"enabled": True, "checkpointRef": "c"}}
-    claim = {"create": True, "size": "1Gi", "storageClass": "s", "volumeAccessMode": "ReadWriteMany"}
-    spec = {
-        "services": {f"s{number}": service for number in range(25)},
-        "pvcs": [{"name": f"c{number}", **claim} for number in range(100)],
-    }
-    await kube.create(without_conversion(resource), manifest(resource, namespace, spec))
+@pytest.mark.parametrize(("name", "spec"), LARGEST.items(), ids=LARGEST.keys())
+async def test_a_graph_as_large_as_allowed_is_within_the_cost_of_its_rules(
+    kube: KubeClient, name: str, spec: dict[str, Any]
+) -> None:
+    resource = VERSIONS[name]
+    await kube.create(without_conversion(resource), manifest(resource, "default", spec), dry_run=True)
 
 
 @pytest.fixture

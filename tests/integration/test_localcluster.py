@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 from dynamo_devcluster import ControlPlane, ProcessDiedError, Programs
 from dynamo_devcluster.probe import LocalHttp, client_tls
+from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_CHECKPOINTS, DYNAMO_MODELS, JOBS
+from dynamo_shared.kube import KubeClient
 
 from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
+from tests.building.objects import object_of
 
+from .etcd import stored
 from .platform import eventually
 
 FAULT = "localcluster.dynamo-platform/fault"
@@ -90,6 +94,19 @@ async def test_faults_on_demand(control_plane: ControlPlane, namespace: str) -> 
 
     await eventually(state("sleepy", "running"), "it runs and is not ready")
     await eventually(state("crashing", "CrashLoopBackOff"), "it crashes")
+
+
+async def test_kinds_with_objects_in_a_namespace_are_counted_in_etcd(
+    control_plane: ControlPlane, kube: KubeClient, namespace: str
+) -> None:
+    """Otherwise `namespaces.empty` would delete nothing."""
+    api = Api(control_plane, namespace)
+    await api.deploy("idle", gpus=0)
+    await kube.create(
+        DYNAMO_MODELS, object_of(DYNAMO_MODELS, "m", namespace, spec={"modelName": "m", "baseModelName": "b"})
+    )
+    kinds = (DYNAMO_MODELS, DYNAMO_CHECKPOINTS, DEPLOYMENTS, JOBS)
+    assert await stored(control_plane, namespace, kinds) == [DYNAMO_MODELS, DEPLOYMENTS]
 
 
 @pytest.mark.restart

@@ -49,7 +49,7 @@ REPLICAS = ("one", "two")
 
 
 @pytest.fixture
-async def namespaces(kube, namespace) -> AsyncIterator[list[str]]:
+async def namespaces(control_plane, kube, namespace) -> AsyncIterator[list[str]]:
     """Four namespaces for either replica, chosen by name: arbitrary names might all belong to one replica."""
     of: dict[str | None, list[str]] = {each: [] for each in REPLICAS}
     for number in itertools.count():
@@ -62,7 +62,7 @@ async def namespaces(kube, namespace) -> AsyncIterator[list[str]]:
         await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield names
     for name in names:
-        await empty(kube, name)
+        await empty(control_plane, kube, name)
 
 
 async def test_replicas_share_the_work_and_take_over(control_plane, nats_server, etcd_server, kube, namespaces):
