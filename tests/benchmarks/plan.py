@@ -51,7 +51,7 @@ KEPT, REACHES, DEARER = 0.95, 0.97, 1.25
 hours."""
 IDLE_AFTER = 900.0
 """Second at which the traffic of the idle run stops, an arbitrary point of the second wave's fall."""
-BORNE = 0.7
+MAX_UTILIZATION = 0.7
 """The HPA's targets, as a share of what an engine sustains within its target."""
 
 
@@ -126,7 +126,7 @@ def _hpa(of: Traffic) -> ConcurrencyHpa:
     isl, osl = (sum(getattr(each, name) for each in of.requests) / count for name in ("isl", "osl"))
     decode = decode_capacity(EngineEstimator(_profile()), isl + osl / 2, osl, of.itl_ms).batch
     # Prefill runs one prompt at a time and soon starts the next; more prompts would wait for each other.
-    return ConcurrencyHpa({Pool.PREFILL: 1.0, Pool.DECODE: BORNE * decode}, splits.MOST)
+    return ConcurrencyHpa({Pool.PREFILL: 1.0, Pool.DECODE: MAX_UTILIZATION * decode}, splits.MOST)
 
 
 def one_pool(kind: str, seed: int, pool: Pool) -> dict[str, str]:

@@ -36,7 +36,7 @@ class Heard:
 @asynccontextmanager
 async def listening(platform: Settings, namespace: str) -> AsyncIterator[Heard]:
     """Collect events while the block runs, like an integration, with the login that the platform created."""
-    server, user = platform.platform.nats, permissions.INTEGRATOR
+    server, user = platform.platform.nats, permissions.EVENT_READER
     login = {}
     if server.password_file is not None:
         password = server.password_file.with_name(user).read_text().strip()

@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from dynamo_admission.tls import Certificates, Unusable, open_certificates, pki
-from dynamo_admission.tls.own import OwnCertificates
+from dynamo_admission.tls.own_ca import OwnCertificates
 from dynamo_admission.tls.secret import SecretStore
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.api.registry import labels

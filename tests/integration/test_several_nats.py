@@ -141,7 +141,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             )
         )
         clusters = [await _cluster(stack, tmp_path, name, port) for name in CLUSTERS]
-        connection = await nats.connect(hub.url, inbox_prefix=inbox_prefix(permissions.INTEGRATOR).encode())
+        connection = await nats.connect(hub.url, inbox_prefix=inbox_prefix(permissions.EVENT_READER).encode())
         stack.push_async_callback(connection.close)
         sources = [
             StreamSource(name=EVENTS, external=ExternalStream(api=f"$JS.{name}.API", deliver=f"deliver.{name}"))

@@ -12,7 +12,7 @@ import pytest
 from dynamo_devcluster import NatsServer, NatsServerOptions, Programs
 from dynamo_shared.bus import EventPublisher, NatsBus, server_config
 from dynamo_shared.bus.commands import Answered, CommandConsumer
-from dynamo_shared.bus.permissions import COMMANDER, INTEGRATOR, USERS
+from dynamo_shared.bus.permissions import COMMAND_SENDER, EVENT_READER, USERS
 from dynamo_shared.bus.streams import ALL
 from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.specifications.scaling import ScaleData
@@ -64,7 +64,7 @@ async def test_events_are_printed_and_a_restart_continues_where_it_stopped(serve
         async with connected(server, "pod-builder") as bus:
             subject = subjects.event_subject(CLUSTER, "team", "dynamographdeployment", name, "ready")
             await bus.publish(subject, json.dumps({**event, "data": {**event["data"], "name": name}}).encode())
-        async with program("events.md", INTEGRATOR, server, tmp_path) as process:
+        async with program("events.md", EVENT_READER, server, tmp_path) as process:
             assert process.stdout is not None
             # An event whose acknowledgement was lost when the previous program ended is redelivered.
             while (words := (await process.stdout.readline()).decode().split())[3] != name:
@@ -86,7 +86,7 @@ async def test_a_scale_command_is_answered(server: NatsServer, tmp_path: Path) -
         async with (
             in_background(publisher.run()),
             in_background(consumer.run()),
-            program("scale-commands.md", COMMANDER, server, tmp_path, *arguments) as process,
+            program("scale-commands.md", COMMAND_SENDER, server, tmp_path, *arguments) as process,
         ):
             out, _ = await process.communicate()
     assert out.decode() == "com.nvidia.dynamo.command.completed.v1 Applied Decode 2 -> 4\n"

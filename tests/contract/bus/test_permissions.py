@@ -13,7 +13,7 @@ from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.bus import EventPublisher, NatsBus, server_config
 from dynamo_shared.bus.commands import CommandConsumer, CommandSender
 from dynamo_shared.bus.errors import BusDeniedError, StreamNotFoundError
-from dynamo_shared.bus.permissions import COMMANDER, INTEGRATOR, PEOPLE, PLATFORM, SERVICES, USERS, rights
+from dynamo_shared.bus.permissions import CLI_USER, COMMAND_SENDER, EVENT_READER, PLATFORM, SERVICES, USERS, rights
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.bus.streams import ALL, STATE
 from dynamo_shared.bus.streams import EVENTS as EVENT_STREAM
@@ -65,7 +65,7 @@ def wire() -> Iterator[tuple[str, set[str]]]:
         yield subjects.event_subject(CLUSTER, "ns", event.kind, "x", event.event), owners
     for command in COMMANDS:
         asked = subjects.command_subject(CLUSTER, "ns", command.service, command.verb)
-        yield asked, {*command.senders, PEOPLE, COMMANDER}
+        yield asked, {*command.senders, CLI_USER, COMMAND_SENDER}
         yield subjects.dead_letter_subject(asked), {command.service}
     # Subjects of another cluster, and subjects that the specifications do not have.
     for subject in ("dynamo.state.v1.other.pods.ns.x", "dynamo.evt.v1.other.ns.platform.x.resync", "dynamo.x.y"):
@@ -74,10 +74,10 @@ def wire() -> Iterator[tuple[str, set[str]]]:
     yield f"dynamo.cmd.v1.{TOKEN}.ns.watcher.stop", set()
 
 
-READERS_OF_STATE = {*SERVICES, PEOPLE}
-READERS_OF_EVENTS = {"scaler", "planner", "dynadmin", PEOPLE, INTEGRATOR}
+READERS_OF_STATE = {*SERVICES, CLI_USER}
+READERS_OF_EVENTS = {"scaler", "planner", "dynadmin", CLI_USER, EVENT_READER}
 PUBLISHERS_OF_EVENTS = {"watcher", "pod-builder", "scaler", "model-discovery", "profiler", "planner", "image-builder"}
-SENDERS = {"planner", PEOPLE}
+SENDERS = {"planner", CLI_USER}
 
 
 def api() -> Iterator[tuple[str, set[str]]]:
@@ -92,9 +92,9 @@ def api() -> Iterator[tuple[str, set[str]]]:
         "STREAM.MSG.DELETE.DYNAMO_COMMANDS": {"scaler"},
         "CONSUMER.CREATE.DYNAMO_STATE": READERS_OF_STATE,
         "CONSUMER.CREATE.DYNAMO_EVENTS": READERS_OF_EVENTS,
-        "CONSUMER.CREATE.DYNAMO_EVENTS.mine.dynamo.evt.v1.>".replace(">", "x"): {INTEGRATOR},
-        "CONSUMER.DURABLE.CREATE.DYNAMO_EVENTS.mine": {INTEGRATOR},
-        "CONSUMER.INFO.DYNAMO_EVENTS.mine": {INTEGRATOR},
+        "CONSUMER.CREATE.DYNAMO_EVENTS.mine.dynamo.evt.v1.>".replace(">", "x"): {EVENT_READER},
+        "CONSUMER.DURABLE.CREATE.DYNAMO_EVENTS.mine": {EVENT_READER},
+        "CONSUMER.INFO.DYNAMO_EVENTS.mine": {EVENT_READER},
         f"CONSUMER.CREATE.DYNAMO_COMMANDS.{TOKEN}-scaler": {"scaler"},
         f"CONSUMER.CREATE.DYNAMO_DEAD_LETTERS.{TOKEN}-scaler-lost": {"scaler"},
         "CONSUMER.MSG.NEXT.DYNAMO_STATE.x": READERS_OF_STATE,
@@ -116,12 +116,12 @@ def api() -> Iterator[tuple[str, set[str]]]:
     for request in dict.fromkeys([*may, *general]):
         # The integrator's own consumers may have any name.
         named = request in (f"CONSUMER.{verb}.DYNAMO_EVENTS.x" for verb in ("CREATE", "DURABLE.CREATE", "INFO"))
-        yield f"$JS.API.{request}", {INTEGRATOR} if named else may.get(request, set())
+        yield f"$JS.API.{request}", {EVENT_READER} if named else may.get(request, set())
     yield "$JS.ACK.DYNAMO_STATE.x.1.1.1.1.0", set()
-    yield "$JS.ACK.DYNAMO_EVENTS.x.1.1.1.1.0", {INTEGRATOR}
+    yield "$JS.ACK.DYNAMO_EVENTS.x.1.1.1.1.0", {EVENT_READER}
     yield f"$JS.ACK.DYNAMO_COMMANDS.{TOKEN}-scaler.1.1.1.1.0", {"scaler"}
     yield "$JS.ACK.DYNAMO_COMMANDS.other.1.1.1.1.0", set()
-    yield "$JS.FC.DYNAMO_EVENTS.x.y", {INTEGRATOR}
+    yield "$JS.FC.DYNAMO_EVENTS.x.y", {EVENT_READER}
     yield "$JS.FC.DYNAMO_STATE.x.y", set()
     yield "$SYS.REQ.SERVER.PING", set()
     yield "_INBOX.anyone.x", set()
@@ -132,8 +132,8 @@ def api() -> Iterator[tuple[str, set[str]]]:
 def subscriptions() -> Iterator[tuple[str, set[str]]]:
     for user in USERS:
         yield f"{subjects.inbox_prefix(user)}.x.*", {user}
-    yield f"dynamo.evt.v1.{TOKEN}.>", {INTEGRATOR, PEOPLE}
-    yield f"dynamo.evt.v1.{TOKEN}.ns.command.*.completed", {INTEGRATOR, PEOPLE, COMMANDER}
+    yield f"dynamo.evt.v1.{TOKEN}.>", {EVENT_READER, CLI_USER}
+    yield f"dynamo.evt.v1.{TOKEN}.ns.command.*.completed", {EVENT_READER, CLI_USER, COMMAND_SENDER}
     for subject in (">", "dynamo.>", "dynamo.state.v1.>", "dynamo.cmd.v1.>", "dynamo.dlq.v1.>", "dynamo.evt.v1.>"):
         yield subject, set()
     for subject in ("$JS.>", "$JS.ACK.>", "$JS.API.>", "$SYS.>", "_INBOX.>", "_INBOX_watcher.>x".removesuffix("x")):
@@ -224,7 +224,7 @@ async def test_a_command_is_sent_carried_out_and_answered(server: NatsServer) ->
 async def test_an_integrator_reads_events(server: NatsServer) -> None:
     async with connected(server, "watcher") as bus:
         await bus.publish(subjects.event_subject(CLUSTER, "ns", "platform", "x", "resync"), b"{}")
-    async with connected(server, INTEGRATOR) as bus:
+    async with connected(server, EVENT_READER) as bus:
         subscription = await bus.subscribe(EVENT_STREAM, [f"dynamo.evt.v1.{TOKEN}.>"], start=Start.ALL)
         assert isinstance(await asyncio.wait_for(anext(subscription), 60), Message | CaughtUp)
         await subscription.close()
@@ -241,8 +241,8 @@ async def test_an_integrator_reads_a_long_history_in_order(server: NatsServer) -
     async with connected(server, "watcher") as bus:
         for number in range(count):
             await bus.publish(subjects.event_subject(CLUSTER, "far", "platform", f"x{number}", "resync"), event)
-    prefix = subjects.inbox_prefix(INTEGRATOR).encode()
-    login = {"user": INTEGRATOR, "password": f"pw-{INTEGRATOR}", "inbox_prefix": prefix}
+    prefix = subjects.inbox_prefix(EVENT_READER).encode()
+    login = {"user": EVENT_READER, "password": f"pw-{EVENT_READER}", "inbox_prefix": prefix}
     client = await nats.connect(server.url, error_cb=on_error, **login)
     try:
         subscription = await client.jetstream().subscribe(

@@ -118,7 +118,7 @@ async def _handshakes(world: World) -> None:
 
 
 @attack("webhook-junk", SERVERS, "bodies that are not reviews, too deep, too long, of other kinds", linger=0.0)
-async def _junk(world: World) -> None:
+async def _undecodable(world: World) -> None:
     port = await _port(world)
     bodies = [
         b"",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.conversion import convert
-from dynamo_shared.api.request_parts import RequestParts, in_own_words, parts_of, spec_of
+from dynamo_shared.api.request_parts import RequestParts, in_request_fields, parts_of, spec_of
 
 BETA = "nvidia.com/v1beta1"
 
@@ -151,7 +151,7 @@ def test_junk_in_annotations_is_ignored(text: str) -> None:
 )
 def test_messages_name_fields_of_the_version_in_which_the_request_was_written(said: str, own: str) -> None:
     obj = stored()
-    assert in_own_words(said, obj) == own
+    assert in_request_fields(said, obj) == own
     kept_by_go = {"metadata": {"annotations": {"nvidia.com/dgdr-config-map-ref": "{}"}}}
-    assert in_own_words(said, kept_by_go) == own
-    assert in_own_words(said, {"metadata": {}}) == said
+    assert in_request_fields(said, kept_by_go) == own
+    assert in_request_fields(said, {"metadata": {}}) == said

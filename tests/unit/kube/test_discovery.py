@@ -82,7 +82,7 @@ def converted(strategy: str, *managers: str, **webhook: Any) -> dict[str, Any]:
 
 
 SERVED = {"resources": [{"name": "foos"}]}
-GIVEN_UP: dict[str, Any] = {"f:spec": {"f:group": {}}}
+DISOWNED: dict[str, Any] = {"f:spec": {"f:group": {}}}
 
 
 @pytest.mark.parametrize("before", [None, converted("None")])
@@ -103,7 +103,7 @@ async def test_a_conversion_is_installed_once_and_released(server: Any, before: 
     apply, disown = server.requests[1], server.requests[4]
     assert apply.json["spec"]["conversion"]["strategy"] == "Webhook"
     assert disown.json["metadata"]["resourceVersion"] == "7"
-    assert [entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]] == [GIVEN_UP]
+    assert [entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]] == [DISOWNED]
 
 
 async def test_a_conversion_that_another_webhook_serves_is_left_alone(server: Any) -> None:
@@ -120,7 +120,7 @@ async def test_an_interrupted_installation_is_finished_before_the_conversion_is_
     await discovery.install_crds(server.client(), [converted("Webhook")])
     disown, apply = server.requests[1], server.requests[2]
     fields = {entry["manager"]: entry["fieldsV1"] for entry in disown.json["metadata"]["managedFields"]}
-    assert fields["tester"] == GIVEN_UP
+    assert fields["tester"] == DISOWNED
     assert "f:conversion" in fields["user"]["f:spec"]
     assert "conversion" not in apply.json["spec"]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.node_labels import lacking, waiting
-from dynamo_pod_builder.reconcilers.pod import ASK_AGAIN, PodReconciler
+from dynamo_pod_builder.reconcilers.pod import RECHECK_AFTER, PodReconciler
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NODES, PODS, ObjectKey, key_of
@@ -125,7 +125,7 @@ async def test_a_status_written_just_before_the_label_is_not_lost() -> None:
 )
 async def test_the_policy_of_the_graph_counts_and_not_the_annotation_of_the_pod(graphs: list[KubeObject]) -> None:
     kube = Kube({ZONE: "b"}, hidden=True)
-    assert await reconciled(kube, indexed(*graphs, pod())) == (Result(requeue_after=ASK_AGAIN), [])
+    assert await reconciled(kube, indexed(*graphs, pod())) == (Result(requeue_after=RECHECK_AFTER), [])
     assert kube.patches == []
 
 
@@ -145,7 +145,7 @@ MISSING = f"Cannot copy label {ZONE} of node a"
 )
 async def test_errors_are_reported_and_retried(kube: Kube, message: str) -> None:
     result, messages = await reconciled(kube, indexed(graph(), pod()))
-    assert (result, messages) == (Result(requeue_after=ASK_AGAIN), [message])
+    assert (result, messages) == (Result(requeue_after=RECHECK_AFTER), [message])
 
 
 @pytest.mark.parametrize("error", [NotFound(404, "NotFound", "gone"), Conflict(409, "Conflict", "another uid")])

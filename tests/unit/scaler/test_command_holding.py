@@ -75,7 +75,7 @@ async def test_graphs_of_one_namespace_do_not_block_those_of_another(monkeypatch
 def test_partners_come_from_each_namespace_even_if_one_has_thousands_of_intents(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster_view, "PARTNERS", 2)
+    monkeypatch.setattr(cluster_view, "MAX_PARTNERS", 2)
     desk = _with_intents_of_two_namespaces({"Decode": {**EXPIRED, "at": START}})
     every = {pool.key: pool for pool in desk.view.all_pools()}
     assert {each.key.namespace for each in desk.view.open_intents(every, START)} == {"quiet", "team"}

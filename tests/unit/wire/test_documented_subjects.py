@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from dynamo_shared.bus.permissions import INTEGRATOR, rights
+from dynamo_shared.bus.permissions import EVENT_READER, rights
 
 ROOT = Path(__file__).parents[3]
 #: The clusters of `dynamoctl up` and of `make demo`.
@@ -16,7 +16,7 @@ _SUBSCRIPTION = re.compile(r"""subscribe(?: |\()['"](dynamo\.evt\.[^'"]+)['"]"""
 def test_a_documented_subscription_is_allowed(page: str) -> None:
     subscriptions = _SUBSCRIPTION.findall((ROOT / page).read_text(encoding="utf-8"))
     allowed = tuple(
-        subject.removesuffix(">") for cluster in CLUSTERS for subject in rights(INTEGRATOR, cluster).subscribe
+        subject.removesuffix(">") for cluster in CLUSTERS for subject in rights(EVENT_READER, cluster).subscribe
     )
     assert subscriptions
     assert [each for each in subscriptions if not each.startswith(allowed)] == []

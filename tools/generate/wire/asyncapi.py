@@ -14,7 +14,7 @@ from dynamo_shared.wire.specifications.base import CommandSpec, EventSpec
 
 from tools.generate.wire import schemas
 
-READER = permissions.INTEGRATOR
+READER = permissions.EVENT_READER
 SECURITY = {
     "type": "userPassword",
     "description": f"Each program is its own NATS user. Programs of others log in as {READER}, which may subscribe to the "

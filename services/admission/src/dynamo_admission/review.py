@@ -105,13 +105,13 @@ def review(
     kind = request.kind
     if resource_of(kind.group, kind.version, kind.kind) is None:
         return ReviewVerdict(
-            _junk(
+            _undecodable(
                 f"{kind.kind or 'an object without a kind'} of {kind.group}/{kind.version} is not a kind of this platform"
             )
         )
     obj, old = request.object, request.old_object if request.operation == UPDATE else None
     if not isinstance(obj, dict) or not (old is None or isinstance(old, dict)):
-        return ReviewVerdict(_junk("request.object must be an object, and in an update request.oldObject, too"))
+        return ReviewVerdict(_undecodable("request.object must be an object, and in an update request.oldObject, too"))
     if request.operation == UPDATE and is_being_deleted(obj):
         return SKIPPED
     facts = replace(world.facts, user=request.user_info.username, adapter_replicas=adapters)
@@ -258,7 +258,7 @@ def _adapted(graph: Any) -> dict[str, Any]:
     }
 
 
-def _junk(message: str) -> ReviewStatus:
+def _undecodable(message: str) -> ReviewStatus:
     return ReviewStatus("Failure", message, "BadRequest", 400)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dynamo_shared.bus.errors import StreamNotFoundError
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
-from dynamo_shared.bus.permissions import PEOPLE
+from dynamo_shared.bus.permissions import CLI_USER
 from dynamo_shared.bus.protocol import Bus, BusHealth
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.runtime.connections import nats_options
@@ -89,9 +89,9 @@ def _on_this_machine(options: NatsOptions, here: running.RunningPlatform) -> Nat
     """
     if not here.nats_credentials:
         return options
-    file = Path(here.nats_credentials) / PEOPLE
+    file = Path(here.nats_credentials) / CLI_USER
     try:
-        return replace(options, user=PEOPLE, password=file.read_text(encoding="utf-8").strip())
+        return replace(options, user=CLI_USER, password=file.read_text(encoding="utf-8").strip())
     except OSError as error:
         raise CtlError(
             f"{file}: {error.strerror}; only the user who runs the platform may read it", ExitCode.UNREACHABLE

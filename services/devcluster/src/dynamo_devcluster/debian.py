@@ -67,5 +67,5 @@ async def _run(folder: Path, *command: str) -> None:
             process.kill()
             await process.wait()
     if process.returncode:
-        said = " ".join(errors.decode(errors="replace").split())[-_QUOTED:]
-        raise NotHereError(f"{' '.join(command[:2])} failed: {said} (apt-get update may help)")
+        error_text = " ".join(errors.decode(errors="replace").split())[-_QUOTED:]
+        raise NotHereError(f"{' '.join(command[:2])} failed: {error_text} (apt-get update may help)")

@@ -58,7 +58,7 @@ async def _keep(
     started = time.monotonic()
     while True:
         await asyncio.sleep(check_every)
-        if not process.died:
+        if not process.exited:
             continue
         if time.monotonic() - started >= well_after:
             backoff.reset()
@@ -70,7 +70,7 @@ async def _keep(
             )
         report(f"{process.name} {process.exit_description}; restarting; log: {process.log}")
         await asyncio.sleep(pause)
-        if not process.died:  # Someone has stopped or started it meanwhile.
+        if not process.exited:  # Someone has stopped or started it meanwhile.
             continue
         try:
             await process.start()

@@ -85,7 +85,7 @@ class ManagedProcess:
         return None if self._popen is None else self._popen.poll()
 
     @property
-    def died(self) -> bool:
+    def exited(self) -> bool:
         """Whether it has ended without `stop` or `kill`, or could not be started."""
         return self._desired and not self.running
 

@@ -88,8 +88,8 @@ class PlanMetrics:
         before, now = self._reported.get(graph, set()), set(missing.items())
         for gone in before - now:
             self._missing.remove(*graph, *gone)
-        for there in now:
-            self._missing.labels(*graph, *there).set(1)
+        for current in now:
+            self._missing.labels(*graph, *current).set(1)
         self._reported[graph] = now
 
     def _count_gpus(self, graph: tuple[str, str], gpus: float | None) -> None:

@@ -85,8 +85,8 @@ class Applier:
         would be created again until STATE is corrected. Raises KubeError if the API server is unavailable.
         """
         resource, key = resources.of(owner), resources.key_of(owner)
-        there = await get_if_present(self._kube, resource, key)
-        present = there is not None and objects.uid(there) == objects.uid(owner)
+        existing = await get_if_present(self._kube, resource, key)
+        present = existing is not None and objects.uid(existing) == objects.uid(owner)
         if not present:
             self._cache.remove(resource, key, objects.uid(owner))
         return present

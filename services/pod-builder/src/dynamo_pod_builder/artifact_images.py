@@ -89,13 +89,13 @@ def answer_of(artifact: str, name: str, request: KubeObject | None) -> str | Wai
     if phase == BuildPhase.READY and image:
         return str(image)
     entry = objects.condition(request, "Ready")
-    said = entry["message"] if entry is not None else ""
+    message = entry["message"] if entry is not None else ""
     if phase == BuildPhase.FAILED:
         reason = entry["reason"] if entry is not None else phase
-        return Failure(IMAGE_FAILED, f"the image of {artifact} is not built: {whose} reports {reason}: {said}")
+        return Failure(IMAGE_FAILED, f"the image of {artifact} is not built: {whose} reports {reason}: {message}")
     if phase == BuildPhase.BUILDING:
-        return Waiting(IMAGE_BUILDING, f"waiting for the image of {artifact}, which is being built: {said}")
-    return Waiting(IMAGE_PENDING, f"waiting for the image of {artifact}: {said}")
+        return Waiting(IMAGE_BUILDING, f"waiting for the image of {artifact}, which is being built: {message}")
+    return Waiting(IMAGE_PENDING, f"waiting for the image of {artifact}: {message}")
 
 
 def lacks_image(graph: KubeObject) -> bool:

@@ -28,7 +28,7 @@ from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 #: Immutable fields: to change them, the object is recreated. Pods keep the claims that a template created for them.
 FIXED = {resources.ROLE_BINDINGS: "roleRef", resources.RESOURCE_CLAIM_TEMPLATES: "spec"}
 #: A field of the spec that is set at creation and then belongs to others: for adapters, to the autoscaler or the user.
-ENTRUSTED = {resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
+DELEGATED_FIELDS = {resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: "replicas"}
 #: Kinds that autoscaling changes often: if only the replicas differ, one small patch suffices.
 SCALED = frozenset({resources.DEPLOYMENTS, resources.LEADER_WORKER_SETS, resources.DYNAMO_COMPONENT_DEPLOYMENTS})
 #: Created if missing, and otherwise accepted unchanged, whatever the owner: data outlives the deployment.
@@ -117,8 +117,8 @@ def step(
         return Leave(observed)
     if not is_managed(desired, observed):
         return _owner_change(desired, observed, family)
-    if resource in ENTRUSTED:
-        return _all_but(ENTRUSTED[resource], desired, observed)
+    if resource in DELEGATED_FIELDS:
+        return _all_but(DELEGATED_FIELDS[resource], desired, observed)
     body = stamped(desired)
     digest = objects.annotations(body)[LAST_APPLIED_HASH]
     of_reference = resource == resources.DEPLOYMENTS and LAST_APPLIED_GENERATION in objects.annotations(observed)

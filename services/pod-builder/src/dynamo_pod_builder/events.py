@@ -186,8 +186,8 @@ def graph_checkpoints_changed(graph: KubeObject, status: KubeObject, condition: 
     reason, message = condition["reason"], condition["message"]
     fine = reason in (CHECKPOINTS_PENDING, CHECKPOINTS_READY)
     data = deployment_data(graph, status, "CheckpointsReady")
-    said = GRAPH_CHECKPOINTS if fine else GRAPH_CHECKPOINTS_FAILED
-    return said.named(reason)(message, "checkpoints", data, f"{reason}: {message}")
+    event_reason = GRAPH_CHECKPOINTS if fine else GRAPH_CHECKPOINTS_FAILED
+    return event_reason.named(reason)(message, "checkpoints", data, f"{reason}: {message}")
 
 
 def planner_uninformed(graph: KubeObject, status: KubeObject, condition: Condition) -> Fact:

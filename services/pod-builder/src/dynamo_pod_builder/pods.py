@@ -56,8 +56,8 @@ def component_of(cache: ObjectCache, pod: KubeObject) -> str:
     if POD_CLIQUES.kind in workloads:
         return ""
     if groups := workloads.get(LEADER_WORKER_SETS.kind):
-        there = cache.get(LEADER_WORKER_SETS, ObjectKey(objects.namespace(pod), groups))
-        owner = objects.controller_of(there) if there is not None else None
+        worker_set = cache.get(LEADER_WORKER_SETS, ObjectKey(objects.namespace(pod), groups))
+        owner = objects.controller_of(worker_set) if worker_set is not None else None
         return str(owner["name"]) if owner is not None else groups
     return workloads.get(DEPLOYMENTS.kind) or ""
 

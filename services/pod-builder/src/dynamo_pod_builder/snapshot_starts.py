@@ -127,8 +127,8 @@ def _progress(job: KubeObject) -> str:
     """The condition of a SnapshotJob that shows its progress, the latest step first."""
     for type_ in ("Captured", "Running"):
         entry = snapshots.condition(job, type_)
-        if said := ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message"))))):
-            return f" ({said})"
+        if cause := ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message"))))):
+            return f" ({cause})"
     return ""
 
 

@@ -5,9 +5,9 @@ from functools import partial
 from dynamo_shared.runtime import ServiceContext
 
 from dynamo_profiler.metrics import ProfilingMetrics
-from dynamo_profiler.profiling.enumerating import require_candidates
 from dynamo_profiler.profiling.rapid import RapidProfiler
 from dynamo_profiler.profiling.thorough import read_output
+from dynamo_profiler.profiling.thorough_candidates import require_candidates
 from dynamo_profiler.requests.controller import RequestController
 
 NAME = "profiler"

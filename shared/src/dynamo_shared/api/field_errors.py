@@ -103,7 +103,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def suggestion_for(word: str, known: Iterable[str]) -> str:
     """`; did you mean components?`, or "" if no known word is similar."""
     if len(word) > _LONGEST_KEY:
         return ""
@@ -152,7 +152,7 @@ def _unknown_field(location: Location, schema: Mapping[str, Any], moved: Mapping
     known = _properties(schema, location[:-1])
     if name in moved:
         return f"no such field; {moved[name]}"
-    if suggestion := did_you_mean(name, known):
+    if suggestion := suggestion_for(name, known):
         return f"no such field{suggestion}"
     return f"no such field; there are {', '.join(sorted(known))}" if known else "no such field"
 

@@ -17,7 +17,7 @@ _OF_ALPHA = ("services", "envs", "pvcs")
 PATCH = "$patch"
 APPEND = {"args": "append"}
 #: What is wrong with a directive.
-NOT_A_DIRECTIVE = (
+UNKNOWN_DIRECTIVE = (
     "{value} is not allowed; only args: append is, which appends the args next to it to the generated ones"
 )
 NOT_OF_ALPHA = (
@@ -95,7 +95,7 @@ def wrong_directives(override: Mapping[str, Any]) -> Iterator[tuple[Location, st
             yield (*at, PATCH), NOT_IN_A_CONTAINER
         elif holder[PATCH] != APPEND:
             for inner, value in _not_appending(holder[PATCH]):
-                yield (*at, PATCH, *inner), NOT_A_DIRECTIVE.format(value=value)
+                yield (*at, PATCH, *inner), UNKNOWN_DIRECTIVE.format(value=value)
         elif not (isinstance(name, str) and name):
             yield (*at, "name"), NO_CONTAINER
         elif not (isinstance(args, list) and all(isinstance(each, str) for each in args) and any(args)):

@@ -18,7 +18,7 @@ from dynamo_shared.api.crds.kinds import ADAPTER, COMPONENT, DEFINITIONS, GRAPH,
 from dynamo_shared.api.crds.structural import Schema, structural_schema
 from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.errors import FieldError, InvalidManifest
-from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown
+from dynamo_shared.api.field_errors import field_errors, path_of, shown, suggestion_for
 from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.model import Reading, drop_nulls, to_dict
 from dynamo_shared.api.objects import KubeObject
@@ -182,7 +182,7 @@ def _version(document: Any) -> VersionDefinition:
     kind, api_version = document.get("kind"), document.get("apiVersion")
     if not isinstance(kind, str) or kind not in _KINDS:
         problem = "required, and missing" if kind is None else f"{shown(kind)} is not a supported kind"
-        hint = did_you_mean(kind, _KINDS) if isinstance(kind, str) else ""
+        hint = suggestion_for(kind, _KINDS) if isinstance(kind, str) else ""
         hint = hint or f"; one of {', '.join(_CURRENT_KINDS)}"
         raise InvalidManifest([FieldError("kind", f"{problem}{hint}")])
     versions = {version.resource.api_version: version for version in definition_of(kind).versions}

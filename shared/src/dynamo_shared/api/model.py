@@ -72,7 +72,7 @@ def to_dict(model: ApiModel) -> KubeObject:
 
 
 #: Where null says something: no probe, not even the one that the platform would give the container.
-MEANT_NULLS = frozenset(PROBES)
+NULLABLE_FIELDS = frozenset(PROBES)
 
 
 def drop_nulls(value: Any) -> Any:
@@ -95,7 +95,7 @@ def _has_nulls(value: Any) -> bool:
             for item in current.values():
                 if isinstance(item, _HOLDERS):
                     pending.append(item)
-                elif item is None and any(each is None and key not in MEANT_NULLS for key, each in current.items()):
+                elif item is None and any(each is None and key not in NULLABLE_FIELDS for key, each in current.items()):
                     return True
         elif isinstance(current, list):
             pending += [item for item in current if isinstance(item, _HOLDERS)]
@@ -104,7 +104,7 @@ def _has_nulls(value: Any) -> bool:
 
 def _pruned(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _pruned(item) for key, item in value.items() if item is not None or key in MEANT_NULLS}
+        return {key: _pruned(item) for key, item in value.items() if item is not None or key in NULLABLE_FIELDS}
     if isinstance(value, list):
         return [_pruned(item) for item in value]
     return value

@@ -39,8 +39,10 @@ class InvalidQuantity(ValueError):
 
     def __init__(self, value: object) -> None:
         # Never repeated whole: a tenant's text can be as long as an object.
-        said = repr(value) if not isinstance(value, str) or len(value) <= _MAX_LENGTH else f"{value[:_MAX_LENGTH]!r}..."
-        super().__init__(f"{said} is not a quantity; examples: 8Gi, 500m, 2, 1e9")
+        shown = (
+            repr(value) if not isinstance(value, str) or len(value) <= _MAX_LENGTH else f"{value[:_MAX_LENGTH]!r}..."
+        )
+        super().__init__(f"{shown} is not a quantity; examples: 8Gi, 500m, 2, 1e9")
 
 
 def parse(value: object) -> Decimal:

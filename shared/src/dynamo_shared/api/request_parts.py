@@ -106,7 +106,7 @@ def parts_of(obj: KubeObject) -> RequestParts:
     )
 
 
-def in_own_words(message: str, obj: KubeObject) -> str:
+def in_request_fields(message: str, obj: KubeObject) -> str:
     """A message about a v1beta1 request, with the fields of v1alpha1 where it was written in that.
 
     A request whose fields all have a counterpart does not show it, and reads the words of v1beta1.

@@ -256,7 +256,7 @@ class CommandConsumer:
         message, deliveries = delivery.message, delivery.deliveries
         try:
             with tracer.start_as_current_span(f"command {verb}", context=tracing.extract(message.headers)):
-                said = await handler(command, data)
+                answered = await handler(command, data)
         except CommandRefusedError as error:
             result = self._result(message, error.reason, str(error), deliveries)
             await self._answer("failed", message, command.id, result)
@@ -268,7 +268,7 @@ class CommandConsumer:
                 return False
             await self._dead_letter(message, "RetriesExhausted", str(error), deliveries)
         else:
-            reason, text = said if isinstance(said, Answered) else ("", said or "")
+            reason, text = answered if isinstance(answered, Answered) else ("", answered or "")
             await self._answer("completed", message, command.id, self._result(message, reason, text, deliveries))
         return True
 

@@ -36,18 +36,18 @@ DISCOVERY = "model-discovery"
 SERVICES = (WATCHER, "pod-builder", "scaler", DISCOVERY, "profiler", "planner", "dynadmin", "image-builder")
 PLATFORM = "platform"
 """All services in one process, as `dynamoctl up` runs them, with the rights of all of them."""
-PEOPLE = "dynamoctl"
+CLI_USER = "dynamoctl"
 """Reads events, workers and models, and sends commands."""
-INTEGRATOR = "integrator"
+EVENT_READER = "integrator"
 """Third-party programs that read EVENTS, and nothing else."""
-COMMANDER = "commander"
+COMMAND_SENDER = "commander"
 """Third-party programs that send commands and receive the answers to new ones, and nothing else."""
-USERS = (*SERVICES, PLATFORM, PEOPLE, INTEGRATOR, COMMANDER)
+USERS = (*SERVICES, PLATFORM, CLI_USER, EVENT_READER, COMMAND_SENDER)
 
 API = "$JS.API"
 
-_STATE_READERS = frozenset({*SERVICES, PEOPLE})
-_EVENT_READERS = frozenset({"scaler", "planner", "dynadmin", PEOPLE, INTEGRATOR})
+_STATE_READERS = frozenset({*SERVICES, CLI_USER})
+_EVENT_READERS = frozenset({"scaler", "planner", "dynadmin", CLI_USER, EVENT_READER})
 """Senders of commands wait there for answers; the scaler reads its own earlier answers."""
 
 
@@ -67,7 +67,11 @@ def rights(user: str, cluster: str) -> SubjectRights:
     names = SERVICES if user == PLATFORM else (user,)
     publish = sorted({subject for name in names for subject in _publish(name, cluster)})
     events = f"{subjects.EVENT_PREFIX}.{subjects.encode(cluster)}"
-    heard = {INTEGRATOR: f"{events}.>", PEOPLE: f"{events}.>", COMMANDER: f"{events}.{subjects.ANY}.{COMMAND}.>"}
+    heard = {
+        EVENT_READER: f"{events}.>",
+        CLI_USER: f"{events}.>",
+        COMMAND_SENDER: f"{events}.{subjects.ANY}.{COMMAND}.>",
+    }
     denied = _discovered(cluster) if user == WATCHER else ()
     subscribe = (f"{subjects.inbox_prefix(user)}.>", *([heard[user]] if user in heard else []))
     return SubjectRights(tuple(publish), subscribe, tuple(denied))
@@ -83,13 +87,13 @@ def _publish(name: str, cluster: str) -> Iterator[str]:
     takes = any(spec.service == name for spec in COMMANDS)
     if takes or any(spec.publisher == name for spec in EVENTS):
         published.add(streams.EVENTS)
-    if takes or name == PEOPLE or any(name in spec.senders for spec in COMMANDS):
+    if takes or name == CLI_USER or any(name in spec.senders for spec in COMMANDS):
         published.add(streams.COMMANDS)
     if name in _STATE_READERS:
         yield from _reading(streams.STATE)
     if name in _EVENT_READERS:
         yield from _reading(streams.EVENTS)
-    if name == INTEGRATOR:
+    if name == EVENT_READER:
         yield from _named_reading(streams.EVENTS)
     if takes:
         published.add(streams.DEAD_LETTERS)
@@ -113,7 +117,7 @@ def _messages(name: str, cluster: str) -> Iterator[str]:
         if event.publisher == name or (event.publisher == ASKED and any(spec.service == name for spec in COMMANDS)):
             yield f"{subjects.EVENT_PREFIX}.{token}.{any_}.{event.kind}.{any_}.{event.event}"
     for command in COMMANDS:
-        if name in (PEOPLE, COMMANDER, *command.senders):
+        if name in (CLI_USER, COMMAND_SENDER, *command.senders):
             yield f"{subjects.COMMAND_PREFIX}.{token}.{any_}.{command.service}.{command.verb}"
         if name == command.service:
             # A command that cannot be decoded may have any verb.

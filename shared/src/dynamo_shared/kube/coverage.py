@@ -87,15 +87,15 @@ def _missing(desired: Any, observed: Any, path: str, key: str, *, amounts: bool)
 
 def _missing_in_object(desired: dict[str, Any], observed: dict[str, Any], path: str, *, amounts: bool) -> str:
     for key, value in desired.items():
-        there = observed.get(key)
-        if value is None or (type(there) is type(value) and there == value):
+        actual = observed.get(key)
+        if value is None or (type(actual) is type(value) and actual == value):
             # Usual case. As in lists: only Python considers 1 and true in them equal.
             continue
         inner = f"{path}.{key}" if path else key
-        if there is None:
+        if actual is None:
             if key in _EMPTY_COUNTS or not _is_nothing(value):
                 return inner
-        elif missing := _missing(value, there, inner, key, amounts=amounts or key in _AMOUNTS):
+        elif missing := _missing(value, actual, inner, key, amounts=amounts or key in _AMOUNTS):
             return missing
     return ""
 
@@ -111,8 +111,8 @@ def _missing_in_list(desired: list[Any], observed: list[Any], path: str, key: st
     if identity is None:
         if shared:
             return "" if all(entry in observed for entry in desired) else path
-        for number, (value, there) in enumerate(zip(desired, observed, strict=True)):
-            if missing := _missing(value, there, f"{path}[{number}]", key, amounts=amounts):
+        for number, (value, actual) in enumerate(zip(desired, observed, strict=True)):
+            if missing := _missing(value, actual, f"{path}[{number}]", key, amounts=amounts):
                 return missing
         return ""
     name, desired_by, observed_by = identity
@@ -128,8 +128,8 @@ def _missing_in_list(desired: list[Any], observed: list[Any], path: str, key: st
 def _drop(desired: Any, observed: Any, path: str) -> Any:
     if isinstance(desired, dict) and isinstance(observed, dict):
         return {
-            key: _drop(desired[key], there, f"{path}.{key}" if path else key) if key in desired else there
-            for key, there in observed.items()
+            key: _drop(desired[key], actual, f"{path}.{key}" if path else key) if key in desired else actual
+            for key, actual in observed.items()
         }
     if not (isinstance(desired, list) and isinstance(observed, list)) or _is_shared(path, path.rpartition(".")[2]):
         return observed
@@ -137,12 +137,12 @@ def _drop(desired: Any, observed: Any, path: str) -> Any:
     if identity is not None:
         _name, desired_by, observed_by = identity
         return [
-            _drop(desired_by[identifier], there, f"{path}[]")
-            for identifier, there in observed_by.items()
+            _drop(desired_by[identifier], actual, f"{path}[]")
+            for identifier, actual in observed_by.items()
             if identifier in desired_by
         ]
     if all(isinstance(entry, dict) for entry in (*desired, *observed)):
-        return [_drop(value, there, f"{path}[]") for value, there in zip(desired, observed, strict=False)]
+        return [_drop(value, actual, f"{path}[]") for value, actual in zip(desired, observed, strict=False)]
     return [entry for entry in observed if entry in desired]
 
 

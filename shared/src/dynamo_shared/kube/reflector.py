@@ -255,7 +255,7 @@ class Reflector:
                     self._compared = asyncio.get_running_loop().time()
                     self._timely_page = self._largest_page
                     self._served, self._missing_seconds, self._midway = True, 0.0, 0
-                    self._well()
+                    self._report_success()
                     yield Synced(version, self._known)
         finally:
             if self._listing:
@@ -350,7 +350,7 @@ class Reflector:
         for key, uid in self._known.others(set()):
             yield self._gone(key, uid, self._known[key][1], received_at)
         self._served = False
-        self._well()
+        self._report_success()
         yield Absent()
 
     async def _page(self, token: str, *, limit: int | None = None, accept: str = "") -> watch_wire.ListPage:
@@ -422,7 +422,7 @@ class Reflector:
         async with self._client.stream(self.resource, self._namespace, query, silence=self._silence) as stream:
             self.last_contact = self._clock()
             if not self._listing:
-                self._well()
+                self._report_success()
             try:
                 while chunk := await stream.readany():
                     received_at = self.last_contact = self._clock()
@@ -494,12 +494,12 @@ class Reflector:
                 longest = _PERHAPS_GONE_WAIT_SECONDS
         seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5) + (error.retry_after or 0.0)
         if not (self._optional and isinstance(error, errors.NotServed)):
-            self._unwell(error)
+            self._report_failure(error)
         await self._sleep(seconds)
         if isinstance(error, errors.NotServed):
             self._missing_seconds += seconds
 
-    def _unwell(self, error: errors.KubeError) -> None:
+    def _report_failure(self, error: errors.KubeError) -> None:
         # A single lost connection is normal; it is reported if resuming fails, too. Kinds without changes have silent
         # watches.
         if error.retriable and not self._failures and self._version:
@@ -517,7 +517,7 @@ class Reflector:
         self._healthy = False
         self._on_health(False, message)
 
-    def _well(self) -> None:
+    def _report_success(self) -> None:
         if self._healthy is not True:
             self._healthy = True
             self._on_health(True, f"watching {self.resource.id}")

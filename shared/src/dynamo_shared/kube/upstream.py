@@ -38,13 +38,13 @@ def load() -> Upstream:
     client = ModuleType(f"{_PACKAGE}.client")
     # Needed only by signatures and by functions that are never called.
     client.ApiClient = client.Configuration = object  # type: ignore[attr-defined]
-    before = _take_out()
+    before = _remove_modules()
     sys.modules[_PACKAGE] = package
     sys.modules[client.__name__] = client
     try:
         return _import()
     finally:
-        _take_out()
+        _remove_modules()
         sys.modules.update(before)
 
 
@@ -52,6 +52,6 @@ def _import() -> Upstream:
     return Upstream(*(importlib.import_module(f"{_PACKAGE}.config.{name}") for name in Upstream._fields))
 
 
-def _take_out() -> dict[str, ModuleType]:
+def _remove_modules() -> dict[str, ModuleType]:
     names = [name for name in sys.modules if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
     return {name: sys.modules.pop(name) for name in names}

@@ -120,8 +120,8 @@ async def _keep(service: Service, context: ServiceContext) -> None:
         log.error("service failed", service=service.name, exc_info=error)
         restarts.inc()
         # The text of an exception group does not describe its errors.
-        said = f"{kind_of(error)}; the log has the details" if isinstance(error, ExceptionGroup) else str(error)
-        context.health.set(service.name, HealthState.FAILED, said or kind_of(error))
+        message = f"{kind_of(error)}; the log has the details" if isinstance(error, ExceptionGroup) else str(error)
+        context.health.set(service.name, HealthState.FAILED, message or kind_of(error))
 
     with structlog.contextvars.bound_contextvars(service=service.name):
         await supervised(lambda: service.run(context), failed, well_after=WELL_AFTER)

@@ -77,7 +77,7 @@ class StatusWriter:
         if self._own_part(obj.get("status")) == (reduced if full == status else status):
             self._forget(uid)
             return None
-        if not (urgent or _turned(obj.get("status", {}), status)):
+        if not (urgent or _state_changed(obj.get("status", {}), status)):
             wait = self._until(self._waiting, uid, settle)
             if heeds_progress and uid in self._observed:
                 wait = min(wait, self._until(self._observed, uid, SETTLE))
@@ -131,12 +131,12 @@ class StatusWriter:
         return {**status, "conditions": kept} if "conditions" in status else status
 
 
-def _turned(old: KubeObject, new: KubeObject) -> bool:
+def _state_changed(old: KubeObject, new: KubeObject) -> bool:
     """Whether readiness or the state changed to or from a value that users wait for."""
-    return _outlook(old) != _outlook(new)
+    return _comparable_status(old) != _comparable_status(new)
 
 
-def _outlook(status: KubeObject) -> tuple[object, ...]:
+def _comparable_status(status: KubeObject) -> tuple[object, ...]:
     state = status.get("state")
     ready = sorted(entry["type"] for entry in status.get("conditions", ()) if entry["status"] == "True")
     return (state if state in {"successful", "failed"} else None, *ready)

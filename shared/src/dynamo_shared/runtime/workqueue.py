@@ -123,7 +123,7 @@ class WorkQueue(Generic[K]):
         elif key not in self._ready and key not in self._first:
             if urgent := self._urgent(key):
                 self._first.add(key, self._clock())
-                self._press(self._lane(key))
+                self._hold_lane(self._lane(key))
             else:
                 self._ready.add(key, self._clock())
             self._metrics.adds.inc()
@@ -151,7 +151,7 @@ class WorkQueue(Generic[K]):
     async def get(self, *, urgent: bool = False) -> K:
         """Wait for the next key (with `urgent`: the next urgent key); the caller must pass it to `done`."""
         while True:
-            self._mature()
+            self._move_due()
             if (waiting := self._next(urgent=urgent)) is not None:
                 key, added = waiting.pop()
                 if waiting is self._first:
@@ -191,7 +191,7 @@ class WorkQueue(Generic[K]):
         lane = self._lane(key)
         if key in self._pressed:
             self._pressed.discard(key)
-            self._relax(lane)
+            self._release_lane(lane)
         else:
             self._end(lane)
         self._ended.set()
@@ -304,7 +304,7 @@ class WorkQueue(Generic[K]):
         for key in [key for key in known if concerns(key)]:
             self._ready.discard(key)
             if self._first.discard(key):
-                self._relax(self._lane(key))
+                self._release_lane(self._lane(key))
             self._due.pop(key, None)
             self._failures.pop(key, None)
             self._again.discard(key)
@@ -318,14 +318,14 @@ class WorkQueue(Generic[K]):
             return self._first
         return self._ready if rest else None
 
-    def _press(self, lane: str) -> None:
+    def _hold_lane(self, lane: str) -> None:
         """Count one more urgent key of a lane: the first one holds up the other keys of the lane."""
         self._urgent_of[lane] = count = self._urgent_of.get(lane, 0) + 1
         if count == 1:
             self._holds[lane] = self._clock() + HOLD_WITHIN
             self._park(lane)
 
-    def _relax(self, lane: str) -> None:
+    def _release_lane(self, lane: str) -> None:
         """Count one urgent key of a lane less: after the last one the other keys of the lane continue."""
         self._urgent_of[lane] -= 1
         if not self._urgent_of[lane]:
@@ -365,7 +365,7 @@ class WorkQueue(Generic[K]):
                     waiter.set_result(None)
                     return
 
-    def _mature(self) -> None:
+    def _move_due(self) -> None:
         """Move due keys to the ready ones, and end expired holds."""
         now = self._clock()
         while self._holds and next(iter(self._holds.values())) <= now:
@@ -394,6 +394,6 @@ class WorkQueue(Generic[K]):
 
     def _timer_fired(self) -> None:
         self._timer = None
-        self._mature()
+        self._move_due()
         if self._waiting or self._waiting_for_urgent:
             self._set_timer()

@@ -9,8 +9,8 @@ import pytest
 from dynamo_admission.tls import pki
 from dynamo_admission.tls.certificates import Certificates
 from dynamo_admission.tls.clients import ClientAuthorities
-from dynamo_admission.tls.given import FileCertificates
-from dynamo_admission.tls.own import OwnCertificates
+from dynamo_admission.tls.file_certificates import FileCertificates
+from dynamo_admission.tls.own_ca import OwnCertificates
 from dynamo_admission.tls.timing import Timing
 from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_shared.x509 import make_authority

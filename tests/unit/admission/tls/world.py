@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cryptography import x509
 from dynamo_admission.tls import pki
-from dynamo_admission.tls.own import OwnCertificates
+from dynamo_admission.tls.own_ca import OwnCertificates
 from dynamo_admission.tls.rotation import SecretState, plan
 from dynamo_admission.tls.secret import SecretStore, Stored
 from dynamo_admission.tls.timing import Timing

@@ -5,7 +5,7 @@ from collections import deque
 import numpy as np
 import pytest
 from dynamo_planner.core.adaptive.columns import Columns, total
-from dynamo_planner.core.adaptive.forecasting import ALIKE, FEWEST, Record
+from dynamo_planner.core.adaptive.forecasting import FEWEST, SIMILAR_SHARE, Record
 from dynamo_planner.core.adaptive.harmonic import EXPLAINED, find_wave
 from dynamo_planner.core.adaptive.holding import _highest, _lowest, _needed
 from dynamo_planner.core.adaptive.sizing import Sizer
@@ -50,7 +50,9 @@ def test_forecast_methods_are_judged_by_the_same_figures_as_one_by_one(
     loss = sum(short * error if error > 0 else (short - 1) * error for _, error in outcomes)
     nearest = sorted(outcomes, key=lambda outcome: abs(outcome[0] - rate))
     assert record.loss(short) == loss / len(outcomes)
-    assert list(record.errors_near(rate)) == [error for _, error in nearest[: max(FEWEST, int(ALIKE * len(nearest)))]]
+    assert list(record.errors_near(rate)) == [
+        error for _, error in nearest[: max(FEWEST, int(SIMILAR_SHARE * len(nearest)))]
+    ]
 
 
 @examples(20)

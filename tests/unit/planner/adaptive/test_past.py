@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dynamo_planner.core.adaptive import AdaptivePolicy
 from dynamo_planner.core.adaptive.forecasting import MEMORY
-from dynamo_planner.core.adaptive.policy import PAST
+from dynamo_planner.core.adaptive.policy import HISTORY_SECONDS
 from dynamo_planner.core.decision import Effects
 from dynamo_planner.core.observing import Missing, PastTraffic, Pool, Traffic
 from dynamo_planner.core.warmup import Interval
@@ -18,7 +18,7 @@ from tests.unit.planner.adaptive.test_policy import BOTH, PROFILE, Follower, con
 MINUTE = 60.0
 
 
-def past(rate: Callable[[float], float], seconds: float = PAST) -> tuple[PastTraffic, ...]:
+def past(rate: Callable[[float], float], seconds: float = HISTORY_SECONDS) -> tuple[PastTraffic, ...]:
     """Minutes of a rate, by seconds before planning began."""
     return tuple(
         PastTraffic(ago=ago, traffic=Traffic(duration=MINUTE, requests=MINUTE * rate(ago), isl=3000, osl=200))
@@ -78,9 +78,9 @@ def test_requests_missed_in_the_last_hour_are_made_up_for(times: dict[str, Any],
 
 def test_the_past_is_requested_until_traffic_is_known_and_never_again() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
-    assert graph.tick.past_window == PAST
+    assert graph.tick.past_window == HISTORY_SECONDS
     graph.step(None, missing={"traffic": Missing.UNREACHABLE})
-    assert graph.tick.past_window == PAST
+    assert graph.tick.past_window == HISTORY_SECONDS
     graph.step(20)
     assert graph.tick.past_window is None
 
@@ -90,7 +90,7 @@ def test_the_past_is_requested_until_planning_begins() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH)
     bursts = past(lambda ago: 40 if ago < 600 else 4)
     graph.step(4, workers={}, missing={"workers": Missing.UNREACHABLE}, past=bursts)
-    assert graph.tick.past_window == PAST
+    assert graph.tick.past_window == HISTORY_SECONDS
     graph.step(4, past=past(lambda _: 4))
     assert graph.tick.past_window is None
     assert max(each.rate for each in graph.policy._demand.samples) == pytest.approx(4)

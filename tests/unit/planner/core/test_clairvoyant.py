@@ -5,8 +5,8 @@ import pytest
 
 from tests.benchmarks.clairvoyant import SLOT, at_least, kept_by_slot, plans, within
 
-CALM, BUSY = np.full(8, 10.0), np.array([10.0, 10.0, 10.0, 10.0, 100.0, 100.0, 10.0, 10.0])
-KEPT = {(1, 1): np.minimum(CALM, BUSY), (2, 2): BUSY}
+MAX_EXTRA_GPU_TIME, BUSY = np.full(8, 10.0), np.array([10.0, 10.0, 10.0, 10.0, 100.0, 100.0, 10.0, 10.0])
+KEPT = {(1, 1): np.minimum(MAX_EXTRA_GPU_TIME, BUSY), (2, 2): BUSY}
 REQUESTS = int(BUSY.sum())
 
 

@@ -13,7 +13,7 @@ from dynamo_planner.planning.gathering import Gathered
 from dynamo_planner.planning.pace import LONGEST, Acted, Pace
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.reporting import missing_inputs, outcome_of, plan_data
-from dynamo_planner.planning.runner import AFTER_A_FAULT, Runner, TickResult, changes
+from dynamo_planner.planning.runner import FAULT_PAUSE, Runner, TickResult, changes
 from dynamo_planner.planning.scaling import ScaleSender
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.resources import ObjectKey
@@ -242,7 +242,7 @@ async def test_advice_is_reported_and_not_carried_out() -> None:
 async def test_a_failing_policy_is_recreated_after_a_while() -> None:
     world = World(1)
     await fly(world, Scripted(ZeroDivisionError()), Scripted(more(decode=3)))
-    assert (world.failures, AFTER_A_FAULT in world.slept) == (["ZeroDivisionError()"], True)
+    assert (world.failures, FAULT_PAUSE in world.slept) == (["ZeroDivisionError()"], True)
     assert [asked for _, asked in world.asked] == [{Pool.DECODE: 3}]
 
 

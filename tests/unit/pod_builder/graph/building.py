@@ -50,7 +50,7 @@ def observed(
 
 def desiring(*children: KubeObject, **fields: Any) -> Plan:
     """A plan with these desired objects."""
-    return Plan(**fields).having(children)
+    return Plan(**fields).with_children(children)
 
 
 def stored(child: KubeObject, created: str = "2026-01-01T00:00:00Z", **fields: Any) -> KubeObject:

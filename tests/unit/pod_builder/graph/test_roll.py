@@ -8,7 +8,7 @@ import pytest
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
 from dynamo_pod_builder.reconcilers.graph.report import conclude
-from dynamo_pod_builder.reconcilers.graph.serving import RECHECK, USELESS
+from dynamo_pod_builder.reconcilers.graph.serving import RECHECK, UNRESPONSIVE_AFTER
 from dynamo_pod_builder.reconcilers.graph.steps.rollout import roll
 from dynamo_pod_builder.status.graph import graph_status
 from dynamo_pod_builder.status.pods import END_WITHIN
@@ -207,7 +207,7 @@ def test_of_two_old_generations_the_one_that_served_a_moment_ago_stays(failed_fo
     )
     plan = roll(desiring(PREFILL, DECODE), world)
     assert moves(plan)[1] == ({} if failed_for == 5 else {"p-old": 0, "d-old": 0})
-    assert plan.rollout.again == (USELESS.seconds - 5 if failed_for == 5 else None)
+    assert plan.rollout.again == (UNRESPONSIVE_AFTER.seconds - 5 if failed_for == 5 else None)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dynamo_pod_builder.reconcilers.graph.serving import (
     NO_ROOM,
     RECHECK,
     REGISTRATION,
-    USELESS,
+    UNRESPONSIVE_AFTER,
     ServingPods,
     paired,
     serving,
@@ -188,11 +188,11 @@ MAKES_WAY = {
     "it serves": ({"g-p-old": 1, "g-d-old": 1}, WAITS, (False, NO_ROOM.seconds - 30)),
     "no pod of it is there": (OLD_FAILS, WAITS, (True, NO_ROOM.seconds - 30)),
     "one of its components has failed for long": (OLD_FAILS, failing(LONG_AGO), (True, NO_ROOM.seconds - 30)),
-    "a probe has failed": (OLD_FAILS, failing(5), (False, USELESS.seconds - 5)),
+    "a probe has failed": (OLD_FAILS, failing(5), (False, UNRESPONSIVE_AFTER.seconds - 5)),
     "another pod has taken the place of its last one, and has no node yet": (
         OLD_FAILS,
         {**WAITS, "g-d-old": [replacement(5)]},
-        (False, USELESS.seconds - 5),
+        (False, UNRESPONSIVE_AFTER.seconds - 5),
     ),
     "such a pod has waited for long": (
         OLD_FAILS,
@@ -202,7 +202,7 @@ MAKES_WAY = {
     "its node no longer reports": (
         OLD_FAILS,
         {**WAITS, "g-d-old": [pod("Ready", "Unknown", 5)]},
-        (False, USELESS.seconds - 5),
+        (False, UNRESPONSIVE_AFTER.seconds - 5),
     ),
     "its workload has not counted a pod yet": (OLD_FAILS, failing(LONG_AGO, OLD_FITS), (False, NO_ROOM.seconds - 30)),
     "a worker of its engine is ready, and the leader is not": (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_profiler.profiling.generation.candidates import unmeasured
-from dynamo_profiler.profiling.generation.trusting import trusting
+from dynamo_profiler.profiling.generation.trust_remote_code import trusting
 from dynamo_profiler.profiling.thorough import read_output
 from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.manifest import load_manifest

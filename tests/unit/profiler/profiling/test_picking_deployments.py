@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from dynamo_profiler.profiling import picking
+from dynamo_profiler.profiling import selection
 from dynamo_profiler.profiling.objective import ServingObjective
-from dynamo_profiler.profiling.picking import Picked, filled, matched
 from dynamo_profiler.profiling.points import Point
+from dynamo_profiler.profiling.selection import Picked, filled, matched
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ from tests.unit.profiler.profiling.profiling_world import agg, disagg, objective
 
 
 def pick(points: list[Point], expected: ServingObjective) -> Picked:
-    picked = picking.pick(points, expected)
+    picked = selection.pick(points, expected)
     assert picked is not None
     return picked
 
@@ -114,7 +114,7 @@ def test_a_planner_may_keep_other_numbers_of_each_role(least: dict[str, int], re
 
 
 def test_what_is_larger_than_the_gpus_is_not_a_choice():
-    assert picking.pick([disagg((1, 8, 1.0), (2, 8, 1.0))], objective()) is None
+    assert selection.pick([disagg((1, 8, 1.0), (2, 8, 1.0))], objective()) is None
 
 
 def test_the_closest_fills_the_gpus():

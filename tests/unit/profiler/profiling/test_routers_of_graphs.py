@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_profiler.profiling.generation.candidates import unmeasured
-from dynamo_profiler.profiling.generation.routing import routed
+from dynamo_profiler.profiling.generation.kv_router import routed
 from dynamo_profiler.profiling.thorough import read_output
 from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.manifest import load_manifest

@@ -8,7 +8,7 @@ import aiconfigurator_core
 import pandas
 import pytest
 import yaml
-from dynamo_profiler.profiling.simulation.tuning import tune
+from dynamo_profiler.profiling.simulation.speedup import tune
 
 SYSTEMS = Path(aiconfigurator_core.__file__).with_name("systems")
 

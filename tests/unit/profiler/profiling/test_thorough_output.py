@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
-from dynamo_profiler.profiling.enumerating import require_candidates
 from dynamo_profiler.profiling.results import ProfilingFailed
 from dynamo_profiler.profiling.thorough import read_output
+from dynamo_profiler.profiling.thorough_candidates import require_candidates
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from tests.unit.profiler.profiling.profiling_world import request

@@ -15,10 +15,10 @@ from dynamo_profiler.profiling.results import (
     Progress,
     Remark,
 )
-from dynamo_profiler.requests import deploying
+from dynamo_profiler.requests import deployment
 from dynamo_profiler.requests.dcgm import DcgmExporters
-from dynamo_profiler.requests.deploying import GraphDeployer
-from dynamo_profiler.requests.finding import HardwareFinder
+from dynamo_profiler.requests.deployment import GraphDeployer
+from dynamo_profiler.requests.hardware_discovery import HardwareFinder
 from dynamo_profiler.requests.reconciler import RequestReconciler
 from dynamo_profiler.requests.thorough import MeasuringBudget, ThoroughProfiling
 from dynamo_profiler.requests.work import Profilings
@@ -142,7 +142,7 @@ class World:
         refusals: Mapping[str, KubeError] | None = None,
     ) -> None:
         self.kube, self.cache, self.clock = MemoryKube(*observed, refusals=refusals), ObjectCache(), ManualClock()
-        deploying.index(self.cache)
+        deployment.index(self.cache)
         self.kube.publish(self.cache)
         for obj in unheard:
             self.kube.put(obj)

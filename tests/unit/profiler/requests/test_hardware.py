@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from dynamo_profiler.requests.dcgm import DcgmExporters, exporters, parse
-from dynamo_profiler.requests.finding import HardwareFinder
 from dynamo_profiler.requests.hardware import (
     GpuNode,
     HardwareUnknown,
@@ -17,6 +16,7 @@ from dynamo_profiler.requests.hardware import (
     planned_product,
     stated,
 )
+from dynamo_profiler.requests.hardware_discovery import HardwareFinder
 from dynamo_shared.api.v1beta1.request import HardwareSpec
 from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.kube.errors import Unavailable

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from dynamo_profiler.requests.thorough import names
-from dynamo_profiler.requests.validating import problems
+from dynamo_profiler.requests.validation import problems
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
 from dynamo_shared.api.validation import Facts
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dynamo_profiler.requests.finding import HardwareFinder
 from dynamo_profiler.requests.hardware import GpuNode
+from dynamo_profiler.requests.hardware_discovery import HardwareFinder
 from dynamo_profiler.requests.slices import nodes_with_slices
 from dynamo_shared.api.resources import NODES, RESOURCE_SLICES
 from dynamo_shared.api.v1beta1.request import HardwareSpec

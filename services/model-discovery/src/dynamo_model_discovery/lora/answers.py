@@ -63,15 +63,15 @@ def is_published(name: str, content: bytes) -> bool:
 def complaint(content: bytes) -> str:
     """The error message of an answer, as one short line without credentials; empty if there is none."""
     answer = _json(content)
-    said: Any = answer
+    message: Any = answer
     if isinstance(answer, dict):
-        said = next((answer[key] for key in ("message", "error", "detail") if answer.get(key)), "")
-        if isinstance(said, dict):
-            said = said.get("message", "")
+        message = next((answer[key] for key in ("message", "error", "detail") if answer.get(key)), "")
+        if isinstance(message, dict):
+            message = message.get("message", "")
     elif answer is None:
         # Ignore bytes that are not text; the last character may be cut.
-        said = content[: 4 * MESSAGE_LIMIT].decode(errors="ignore") if _is_text(content) else ""
-    return one_line(str(said))
+        message = content[: 4 * MESSAGE_LIMIT].decode(errors="ignore") if _is_text(content) else ""
+    return one_line(str(message))
 
 
 def is_refusal(content: bytes) -> bool:

@@ -23,7 +23,7 @@ def planned_pools(mode: Mode) -> tuple[Pool, ...]:
             return (Pool.DECODE,)
 
 
-def watt_words(watts: int) -> str:
+def watts_text(watts: int) -> str:
     """Power, as messages format it."""
     return f"{watts} W"
 
@@ -88,7 +88,7 @@ class Limits:
     def _power(self, able: Mapping[Pool, EngineCapabilities]) -> _Budget:
         most = UNBOUNDED if self._config.power_limit is None else self._config.power_limit
         watts = {pool: able[pool].watts if pool in able else None for pool in self.pools}
-        return _Budget("total_gpu_power_limit", watt_words, watts, most)
+        return _Budget("total_gpu_power_limit", watts_text, watts, most)
 
     def _within(self, replicas: Replicas, budget: _Budget) -> dict[Pool, int]:
         if self._config.mode is Mode.DISAGG:

@@ -108,11 +108,11 @@ def _one_engine(arrays: Mapping[str, Any], source: str, gpus: EngineGpus) -> Map
     engines = np.prod(list(columns.values()), axis=0)
     role = "prefill" if sizes.has(PREFILL_LENGTH) or sizes.has(PREFILL_TTFT) else "decode"
     own = gpus.prefill if role == "prefill" else gpus.decode
-    there = ", ".join(f"{count:g}" for count in engines[:MOST_SHOWN])
+    available = ", ".join(f"{count:g}" for count in engines[:MOST_SHOWN])
     if own is None:
-        raise ProfileError(f"{source}: has engines of {there} GPUs; set {role}_engine_num_gpu to that of the graph")
+        raise ProfileError(f"{source}: has engines of {available} GPUs; set {role}_engine_num_gpu to that of the graph")
     if own not in engines:
-        raise ProfileError(f"{source}: has engines of {there} GPUs, but the graph's {role} engines have {own}")
+        raise ProfileError(f"{source}: has engines of {available} GPUs, but the graph's {role} engines have {own}")
     row = int(np.argmax(engines == own))
     # Arrays with one value for all engines stay unchanged.
     return {key: each[row] if _rows(each) == rows else each for key, each in arrays.items()}

@@ -55,7 +55,7 @@ from dynamo_planner.planning.reporting import (
     missing_inputs,
     without_numbers,
 )
-from dynamo_planner.planning.runner import AFTER_A_FAULT, Runner, TickResult
+from dynamo_planner.planning.runner import FAULT_PAUSE, Runner, TickResult
 from dynamo_planner.planning.scaling import ScaleSender
 
 T = TypeVar("T")
@@ -321,7 +321,7 @@ class Plans(Controller):
         if (graph := self._graph(plan)) is None:
             return
         why = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
-        message = f"planning fails, and replicas do not change: {why}; the planner retries every {AFTER_A_FAULT:.0f} s"
+        message = f"planning fails, and replicas do not change: {why}; the planner retries every {FAULT_PAUSE:.0f} s"
         self._reporter.refused(graph, FAILED, message)
         self._metrics.tick((plan.graph.namespace, plan.graph.name), {}, {}, FAILED)
         await self._write(plan, graph, PlanningCondition(False, FAILED, message))

@@ -20,7 +20,7 @@ from dynamo_shared.api.untrusted.words import listed
 from dynamo_shared.api.untrusted.yaml_text import documents
 from pydantic import ValidationError
 
-from dynamo_planner.core.limits import Limits, watt_words
+from dynamo_planner.core.limits import Limits, watts_text
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
@@ -161,7 +161,7 @@ def _watts(config: PlannerConfig, pools: Mapping[Pool, KubeObject], gpus: Mappin
         kept = " and ".join(f"{count} {pool}" for pool, count in least.items())
         raise NotPlannable(
             "InvalidPlannerConfig",
-            f"total_gpu_power_limit is {watt_words(config.power_limit)}, and {kept} (min_endpoint) may draw {watt_words(need)}: "
+            f"total_gpu_power_limit is {watts_text(config.power_limit)}, and {kept} (min_endpoint) may draw {watts_text(need)}: "
             f"raise total_gpu_power_limit, or lower annotation {GPU_POWER_LIMIT} of their pods",
         )
     return watts

@@ -104,7 +104,7 @@ AT_RISK = "PromiseAtRisk"
 _NUMBERS = re.compile(r"\d+(\.\d+)?")
 _AGAIN = "the planner sends the same plan again within minutes, and another plan at once"
 
-TROUBLES = {
+PROBLEMS = {
     REFUSED: events.SCALER_REFUSED,
     UNANSWERED: events.SCALER_UNANSWERED,
     INPUT_MISSING: events.INPUT_MISSING,
@@ -132,26 +132,26 @@ def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
     """A short description of a tick. Two with the same reason and text are the same."""
     gathered, effects, acted = ticked
     explanation = effects.explanation
-    said = explanation.message or explanation.throughput_reason or explanation.load_reason
+    message = explanation.message or explanation.throughput_reason or explanation.load_reason
     too_low = Limits(plan.config).too_low(gathered.observation.capabilities)
-    said = "; ".join(filter(None, (said, too_low)))
+    message = "; ".join(filter(None, (message, too_low)))
     missing = missing_inputs(plan, ticked)
     if gathered.troubles and not missing and _has_ready_engines(ticked):
-        said = f"{said}; planned from traffic only: {gathered.troubles[FORWARD_PASSES]}"
+        message = f"{message}; planned from traffic only: {gathered.troubles[FORWARD_PASSES]}"
     if acted is not None and not acted.answered:
         again = "" if acted.unsent else f"; {_AGAIN}"
-        return PlanningCondition(False, UNANSWERED, f"{said}; {acted.answer}{again}")
+        return PlanningCondition(False, UNANSWERED, f"{message}; {acted.answer}{again}")
     if acted is not None and not acted.done:
-        return PlanningCondition(False, REFUSED, f"{said}; the scaler answered: {acted.answer}; {_AGAIN}")
+        return PlanningCondition(False, REFUSED, f"{message}; the scaler answered: {acted.answer}; {_AGAIN}")
     if acted is not None and acted.waits:
-        said = f"{said}; the scaler answered: {acted.answer}"
+        message = f"{message}; the scaler answered: {acted.answer}"
     if missing:
         troubles = "; ".join(f"{name}: {gathered.troubles[name]}" for name in sorted(missing))
-        held_for = said if explanation.needs_passes else "replicas do not change"
+        held_for = message if explanation.needs_passes else "replicas do not change"
         return PlanningCondition(False, INPUT_MISSING, f"{held_for}; {troubles}")
     if explanation.at_risk or too_low:
-        return PlanningCondition(True, AT_RISK, said)
-    return PlanningCondition(True, HOLDS if effects.decision is None else PLANNED, said)
+        return PlanningCondition(True, AT_RISK, message)
+    return PlanningCondition(True, HOLDS if effects.decision is None else PLANNED, message)
 
 
 def without_numbers(text: str) -> str:
@@ -197,7 +197,7 @@ class PlanReporter:
         elif outcome.reason in (PLANNED, AT_RISK) and asked:
             fact = events.PLANNED(outcome.message, event, data, data.reason, cause)
         elif is_news and not outcome.status:
-            fact = TROUBLES[outcome.reason](outcome.message, event, data, data.reason, cause)
+            fact = PROBLEMS[outcome.reason](outcome.message, event, data, data.reason, cause)
         else:
             fact = Fact(event=event, data=data, identity=data.reason, causation_id=cause)
         self._announcer.announce(graph, fact)

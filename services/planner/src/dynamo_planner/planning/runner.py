@@ -17,7 +17,7 @@ from dynamo_planner.planning.plans import PlannedGraph
 log = structlog.get_logger("dynamo.planner.planning")
 
 #: Seconds after which a failed policy is created again.
-AFTER_A_FAULT = 30.0
+FAULT_PAUSE = 30.0
 
 
 class TickResult(NamedTuple):
@@ -68,7 +68,7 @@ class Runner:
                 # Replicas stay unchanged, so requests that the scaler would execute later are withdrawn.
                 await self._give_up()
                 await self._failed(error)
-                await self._sleep(AFTER_A_FAULT)
+                await self._sleep(FAULT_PAUSE)
 
     async def _run_policy(self) -> None:
         policy = await self._make()

@@ -85,5 +85,5 @@ class ScaleSender:
             return Acted(
                 command, f"the request did not reach the scaler: {error}", done=False, answered=False, unsent=unsent
             )
-        said = ": ".join(part for part in (answer.reason, answer.message) if part)
-        return Acted(command, said, done, reason=answer.reason)
+        answer_text = ": ".join(part for part in (answer.reason, answer.message) if part)
+        return Acted(command, answer_text, done, reason=answer.reason)

@@ -23,7 +23,7 @@ from dynamo_pod_builder.node_labels import is_of_policy, lacking
 
 #: Nodes are not watched: how soon a node is read again that lacks the label or may not be read. A graph may also be
 #: created after its pods. Seconds.
-ASK_AGAIN = 60.0
+RECHECK_AFTER = 60.0
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class PodReconciler:
 
     async def _copy_label(self, pod: KubeObject, label: str) -> Result:
         if not is_of_policy(self.cache, pod, label):
-            return Result(requeue_after=ASK_AGAIN)
+            return Result(requeue_after=RECHECK_AFTER)
         node = pod["spec"]["nodeName"]
         try:
             value = (await self.kube.get(NODES, ObjectKey("", node)))["metadata"].get("labels", {}).get(label)
@@ -77,10 +77,10 @@ class PodReconciler:
             value = None
         except Forbidden as error:
             self.announcer.announce(pod, events.label_of_node_missing(node, label, str(error)))
-            return Result(requeue_after=ASK_AGAIN)
+            return Result(requeue_after=RECHECK_AFTER)
         if value is None:
             self.announcer.announce(pod, events.label_of_node_missing(node, label))
-            return Result(requeue_after=ASK_AGAIN)
+            return Result(requeue_after=RECHECK_AFTER)
         patch = {"metadata": {"uid": pod["metadata"]["uid"], "labels": {label: value}}}
         try:
             # The cache gets the change from its event: the answer is not trimmed, and may contain other changes.
@@ -90,5 +90,5 @@ class PodReconciler:
             return Result()
         except (Invalid, Forbidden) as error:
             self.announcer.announce(pod, events.label_of_node_missing(node, label, str(error)))
-            return Result(requeue_after=ASK_AGAIN)
+            return Result(requeue_after=RECHECK_AFTER)
         return Result()

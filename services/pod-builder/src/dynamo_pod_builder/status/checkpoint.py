@@ -75,8 +75,8 @@ def observe(job: KubeObject, troubles: Sequence[Trouble] = ()) -> JobObservation
         message = "the Job ended, but the snapshot agent has not reported that the checkpoint is complete"
         return JobObservation(JobProgress.UNCONFIRMED, UNVERIFIED, message)
     if failed is not None and failed["status"] == "True":
-        said = ": ".join(filter(None, (failed.get("reason"), failed.get("message"))))
-        return JobObservation(JobProgress.FAILED, JOB_FAILED, said or "the checkpoint's Job failed")
+        message = ": ".join(filter(None, (failed.get("reason"), failed.get("message"))))
+        return JobObservation(JobProgress.FAILED, JOB_FAILED, message or "the checkpoint's Job failed")
     # The engine becomes ready only when the agent may begin; how long its model takes to load is unknown.
     serious = [each for each in troubles if each.rank is not Rank.PROBE]
     if serious:
@@ -91,11 +91,11 @@ def termination_message(pods: Sequence[KubeObject]) -> str:
         for container in pod.get("status", {}).get("containerStatuses", ()):
             end = (container.get("state") or {}).get("terminated") or {}
             if end.get("exitCode"):
-                said = last_of(end.get("message") or "", _QUOTED)
+                message = last_of(end.get("message") or "", _QUOTED)
                 reason = "" if end.get("reason") in (None, "Error") else f" ({end['reason']})"
                 words.append(
                     f"container {container['name']} exited with code {end['exitCode']}{reason}"
-                    + (f": {said}" if said else "")
+                    + (f": {message}" if message else "")
                 )
     return "; ".join(words)
 

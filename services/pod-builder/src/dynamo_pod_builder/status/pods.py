@@ -183,7 +183,7 @@ class _DelayedCause(_Cause):
 
 
 #: States of containers that are starting normally.
-_ON_THE_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
+_STARTING_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
 #: Attempts and back-off of the same trouble.
 _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
 _NOT_PULLED = frozenset({"InvalidImageName", "ErrImageNeverPull", "SignatureValidationFailed"})
@@ -226,7 +226,7 @@ def _of_container(status: KubeObject, written: KubeObject, init: bool, now: date
         return _Cause(Rank.IMAGE, IMAGE_PULL if reason in _PULLING else reason, explanation)
     if reason == "RunContainerError":
         return _ended(what, {"reason": "StartError", "message": message}, CRASH_LOOP, written, init)
-    if reason not in _ON_THE_WAY and reason != CRASH_LOOP:
+    if reason not in _STARTING_REASONS and reason != CRASH_LOOP:
         return _Cause(Rank.NOT_MADE, reason, f"{what}: {quoted(message) or reason}")
     ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated")
     if ended is None or status.get("ready") or (init and ended.get("exitCode") == 0):

@@ -10,7 +10,7 @@ AVAILABLE = "TopologyLevelsAvailable"
 #: Grove's condition has the opposite meaning.
 _UNAVAILABLE_BY_GROVE = "TopologyLevelsUnavailable"
 _NOT_FOUND_BY_GROVE = "ClusterTopologyNotFound"
-_BY_GROVES_WORD: dict[str, tuple[bool, str]] = {
+_BY_GROVE_REASON: dict[str, tuple[bool, str]] = {
     "True": (False, "TopologyLevelsUnavailable"),
     "False": (True, "AllTopologyLevelsAvailable"),
 }
@@ -30,7 +30,7 @@ def topology_condition(graph: KubeObject, pod_clique_set: KubeObject | None, now
     """The graph's condition; unknown until Grove has reconciled its set."""
     of_grove = objects.condition(pod_clique_set, _UNAVAILABLE_BY_GROVE) or {}
     status: bool | None
-    status, reason = _BY_GROVES_WORD.get(of_grove.get("status", ""), (None, "TopologyConditionPending"))
+    status, reason = _BY_GROVE_REASON.get(of_grove.get("status", ""), (None, "TopologyConditionPending"))
     if of_grove.get("reason") == _NOT_FOUND_BY_GROVE:
         status, reason = False, "TopologyDefinitionNotFound"
     message = of_grove.get("message") or "Grove has not yet reported whether the topology's domains exist"

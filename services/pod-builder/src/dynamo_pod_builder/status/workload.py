@@ -87,8 +87,8 @@ def replicas_left(workload: KubeObject | None) -> int:
     if workload is None:
         return 0
     generation = workload.get("status", {}).get("observedGeneration", objects.generation(workload))
-    there = _count(workload, "replicas")
-    return there if generation >= objects.generation(workload) else max(objects.replicas(workload), there)
+    existing = _count(workload, "replicas")
+    return existing if generation >= objects.generation(workload) else max(objects.replicas(workload), existing)
 
 
 def replicas_of(workload: KubeObject | None) -> KubeObject | None:

@@ -23,7 +23,6 @@ from dynamo_profiler.profiling.gpus import smaller_vram, system_of, with_figures
 from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture, known_model
 from dynamo_profiler.profiling.naive import naive
 from dynamo_profiler.profiling.objective import AGG, DISAGG, Picking, ServingObjective, objective_of
-from dynamo_profiler.profiling.picking import Choice, Picked, filled, pick
 from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, Point, point_from, sizes
 from dynamo_profiler.profiling.results import (
     ProfilingFailed,
@@ -32,6 +31,7 @@ from dynamo_profiler.profiling.results import (
     Progress,
     Remark,
 )
+from dynamo_profiler.profiling.selection import Choice, Picked, filled, pick
 from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation.pool import CHILD
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep

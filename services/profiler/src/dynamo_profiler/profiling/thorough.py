@@ -17,12 +17,12 @@ from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.v1beta1.request import Figures
 
-from dynamo_profiler.profiling.generation.linting import lint
+from dynamo_profiler.profiling.generation.kv_router import routed
+from dynamo_profiler.profiling.generation.lint import lint
 from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
-from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
-from dynamo_profiler.profiling.generation.trusting import trusting
+from dynamo_profiler.profiling.generation.trust_remote_code import trusting
 from dynamo_profiler.profiling.results import (
     DeploymentCandidate,
     ProfilingFailed,
@@ -153,8 +153,8 @@ def _backend(graph: KubeObject, workers: list[KubeObject], request: ProfilingReq
         return str(stated)
     for worker in workers:
         main = main_container(serving_template(worker)) or {}
-        said = " ".join(map(str, (*(main.get("command") or []), *(main.get("args") or []))))
-        if match := _COMMAND.search(said):
+        command_line = " ".join(map(str, (*(main.get("command") or []), *(main.get("args") or []))))
+        if match := _COMMAND.search(command_line):
             return match[1]
     return request.spec.backend
 

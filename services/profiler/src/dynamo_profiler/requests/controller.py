@@ -26,10 +26,10 @@ from dynamo_shared.runtime.unexpected import UnexpectedFailures
 
 from dynamo_profiler import events
 from dynamo_profiler.profiling.results import ProfileRequest, ProfilingRequest
-from dynamo_profiler.requests import deploying
+from dynamo_profiler.requests import deployment
 from dynamo_profiler.requests.dcgm import DcgmExporters
-from dynamo_profiler.requests.deploying import GraphDeployer
-from dynamo_profiler.requests.finding import HardwareFinder
+from dynamo_profiler.requests.deployment import GraphDeployer
+from dynamo_profiler.requests.hardware_discovery import HardwareFinder
 from dynamo_profiler.requests.reconciler import RequestReconciler, reconcile_failed
 from dynamo_profiler.requests.thorough import MeasuringBudget, Reader, RequireCandidates, ThoroughProfiling
 from dynamo_profiler.requests.work import Profilings
@@ -56,7 +56,7 @@ class RequestController(Controller):
         nodes = (NODES, RESOURCE_SLICES) if settings.gpu.discovery_enabled else ()
         reads = (DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, JOBS, CONFIG_MAPS, *nodes)
         super().__init__(context, name, reads, identity=IDENTITY)
-        deploying.index(self.cache)
+        deployment.index(self.cache)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, CONFIG_MAPS)
         self._profilings = Profilings(
             profile,

@@ -230,10 +230,10 @@ def _unknown(asked: HardwareSpec, observed: Sequence[GpuNodes], missing: Sequenc
             f"{names} not set, and no node reports its GPUs: set {'it' if len(missing) == 1 else 'them'}, or install the "
             f"GPU operator, whose labels ({labels.GPU_PRODUCT}, {labels.GPU_COUNT}, {labels.GPU_MEMORY}) report them"
         )
-    there = ", ".join(
+    gpus = ", ".join(
         f"{each.gpu_sku} ({many(each.nodes or 0, 'node')} of {each.num_gpus_per_node})" for each in observed
     )
-    return f"{names} not set, and no node has {asked.gpu_sku}: the cluster has {there}; set the missing fields, or another gpuSku"
+    return f"{names} not set, and no node has {asked.gpu_sku}: the cluster has {gpus}; set the missing fields, or another gpuSku"
 
 
 def _number(text: str | None) -> int:

@@ -13,7 +13,7 @@ from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.request_parts import in_own_words, parts_of, spec_of
+from dynamo_shared.api.request_parts import in_request_fields, parts_of, spec_of
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -37,9 +37,9 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_profiler import events
 from dynamo_profiler.profiling.gpus import MEASURABLE
 from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest, ProfilingResult
-from dynamo_profiler.requests.deploying import GraphDeployer
-from dynamo_profiler.requests.finding import HardwareFinder
+from dynamo_profiler.requests.deployment import GraphDeployer
 from dynamo_profiler.requests.hardware import HardwareUnknown, planned_product
+from dynamo_profiler.requests.hardware_discovery import HardwareFinder
 from dynamo_profiler.requests.ownership import NameInUse
 from dynamo_profiler.requests.results import results_status
 from dynamo_profiler.requests.status import (
@@ -51,7 +51,7 @@ from dynamo_profiler.requests.status import (
     StatusDraft,
 )
 from dynamo_profiler.requests.thorough import ThoroughProfiling, names
-from dynamo_profiler.requests.validating import problems
+from dynamo_profiler.requests.validation import problems
 from dynamo_profiler.requests.work import Profilings
 
 #: Removed if another operator added it: nothing needs to be done before a request is deleted.
@@ -159,7 +159,7 @@ class RequestReconciler:
         return await self._write(obj, draft.enter(RequestPhase.PENDING, message))
 
     async def _refuse(self, obj: KubeObject, draft: StatusDraft, message: str) -> Result:
-        self.announcer.announce(obj, events.VALIDATION_FAILED(in_own_words(message, obj)))
+        self.announcer.announce(obj, events.VALIDATION_FAILED(in_request_fields(message, obj)))
         return await self._write(obj, draft.fail(VALIDATION, "ValidationFailed", message))
 
     async def _has_claim(self, namespace: str, name: str) -> bool:
@@ -172,7 +172,7 @@ class RequestReconciler:
         try:
             begun = await self.thorough.begin(obj, self._profiling_request(obj, spec, draft))
         except ProfilingFailed as failed:
-            self.announcer.announce(obj, events.PROFILING_JOB_FAILED(in_own_words(str(failed), obj)))
+            self.announcer.announce(obj, events.PROFILING_JOB_FAILED(in_request_fields(str(failed), obj)))
             return await self._write(obj, draft.fail_profiling(str(failed), failed.reason))
         except (Invalid, Forbidden) as error:
             self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(error)))
@@ -203,7 +203,7 @@ class RequestReconciler:
         if isinstance(outcome, ProfilingFailed):
             if step is not None:
                 draft.put(profilingPhase=step[0].value)
-            self.announcer.announce(obj, events.PROFILING_FAILED(in_own_words(str(outcome), obj)))
+            self.announcer.announce(obj, events.PROFILING_FAILED(in_request_fields(str(outcome), obj)))
             result = await self._write(obj, draft.fail_profiling(str(outcome), outcome.reason))
         else:
             result = await self._selected(obj, spec, draft, outcome)
@@ -262,13 +262,13 @@ class RequestReconciler:
         except Invalid as error:
             # Large overrides are both in the spec and in the result, and an object may lack space for both.
             why = f"the result cannot be written into the status: {error}; make spec.overrides smaller in a new request"
-            self.announcer.announce(obj, events.PROFILING_FAILED(in_own_words(why, obj)))
+            self.announcer.announce(obj, events.PROFILING_FAILED(in_request_fields(why, obj)))
             return await self._write(obj, StatusDraft(obj, self.now()).fail(SPEC_GENERATED, "GenerationFailed", why))
         written = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj))
         if written is None or objects.uid(written) != objects.uid(obj):
             return Result()
         for remark in result.remarks:
-            self.announcer.announce(obj, events.REMARK.named(remark.reason)(in_own_words(remark.message, obj)))
+            self.announcer.announce(obj, events.REMARK.named(remark.reason)(in_request_fields(remark.message, obj)))
         self.announcer.announce(obj, events.SPEC_GENERATED(message))
         return await self._write(written, StatusDraft(written, self.now()).enter(phase, sum_up))
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import condition_of
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.request_parts import in_own_words
+from dynamo_shared.api.request_parts import in_request_fields
 from dynamo_shared.api.v1beta1.request import ProfilingPhase, RequestPhase
 
 VALIDATION, PROFILING, SPEC_GENERATED = "Validation", "Profiling", "SpecGenerated"
@@ -53,7 +53,7 @@ class StatusDraft:
 
     def say(self, type_: str, status: bool | None, reason: str, message: str) -> Self:
         """Set a condition. Its message names fields like the request does."""
-        words = in_own_words(message, self._obj)
+        words = in_request_fields(message, self._obj)
         self._conditions[type_] = condition_of(self._obj, type_, status, reason, words, now=self._now)
         return self
 

@@ -108,13 +108,13 @@ def _serving(component: KubeObject) -> str:
 
 def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:
     """The existing replicas; the count of the graph's status if replicas have several pods and none represents them."""
-    there = [pod for pod in pods if is_there(pod)]
+    existing = [pod for pod in pods if is_there(pod)]
     if gpus.nodes(component) > 1 and any(labels.ROLE in objects.labels(pod) for pod in pods):
-        return sum(objects.labels(pod).get(labels.ROLE) == LEADER for pod in there)
+        return sum(objects.labels(pod).get(labels.ROLE) == LEADER for pod in existing)
     if _has_several(component):
         counted = graph.get("status", {}).get("components", {}).get(component["name"], {})
         return int(counted.get("replicas", 0))
-    return len(there)
+    return len(existing)
 
 
 def _has_several(component: KubeObject) -> bool:

@@ -20,7 +20,7 @@ from dynamo_scaler.adapters.status import AUTOSCALING, ConditionState, reported
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
 from dynamo_scaler.autoscaling.health import counts_in, trouble
 from dynamo_scaler.autoscaling.render import autoscaler, described, taking_over
-from dynamo_scaler.autoscaling.rivals import hpas_of, rivalry
+from dynamo_scaler.autoscaling.rivals import autoscaler_conflict, hpas_of
 
 KINDS: tuple[Resource, ...] = (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
 #: Interval of retries: a refusing policy may change, or a name become free, without an event. Seconds.
@@ -78,7 +78,7 @@ class Autoscalers:
         """
         if settings is None:
             await self._delete_others(adapter, None)
-            return AutoscalerState(rivalry(self.cache, adapter))
+            return AutoscalerState(autoscaler_conflict(self.cache, adapter))
         desired = stamped(autoscaler(adapter, settings))
         resource = resources.of(desired)
         if resource == SCALED_OBJECTS and any(kind != resource for kind, _ in self._present(adapter)):
@@ -112,7 +112,7 @@ class Autoscalers:
 
     def _made(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:
         """The desired autoscaler exists; it may still report trouble."""
-        if (rivals := rivalry(self.cache, adapter)) is not None:
+        if (rivals := autoscaler_conflict(self.cache, adapter)) is not None:
             return AutoscalerState(rivals)
         fine = ConditionState(True, desired["kind"], described(desired))
         observed = self.cache.get(resources.of(desired), key_of(desired))

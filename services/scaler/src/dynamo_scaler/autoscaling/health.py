@@ -17,7 +17,7 @@ _TROUBLES = {
     SCALED_OBJECTS.kind: (("Ready", "False"), ("Fallback", "True")),
 }
 #: An HPA ignores a component at 0 replicas; this is documented behaviour.
-_AS_IT_SHOULD_BE = frozenset({"ScalingDisabled"})
+_HEALTHY_REASONS = frozenset({"ScalingDisabled"})
 
 #: Starting pods have no metrics, and an autoscaler reports that: trouble that ends within this time is not reported.
 #: Seconds.
@@ -26,14 +26,14 @@ DEBOUNCE = 120.0
 
 def trouble(autoscaler: KubeObject) -> ConditionState | None:
     """Why an autoscaler does not scale, from its own conditions; None if they show no trouble."""
-    said = _failing_condition(autoscaler)
-    if said is None:
+    condition = _failing_condition(autoscaler)
+    if condition is None:
         return None
-    kind, name, type_ = autoscaler["kind"], autoscaler["metadata"]["name"], said["type"]
-    message = quoted(str(said.get("message") or f"{type_} is {said['status']}, without a message"))
+    kind, name, type_ = autoscaler["kind"], autoscaler["metadata"]["name"], condition["type"]
+    message = quoted(str(condition.get("message") or f"{type_} is {condition['status']}, without a message"))
     see = f"see its events: kubectl describe {resources.of(autoscaler).plural} {name}"
     return ConditionState(
-        False, _reason(said), f"{kind} {name} does not scale as it should: {message} ({see})", by_other=True
+        False, _reason(condition), f"{kind} {name} does not scale as it should: {message} ({see})", by_other=True
     )
 
 
@@ -47,18 +47,18 @@ def trouble_reason(autoscaler: KubeObject | None) -> str:
     """The reason of an autoscaler's trouble; empty without trouble. The message is not used, because it changes all the
     time.
     """
-    said = _failing_condition(autoscaler) if autoscaler is not None else None
-    return _reason(said) if said is not None else ""
+    condition = _failing_condition(autoscaler) if autoscaler is not None else None
+    return _reason(condition) if condition is not None else ""
 
 
-def _reason(said: KubeObject) -> str:
-    return str(said.get("reason") or f"{said['type']}Is{said['status']}")
+def _reason(condition: KubeObject) -> str:
+    return str(condition.get("reason") or f"{condition['type']}Is{condition['status']}")
 
 
 def _failing_condition(autoscaler: KubeObject) -> KubeObject | None:
     """The condition that reports that an autoscaler does not scale."""
     conditions: Any = (autoscaler.get("status") or {}).get("conditions") or ()
-    counted = [each for each in conditions if isinstance(each, dict) and each.get("reason") not in _AS_IT_SHOULD_BE]
+    counted = [each for each in conditions if isinstance(each, dict) and each.get("reason") not in _HEALTHY_REASONS]
     troubles = _TROUBLES.get(autoscaler.get("kind", ""), ())
-    said = (each for trouble in troubles for each in counted if (each.get("type"), each.get("status")) == trouble)
-    return next(said, None)
+    condition = (each for trouble in troubles for each in counted if (each.get("type"), each.get("status")) == trouble)
+    return next(condition, None)

@@ -48,7 +48,7 @@ def hpas_of(cache: ObjectCache, scaled_object: KubeObject) -> list[KubeObject]:
     return [each for each in hpas if objects.controls(scaled_object, each)]
 
 
-def rivalry(cache: ObjectCache, adapter: KubeObject) -> ConditionState | None:
+def autoscaler_conflict(cache: ObjectCache, adapter: KubeObject) -> ConditionState | None:
     """The trouble of an adapter with several autoscalers; None if there is at most one."""
     every = autoscalers_of(cache, key_of(adapter))
     if len(every) < 2:

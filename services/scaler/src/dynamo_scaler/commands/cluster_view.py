@@ -39,7 +39,7 @@ from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
 
 #: Intents after which no other graph's are read for one decision, in which nothing is awaited.
-PARTNERS = 100
+MAX_PARTNERS = 100
 #: Indexes of graphs with intents, all and those of which some is held, and of graphs that are not being deleted.
 _INTENTS, _HELD, _THERE = "intents", "held", "there"
 
@@ -166,7 +166,7 @@ class ClusterView:
         for key in self.keys_with_intents():
             if self.serves(key):
                 turns.add(key)
-        while turns.available and len(open_intents) < PARTNERS:
+        while turns.available and len(open_intents) < MAX_PARTNERS:
             key, _ = turns.pop()
             graph = self.graph(key)
             if graph is None:

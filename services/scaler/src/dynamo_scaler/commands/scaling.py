@@ -220,14 +220,14 @@ class Scaling:
 
     def _done_before(self, request: ScaleRequest, admitted: Admitted) -> Answered:
         """The command is delivered again because the replica that carried it out died before its answer."""
-        said = []
+        verdicts = []
         for key, record in admitted.done.items():
             if record.command == request.command:
                 pool = replace(admitted.pools[key], current=record.before)
-                said.append(PoolVerdict(pool, record.replicas, record.replicas, record.replicas))
-        message = "; ".join(f"{each.pool.key.component} {each.pool.current} -> {each.allowed}" for each in said)
+                verdicts.append(PoolVerdict(pool, record.replicas, record.replicas, record.replicas))
+        message = "; ".join(f"{each.pool.key.component} {each.pool.current} -> {each.allowed}" for each in verdicts)
         message = message or "the command was already carried out"
-        self.report(SCALED, admitted.graph, request, DecisionReport(APPLIED, message, said))
+        self.report(SCALED, admitted.graph, request, DecisionReport(APPLIED, message, verdicts))
         return Answered(APPLIED, message)
 
     def after(self, request: ScaleRequest, decision: CommandDecision) -> IntentChanges:

@@ -40,13 +40,13 @@ def _find(place: str, target: ScaleTarget, pools: Sequence[DesiredPool]) -> Desi
     if not named and not kind and any(pool.type == name.lower() for pool in pools):
         return _find(place, ScaleTarget(sub_component_type=name), pools)
     if not named:
-        there = ", ".join(pool.key.component for pool in pools) or "none"
-        raise CommandRefusedError(UNKNOWN, f"{place}: the graph has no component {name}; there are: {there}")
+        names = ", ".join(pool.key.component for pool in pools) or "none"
+        raise CommandRefusedError(UNKNOWN, f"{place}: the graph has no component {name}; there are: {names}")
     matching = [pool for pool in named if not kind or pool.type == kind]
     if not matching:
-        there = ", ".join(f"{pool.key.component} ({pool.type or 'no type'})" for pool in pools) or "none"
+        names = ", ".join(f"{pool.key.component} ({pool.type or 'no type'})" for pool in pools) or "none"
         raise CommandRefusedError(
-            UNKNOWN, f"{place}: no component{f' {name}' if name else ''} of type {kind}; there are: {there}"
+            UNKNOWN, f"{place}: no component{f' {name}' if name else ''} of type {kind}; there are: {names}"
         )
     if len(matching) > 1:
         several = ", ".join(pool.key.component for pool in matching)

@@ -146,19 +146,19 @@ def _preconditions(graph: KubeObject, writes: Sequence[Write]) -> list[KubeObjec
 def _annotation_operations(graph: KubeObject, annotations: Mapping[str, str | None]) -> list[KubeObject]:
     if not annotations:
         return []
-    there = graph["metadata"].get("annotations")
+    current = graph["metadata"].get("annotations")
     operations: list[KubeObject] = []
-    if not there:
+    if not current:
         # Another client may have annotated it meanwhile: then this test fails, and the request is decided again.
         operations.append({"op": "test", "path": "/metadata/annotations", "value": None})
         operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
     for name, text in annotations.items():
         place = f"/metadata/annotations/{name.replace('~', '~0').replace('/', '~1')}"
         # The previous owner of the key may have written it last, and the cache may not have that write yet.
-        operations.append({"op": "test", "path": place, "value": (there or {}).get(name)})
+        operations.append({"op": "test", "path": place, "value": (current or {}).get(name)})
         if text is not None:
             operations.append({"op": "add", "path": place, "value": text})
-        elif name in (there or {}):
+        elif name in (current or {}):
             operations.append({"op": "remove", "path": place})
     return operations
 

@@ -79,7 +79,7 @@ class AdapterReconciler:
             adapter
             for adapter in self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(key))
             if not (
-                objects.is_deleting(adapter) or _goes_with_its_graph(adapter, graph) or _is_orphaned(adapter, graph)
+                objects.is_deleting(adapter) or _is_deleted_with_graph(adapter, graph) or _is_orphaned(adapter, graph)
             )
         ]
         if not adapters:
@@ -254,7 +254,7 @@ class AdapterReconciler:
         before = adapter.get("status", {})
 
         def report() -> None:
-            for trouble in _new_troubles(before, status, observation):
+            for trouble in _new_problems(before, status, observation):
                 self.announcer.announce(adapter, events.failed(adapter, trouble))
 
         urgent = observation.scaled or observation.conflict is not None or not before
@@ -267,7 +267,7 @@ class AdapterReconciler:
         return wait
 
 
-def _goes_with_its_graph(adapter: KubeObject, graph: KubeObject | None) -> bool:
+def _is_deleted_with_graph(adapter: KubeObject, graph: KubeObject | None) -> bool:
     """Whether the graph that created an adapter is gone: the garbage collector deletes the adapter, which is not an
     error.
     """
@@ -328,7 +328,7 @@ def _component(graph: KubeObject, name: str) -> KubeObject | None:
     return next((each for each in graph["spec"].get("components") or () if each["name"] == name), None)
 
 
-def _new_troubles(before: KubeObject, status: KubeObject, observation: AdapterObservation) -> Iterator[ConditionState]:
+def _new_problems(before: KubeObject, status: KubeObject, observation: AdapterObservation) -> Iterator[ConditionState]:
     """Troubles that the previous status does not have; a message with different numbers also counts.
 
     Read from the statuses, whose messages may differ from the observation: they contain no secrets, and are shortened.

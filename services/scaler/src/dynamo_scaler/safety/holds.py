@@ -43,9 +43,9 @@ def rollout(graph: KubeObject, component: str, *, observed: bool) -> Hold | None
         under_way = ", ".join(restart.get("inProgress") or ()) or "its components"
         return Hold(ROLLOUT, f"a restart is in progress: {under_way}")
     counted = (status.get("components") or {}).get(component) or {}
-    updated, there = counted.get("updatedReplicas"), counted.get("replicas", 0)
-    if updated is not None and updated < there:
-        return Hold(ROLLOUT, f"{there - updated} of its {many(there, 'pod')} still have the former template")
+    updated, total = counted.get("updatedReplicas"), counted.get("replicas", 0)
+    if updated is not None and updated < total:
+        return Hold(ROLLOUT, f"{total - updated} of its {many(total, 'pod')} still have the former template")
     return None
 
 

@@ -29,8 +29,8 @@ def limits_of(graph: KubeObject, component: str, defaults: ScalingLimits) -> Sca
         raise _invalid(f"there is no component {', '.join(unknown)}; there are {', '.join(sorted(names))}, and {ANY}")
     merged: dict[str, ScalingLimits] = {}
     for name in {*policies, component}:
-        said = [each for each in (policies.get(ANY), policies.get(name)) if each is not None]
-        merged[name] = _merged(defaults, name, said)
+        overrides = [each for each in (policies.get(ANY), policies.get(name)) if each is not None]
+        merged[name] = _merged(defaults, name, overrides)
     return merged[component]
 
 
@@ -51,9 +51,9 @@ def _policies(graph: KubeObject) -> dict[str, Any]:
     return {str(name): value for name, value in read.items()}
 
 
-def _merged(defaults: ScalingLimits, name: str, said: list[Mapping[str, Any]]) -> ScalingLimits:
+def _merged(defaults: ScalingLimits, name: str, overrides: list[Mapping[str, Any]]) -> ScalingLimits:
     whole: dict[str, Any] = defaults.model_dump(by_alias=True)
-    for each in said:
+    for each in overrides:
         for field, value in _without_nulls(each).items():
             whole[field] = (
                 {**whole[field], **_without_nulls(value)}

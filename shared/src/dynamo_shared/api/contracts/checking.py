@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from dynamo_shared.api.contracts.base import ContractModel, Problem, model_of, names_of, unread
 from dynamo_shared.api.errors import FieldError
-from dynamo_shared.api.field_errors import did_you_mean, field_errors, path_of, shown
+from dynamo_shared.api.field_errors import field_errors, path_of, shown, suggestion_for
 from dynamo_shared.api.rules import Location
 
 #: Unknown keys for which a similar known key is searched: each search takes 0.2 ms, and a document may have thousands.
@@ -97,7 +97,7 @@ def _keys(model: type[BaseModel], value: Any, location: Location, hints: Iterato
             elif issubclass(model, ContractModel):
                 known = [names[0] for names, _ in fields.values()]
                 instead = model.MISTAKEN.get(str(key))
-                meant = did_you_mean(str(key), known) if next(hints, None) is not None else ""
+                meant = suggestion_for(str(key), known) if next(hints, None) is not None else ""
                 advice = f": {instead}" if instead else meant
                 yield (*location, key), f"is not a known key, and has no effect{advice}"
             continue

@@ -10,7 +10,7 @@ from dynamo_shared.api.conversion.pod import MARK, filled
 from dynamo_shared.api.untrusted.reading import mapping
 
 #: Fields of a service, and where its mainContainer says the same.
-TWICE = {
+MAIN_CONTAINER_FIELDS = {
     "envs": "env",
     "envFromSecret": "envFrom",
     "resources": "resources",
@@ -20,7 +20,7 @@ TWICE = {
 }
 
 
-_SERVICE_FIELDS = {there: here for here, there in TWICE.items()}
+_SERVICE_FIELDS = {beta: alpha for alpha, beta in MAIN_CONTAINER_FIELDS.items()}
 IN_MAIN = ("extraPodSpec", "mainContainer")
 
 
@@ -53,7 +53,7 @@ def by_service_field(piece: list[Any]) -> str:
 def is_tidy(service: Any) -> bool:
     """Whether a service says nothing in two places."""
     main = mapping(mapping(mapping(service).get("extraPodSpec")).get("mainContainer"))
-    return not any(there in main and here in service for here, there in TWICE.items())
+    return not any(beta in main and alpha in service for alpha, beta in MAIN_CONTAINER_FIELDS.items())
 
 
 def marked(component: Any) -> Any:

@@ -78,9 +78,9 @@ def _spec(spec: dict[str, Any], env: str, env_there: str, topology: str, topolog
     constraint = spec.get("topologyConstraint")
     if isinstance(constraint, dict):
         result["topologyConstraint"] = {
-            there: constraint[here]
-            for here, there in ((topology, topology_there), ("packDomain", "packDomain"))
-            if here in constraint
+            target: constraint[source]
+            for source, target in ((topology, topology_there), ("packDomain", "packDomain"))
+            if source in constraint
         }
     return result
 

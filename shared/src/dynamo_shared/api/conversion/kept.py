@@ -31,10 +31,10 @@ def kept_fields(obj: dict[str, Any]) -> tuple[str, ...]:
     They are paths of the other version, with names in place of list positions. What is kept because the other version has
     two places for one thing, or a switch that is off, is not among them.
     """
-    return tuple(path_of(tuple(map(_shown, path))) for path, value in unsayable(obj) if not _is_off(value))
+    return tuple(path_of(tuple(map(_shown, path))) for path, value in without_counterpart(obj) if not _is_off(value))
 
 
-def unsayable(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
+def without_counterpart(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     """What an object keeps of its specification, as pieces of the other version that its own has no field for."""
     if obj["kind"] not in _TO_BETA:
         return
@@ -43,13 +43,13 @@ def unsayable(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     kept = envelope.read(obj["metadata"], version, target).kept
     to_alpha = target == graph.ALPHA
     convert = (_TO_BETA if to_alpha else _TO_ALPHA)[obj["kind"]]
-    yield from _unsayable([each for each in kept.fields if each[0][0] == "spec"], convert, [])
+    yield from _without_counterpart([each for each in kept.fields if each[0][0] == "spec"], convert, [])
     for name, pieces in kept.components.items():
         above = ["spec", "services", name] if to_alpha else ["spec", "components", {"name": name}]
-        yield from _unsayable(pieces, component.to_beta if to_alpha else component.to_alpha, above)
+        yield from _without_counterpart(pieces, component.to_beta if to_alpha else component.to_alpha, above)
 
 
-def _unsayable(pieces: Pieces, convert: Convert, above: Path) -> Iterator[tuple[Path, Any]]:
+def _without_counterpart(pieces: Pieces, convert: Convert, above: Path) -> Iterator[tuple[Path, Any]]:
     for piece in pieces:
         if len(piece) == 2:
             path, value = piece

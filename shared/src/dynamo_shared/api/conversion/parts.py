@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import GROUP
 from dynamo_shared.api.untrusted.reading import mapping
 
 #: With the defaults of the schemas.
-_SAYS_NOTHING: tuple[dict[str, Any], ...] = ({}, {"state": "initializing"}, {"state": "Initializing"})
+_DEFAULT_STATUSES: tuple[dict[str, Any], ...] = ({}, {"state": "initializing"}, {"state": "Initializing"})
 
 
 def marked(part: dict[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
@@ -44,6 +44,6 @@ def marked(part: dict[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
 def unreported(obj: dict[str, Any]) -> dict[str, Any]:
     """An object without a status that says nothing: the one that `marked` gives it in v1alpha1."""
     is_alpha = obj.get("apiVersion") == f"{GROUP}/{ALPHA}" and obj.get("kind") not in UNCHANGED
-    if not is_alpha or obj.get("status") not in _SAYS_NOTHING:
+    if not is_alpha or obj.get("status") not in _DEFAULT_STATUSES:
         return obj
     return {name: value for name, value in obj.items() if name != "status"}

@@ -177,13 +177,13 @@ def _put(node: Any, piece: list[Any], depth: int, copies: Copies) -> Any:
     if at is None:
         return _GONE
     last = depth + 1 == len(path)
-    there = _GONE if at == -1 else node[at]
-    if there is _GONE and not (last and len(piece) == 2):
+    existing = _GONE if at == -1 else node[at]
+    if existing is _GONE and not (last and len(piece) == 2):
         return _GONE
     if last and len(piece) == 1:
         changed = _GONE
     else:
-        changed = _put(there, piece, depth + 1, copies)
+        changed = _put(existing, piece, depth + 1, copies)
         if changed is _GONE:
             return _GONE
     return _with(node, step, at, changed, copies)
@@ -232,12 +232,12 @@ def _leaf(node: Any, piece: list[Any]) -> Any:
 def _merged(live: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
     result = dict(live)
     for key, value in kept.items():
-        there = live.get(key, _GONE)
-        if there is _GONE:
+        existing = live.get(key, _GONE)
+        if existing is _GONE:
             result[key] = value
-        elif isinstance(there, dict) and isinstance(value, dict):
-            result[key] = _merged(there, value)
-        elif isinstance(there, str) and type(value) in (int, float) and str(value) == there:
+        elif isinstance(existing, dict) and isinstance(value, dict):
+            result[key] = _merged(existing, value)
+        elif isinstance(existing, str) and type(value) in (int, float) and str(value) == existing:
             # A quantity, which one version writes as text and the other as its author did.
             result[key] = value
     return result

@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamo_shared.api.conversion.convert import KINDS, NotConvertible, convert
 from dynamo_shared.api.conversion.graph import ALPHA, BETA
-from dynamo_shared.api.conversion.kept import Path, unsayable
+from dynamo_shared.api.conversion.kept import Path, without_counterpart
 from dynamo_shared.api.conversion.pieces import put
 from dynamo_shared.api.owned_fields import Leaf, OwnedFields, owned_fields, path_of
 from dynamo_shared.api.resources import GROUP
@@ -26,13 +26,13 @@ def without_released(obj: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]
     if not gone or obj.get("kind") not in KINDS:
         return obj
     version = str(obj["apiVersion"]).partition("/")[2]
-    there = f"{GROUP}/{ALPHA if version == BETA else BETA}"
+    other_version = f"{GROUP}/{ALPHA if version == BETA else BETA}"
     try:
-        other = convert(obj, there)
+        other = convert(obj, other_version)
     except NotConvertible:
         return obj
-    places = {_hashable(path) for path, _ in unsayable(other)}
-    owned_there = any(_is_of_spec(leaf) for owned in _entries(obj, there).values() for leaf in owned.leaves())
+    places = {_hashable(path) for path, _ in without_counterpart(other)}
+    owned_there = any(_is_of_spec(leaf) for owned in _entries(obj, other_version).values() for leaf in owned.leaves())
     taken: list[tuple[Path, int]] = []
     for leaf in gone:
         path = path_of(leaf)

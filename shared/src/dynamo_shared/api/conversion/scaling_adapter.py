@@ -17,8 +17,8 @@ def to_alpha(body: dict[str, Any]) -> dict[str, Any]:
     return _adapter(body, "componentName", "serviceName")
 
 
-def _adapter(body: dict[str, Any], here: str, there: str) -> dict[str, Any]:
-    names = (("name", "name"), (here, there))
+def _adapter(body: dict[str, Any], source: str, target: str) -> dict[str, Any]:
+    names = (("name", "name"), (source, target))
 
     def convert(spec: dict[str, Any]) -> dict[str, Any]:
         result = {"replicas": spec["replicas"]} if "replicas" in spec else {}

@@ -42,7 +42,7 @@ def structural_schema(model: type[BaseModel]) -> Schema:
 
 def _convert(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
     node = _resolve(node, definitions, path)
-    result: Schema = {key: node[key] for key in _KEPT if key in node and not _goes_without_saying(key, node)}
+    result: Schema = {key: node[key] for key in _KEPT if key in node and not _is_implied(key, node)}
     for key, value in node.items():
         if key in _KEPT or key in _DROPPED:
             continue
@@ -68,7 +68,7 @@ def _convert(node: Schema, definitions: dict[str, Schema], path: str) -> Schema:
     return result
 
 
-def _goes_without_saying(key: str, node: Schema) -> bool:
+def _is_implied(key: str, node: Schema) -> bool:
     if key in ("minimum", "maximum"):
         return node[key] in _BOUNDS.get(node.get("format", ""), ())
     return key == "default" and node[key] is None

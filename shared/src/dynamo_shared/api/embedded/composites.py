@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo_shared.api.embedded.findings import Check, EmbeddedProblem, FindingsLimit, Problems, under
-from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.rules import Violations
 
 ObjectRule = Callable[[dict[str, Any]], Violations]
 """A rule between the fields of an object. Its fields may be of any type: their own checks have reported that already."""
 
-#: An object with more fields than this (a pod spec has 40) is suggested from, not recited.
-_RECITED = 12
+#: An object with more fields than this (a pod spec has 40) gets a suggestion, not the list of all fields.
+_LISTED_VALUES = 12
 
 
 @dataclass(slots=True)
@@ -76,9 +76,9 @@ def _between_fields(fields: Fields) -> Callable[[dict[str, Any], FindingsLimit, 
 
 
 def _unknown(name: Any, known: dict[str, Check]) -> str:
-    if suggestion := did_you_mean(str(name), known):
+    if suggestion := suggestion_for(str(name), known):
         return f"no such field{suggestion}"
-    return f"no such field; there are {', '.join(sorted(known))}" if len(known) <= _RECITED else "no such field"
+    return f"no such field; there are {', '.join(sorted(known))}" if len(known) <= _LISTED_VALUES else "no such field"
 
 
 def map_of(inner: Check) -> Check:

@@ -11,11 +11,11 @@ from typing import Any
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
-from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 
 _BITS = {"int32": 31, "int64": 63}
-#: A choice longer than this (signals have 65) is suggested from, not recited.
-_RECITED = 12
+#: A longer choice (signals have 65) gets a suggestion, not the list of all values.
+_LISTED_VALUES = 12
 _QUANTITIES = "8Gi, 500m, 2, 1e9"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -119,10 +119,10 @@ def choice(allowed: Iterable[str]) -> Check:
             return string(value, budget)
         if value in known:
             return None
-        offered = did_you_mean(value, words)
-        if not offered or len(words) <= _RECITED:
-            offered = f"; one of {', '.join(word or repr(word) for word in words[:_RECITED])}"
-            offered += ", ..." if len(words) > _RECITED else ""
+        offered = suggestion_for(value, words)
+        if not offered or len(words) <= _LISTED_VALUES:
+            offered = f"; one of {', '.join(word or repr(word) for word in words[:_LISTED_VALUES])}"
+            offered += ", ..." if len(words) > _LISTED_VALUES else ""
         return budget.problem(f"{shown(value)} is not allowed{offered}")
 
     return check

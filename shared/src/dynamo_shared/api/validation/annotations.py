@@ -133,16 +133,16 @@ def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
 
 _NO_MARGIN = "{value} is neither a number of pods nor a percentage; write 1 or 25%"
 _MARGIN = re.compile(r"[0-9]{1,9}%?")
-_ABOVE_ALL = "{value} is more than all pods: write at most 100%"
+_ABOVE_100_PERCENT = "{value} is more than all pods: write at most 100%"
 
 
-@ANNOTATIONS.rule(_NO_MARGIN, _ABOVE_ALL, added=True)
+@ANNOTATIONS.rule(_NO_MARGIN, _ABOVE_100_PERCENT, added=True)
 def graph_margins_are_numbers(graph: GraphView, _facts: Facts) -> Violations:
     """Surge and unavailability for rolling updates of all components are numbers of pods or percentages."""
     yield from _margins(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
 
 
-@ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, _ABOVE_ALL, added=True)
+@ANNOTATIONS_OF_COMPONENTS.rule(_NO_MARGIN, _ABOVE_100_PERCENT, added=True)
 @of_each_role
 def component_margins_are_numbers(component: ComponentView, _facts: Facts) -> Violations:
     """Surge and unavailability of one component, in the annotations of its pods, are numbers of pods or percentages."""
@@ -356,4 +356,4 @@ def _margins(values: dict[str, Any], at: Location) -> Violations:
         if _MARGIN.fullmatch(text) is None:
             yield (*at, name), _NO_MARGIN.format(value=shown(value))
         elif name == DEPLOYMENT_MAX_UNAVAILABLE and text.endswith("%") and int(text[:-1]) > 100:
-            yield (*at, name), _ABOVE_ALL.format(value=shown(value))
+            yield (*at, name), _ABOVE_100_PERCENT.format(value=shown(value))

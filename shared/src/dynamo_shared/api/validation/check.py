@@ -17,7 +17,7 @@ from dynamo_shared.api.validation.annotations import (
     ANNOTATIONS_WITHOUT_EFFECT,
 )
 from dynamo_shared.api.validation.checkpoint import CHANGES_OF_CHECKPOINTS, CHECKPOINTS, UNUSED_IN_CHECKPOINTS
-from dynamo_shared.api.validation.component import COMPONENTS, WORTH_KNOWING
+from dynamo_shared.api.validation.component import COMPONENT_WARNINGS, COMPONENTS
 from dynamo_shared.api.validation.engines import ENGINES
 from dynamo_shared.api.validation.facts import Facts, Findings
 from dynamo_shared.api.validation.graph import GRAPHS
@@ -25,7 +25,7 @@ from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHAN
 from dynamo_shared.api.validation.kv_transfer import ABOUT_KV_TRANSFER, CHANGES_OF_KV_TRANSFER, KV_TRANSFER
 from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS, UNUSED_IN_MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
-from dynamo_shared.api.validation.objects import CLAIMS, DEVICES, WAYS_IN
+from dynamo_shared.api.validation.objects import CLAIMS, CLAIMS_AND_INGRESSES, DEVICES
 from dynamo_shared.api.validation.orchestrators import (
     CHANGES_ON_GROVE,
     GROVE,
@@ -35,7 +35,7 @@ from dynamo_shared.api.validation.orchestrators import (
     WITHOUT_GROVE,
 )
 from dynamo_shared.api.validation.picker import ADVICE_FOR_PICKERS, PICKERS, PICKERS_OF_GRAPHS
-from dynamo_shared.api.validation.pods import PODS, PODS_WORTH_KNOWING
+from dynamo_shared.api.validation.pods import POD_WARNINGS, PODS
 from dynamo_shared.api.validation.provider_override import (
     CHANGES_OF_PROVIDER_OVERRIDES,
     PROVIDER_OVERRIDES,
@@ -62,7 +62,7 @@ from dynamo_shared.api.validation.rule_set import (
     REQUEST,
     RuleSet,
 )
-from dynamo_shared.api.validation.running import ABOUT_RUNNING, RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS
+from dynamo_shared.api.validation.running import RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS, RUNTIME_RULES
 from dynamo_shared.api.validation.sidecar import ABOUT_SIDECARS, SIDECARS
 from dynamo_shared.api.validation.specified import SPECIFIED
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
@@ -73,7 +73,7 @@ _OF_COMPONENTS = (
     COMPONENTS,
     REPLICAS,
     ROLES,
-    WAYS_IN,
+    CLAIMS_AND_INGRESSES,
     PODS,
     ANNOTATIONS_OF_COMPONENTS,
     PICKERS,
@@ -84,10 +84,10 @@ _OF_COMPONENTS = (
 )
 #: Warnings about each component.
 _ABOUT_COMPONENTS = (
-    WORTH_KNOWING,
-    PODS_WORTH_KNOWING,
+    COMPONENT_WARNINGS,
+    POD_WARNINGS,
     ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT,
-    ABOUT_RUNNING,
+    RUNTIME_RULES,
     ABOUT_SIDECARS,
     UNUSED,
 )

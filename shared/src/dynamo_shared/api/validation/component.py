@@ -7,7 +7,7 @@ from dynamo_shared.api import quantity
 from dynamo_shared.api.conversion import amounts
 from dynamo_shared.api.embedded.rules import objects, paths
 from dynamo_shared.api.engines import BACKENDS
-from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry import env, ports
@@ -209,14 +209,14 @@ def place_of_amount(kind: str, name: str, given: dict[str, Any], own: dict[str, 
     return "resources", kind, "custom", name
 
 
-WORTH_KNOWING = RuleSet("Components", (GRAPH, COMPONENT), "always")
+COMPONENT_WARNINGS = RuleSet("Components", (GRAPH, COMPONENT), "always")
 
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
 #: Probes of an endpoint picker use port numbers.
 _WITH_PORTS = frozenset(_TYPES) - {"epp"}
 
 
-@WORTH_KNOWING.rule(
+@COMPONENT_WARNINGS.rule(
     "{type} is not a type that the platform knows, so pods run exactly as written; one of {types}{hint}",
     versions=(ALPHA,),
     added=True,
@@ -224,7 +224,7 @@ _WITH_PORTS = frozenset(_TYPES) - {"epp"}
 def other_types_run_as_written(component: ComponentView, _facts: Facts) -> Violations:
     """v1alpha1 accepts any componentType; pods of an unknown type get no ports, probes or variables."""
     if component.type and component.type not in _TYPES:
-        hint = did_you_mean(component.type, _TYPES)
+        hint = suggestion_for(component.type, _TYPES)
         yield broken(component.type_at, type=shown(component.type), types=listed(map(shown, _TYPES)), hint=hint)
 
 
@@ -235,7 +235,7 @@ _NO_MAIN = (
 )
 
 
-@WORTH_KNOWING.rule(_NO_IMAGE, _NO_MAIN, added=True)
+@COMPONENT_WARNINGS.rule(_NO_IMAGE, _NO_MAIN, added=True)
 @of_each_role
 def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
     """The container main needs an image before a component can run; there is no default image."""
@@ -256,7 +256,7 @@ def _lacks_template(component: ComponentView) -> bool:
     return bool(component.role_templates) and not isinstance(component.spec.get(str(field)), dict)
 
 
-@WORTH_KNOWING.rule(
+@COMPONENT_WARNINGS.rule(
     "has no port {name}, which probes and the Service use: add containerPort {number} with this name", added=True
 )
 def ports_have_the_one_that_is_asked(component: ComponentView, _facts: Facts) -> Violations:
@@ -273,7 +273,7 @@ _PORT_FLAG = "--http-port"
 _PORT_GIVEN = re.compile(rf"{_PORT_FLAG}(?: +|=)[\"']?([0-9]{{1,5}})(?![0-9])")
 
 
-@WORTH_KNOWING.rule(
+@COMPONENT_WARNINGS.rule(
     "the container listens on this port, but probes and the Service use port {name}, which is {number}: leave "
     "{variable} out",
     added=True,
@@ -314,7 +314,7 @@ def _asked(component: ComponentView) -> tuple[ports.Port | None, str]:
     return ports.SYSTEM, env.DYN_SYSTEM_PORT
 
 
-@WORTH_KNOWING.rule(
+@COMPONENT_WARNINGS.rule(
     "all {pods} pods share the devices of ResourceClaim {name}, and more pods get no more devices; with "
     "resourceClaimTemplateName each pod gets its own",
     added=True,

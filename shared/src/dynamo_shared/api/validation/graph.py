@@ -5,7 +5,7 @@ order.
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.engines import BACKENDS
-from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, KUBE_DISCOVERY_MODE, WORKLOAD_PROVIDER
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
@@ -66,10 +66,10 @@ def priority_class_has_a_name(graph: GraphView, _facts: Facts) -> Violations:
 _ORDER_OF_PARALLEL = "not allowed with type Parallel, which restarts all at once: leave it out, or use Sequential"
 _NAMED_TWICE = "{name} is already at [{first}]: name each {component} once"
 _UNKNOWN_IN_ORDER = "{name} is not a {component} of this graph{hint}"
-_ORDER_LACKS = "lacks {missing}: name every {component} once, or leave order out for alphabetical order"
+_INCOMPLETE_ORDER = "lacks {missing}: name every {component} once, or leave order out for alphabetical order"
 
 
-@GRAPHS.rule(_ORDER_OF_PARALLEL, _NAMED_TWICE, _UNKNOWN_IN_ORDER, _ORDER_LACKS)
+@GRAPHS.rule(_ORDER_OF_PARALLEL, _NAMED_TWICE, _UNKNOWN_IN_ORDER, _INCOMPLETE_ORDER)
 def restart_order_names_every_component_once(graph: GraphView, _facts: Facts) -> Violations:
     """The order of a sequential restart names each component exactly once, and nothing else."""
     strategy = mapping(mapping(graph.spec.get("restart")).get("strategy"))
@@ -90,11 +90,11 @@ def restart_order_names_every_component_once(graph: GraphView, _facts: Facts) ->
         if first != index:
             yield (*at, index), _NAMED_TWICE.format(name=shown(name), first=first, component=word)
         elif name not in names:
-            hint = did_you_mean(name, graph.names) or f"; one of {listed(graph.names)}"
+            hint = suggestion_for(name, graph.names) or f"; one of {listed(graph.names)}"
             yield (*at, index), _UNKNOWN_IN_ORDER.format(name=shown(name), component=word, hint=hint)
     missing = [name for name in graph.names if name not in known]
     if missing:
-        yield at, _ORDER_LACKS.format(missing=listed(missing), component=word)
+        yield at, _INCOMPLETE_ORDER.format(missing=listed(missing), component=word)
 
 
 @GRAPHS.rule(

@@ -6,7 +6,7 @@ from itertools import islice
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules import names, objects
 from dynamo_shared.api.embedded.rules.sources import ACCESS_MODES
-from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.rules import Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
@@ -15,7 +15,7 @@ from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleS
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 CLAIMS = RuleSet("Claims and ingresses", (GRAPH,), "always")
-WAYS_IN = RuleSet("Claims and ingresses", (GRAPH, COMPONENT), "always")
+CLAIMS_AND_INGRESSES = RuleSet("Claims and ingresses", (GRAPH, COMPONENT), "always")
 
 _NO_ACCESS_MODE = "{value} is not an access mode; one of {modes}{hint}"
 _NO_OBJECT_NAME = "{problem}"  # the messages for names
@@ -34,7 +34,7 @@ def claims_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
                 yield (*at, field), problem
         mode = text(claim.get("volumeAccessMode"))
         if mode and mode not in ACCESS_MODES:
-            modes, hint = listed(map(shown, ACCESS_MODES)), did_you_mean(mode, ACCESS_MODES)
+            modes, hint = listed(map(shown, ACCESS_MODES)), suggestion_for(mode, ACCESS_MODES)
             yield (*at, "volumeAccessMode"), _NO_ACCESS_MODE.format(value=shown(mode), modes=modes, hint=hint)
         size = quantity.amount_of(claim.get("size"))
         if size is not None and size < 0:
@@ -53,7 +53,7 @@ _WHOLE_MESH = "'mesh' selects every proxy of the mesh, including those of other 
 _SOME_DOMAIN = "local"
 
 
-@WAYS_IN.rule(_NO_HOST_NAME, _ADDRESS, _WHOLE_MESH, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
+@CLAIMS_AND_INGRESSES.rule(_NO_HOST_NAME, _ADDRESS, _WHOLE_MESH, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
 def ingresses_can_be_made(component: ComponentView, _facts: Facts) -> Violations:
     """An ingress has a DNS name as host, object names for class and Secret, valid metadata, and a gateway other than
     `mesh`.
@@ -121,8 +121,8 @@ def clients_of_shared_memory_are_containers(component: ComponentView, _facts: Fa
         yield at, _BETWEEN_PODS.format(mode=shown(component.gms.mode))
         return
     pod, pod_at = component.pod
-    there = [text(mapping(each).get("name")) for each in items(pod.get("containers"))]
-    others = [name for name in there if name and name != MAIN]
+    container_names = [text(mapping(each).get("name")) for each in items(pod.get("containers"))]
+    others = [name for name in container_names if name and name != MAIN]
     known = {MAIN, *others}
     gone = ((index, name) for index, name in enumerate(named) if isinstance(name, str) and name not in known)
     hint = f" ({listed(others)})" if others else ""

@@ -9,7 +9,7 @@ from dynamo_shared.api import gpus
 from dynamo_shared.api.conversion import amounts
 from dynamo_shared.api.embedded.rules import names, objects, templates
 from dynamo_shared.api.engines import BACKENDS
-from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.pods import DRAIN_SECONDS, DRAIN_VARIABLE, GRACE_PERIOD, GRACE_PERIOD_OF_PICKER
 from dynamo_shared.api.probes import PROBES, asks
@@ -23,7 +23,7 @@ from dynamo_shared.api.validation.unused import SHARED_MEMORY, SHARED_MEMORY_PAT
 from dynamo_shared.api.validation.view import ComponentView, of_each_role
 
 PODS = RuleSet("Pods", (GRAPH, COMPONENT), "always")
-PODS_WORTH_KNOWING = RuleSet("Pods", (GRAPH, COMPONENT), "always")
+POD_WARNINGS = RuleSet("Pods", (GRAPH, COMPONENT), "always")
 
 _PERIOD = "terminationGracePeriodSeconds"
 #: Refused mounts that are reported for one component, each with a suggested volume. A tenant may write thousands.
@@ -261,7 +261,7 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
     )
     unknown = ((place, name) for place, name in mounts if name and name not in known)
     for place, name in islice(unknown, _REPORTED):
-        yield broken(place, name=shown(name), hint=did_you_mean(name, known), volumes=volumes)
+        yield broken(place, name=shown(name), hint=suggestion_for(name, known), volumes=volumes)
 
 
 #: Volume of the workers of a replica that spans nodes, with the script that waits for the leader.
@@ -309,7 +309,7 @@ _RELATIVE = "is relative to the root of the container: write {path}"
 _COLON = "has a ':', which not all container runtimes accept in a mount path"
 
 
-@PODS_WORTH_KNOWING.rule(_RELATIVE, _COLON, added=True)
+@POD_WARNINGS.rule(_RELATIVE, _COLON, added=True)
 @of_each_role
 def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violations:
     """A mount path is absolute and has no colon, which some container runtimes read as the end of the path."""
@@ -320,7 +320,7 @@ def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violati
             yield mount.path_at, _COLON
 
 
-@PODS_WORTH_KNOWING.rule(
+@POD_WARNINGS.rule(
     "Grove places pods itself and rejects new graphs whose pods set this field: leave it out, or disable Grove for "
     "this graph",
     added=True,
@@ -345,7 +345,7 @@ _KILLED = (
 )
 
 
-@PODS_WORTH_KNOWING.rule(_ABORTED, _KILLED, versions=(BETA,), added=True)
+@POD_WARNINGS.rule(_ABORTED, _KILLED, versions=(BETA,), added=True)
 def workers_that_leave_finish_their_requests(component: ComponentView, _facts: Facts) -> Violations:
     """A worker limits how long it finishes requests when it stops; the pod's termination grace period must be longer."""
     main, at = component.runtime

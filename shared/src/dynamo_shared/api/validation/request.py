@@ -5,7 +5,7 @@ from typing import Any
 
 from dynamo_shared.api.contracts import contract_errors, contract_warnings
 from dynamo_shared.api.engines import BACKENDS, CHOICE
-from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.graph_overrides import unknown_fields
 from dynamo_shared.api.request_parts import profiling_containers
 from dynamo_shared.api.rules import Location
@@ -62,7 +62,7 @@ def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
         (hardware.get("gpuSku"), GPU_SKUS, ("spec", "hardware", "gpuSku")),
     ):
         if isinstance(value, str) and value and value not in allowed:
-            hint = did_you_mean(value, allowed)
+            hint = suggestion_for(value, allowed)
             yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(map(shown, allowed)), hint=hint)
 
 
@@ -74,7 +74,7 @@ def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     sla = mapping(mapping(mapping(spec.get("profilingConfig")).get("config")).get("sla"))
     value = sla.get("optimizationType")
     if isinstance(value, str) and value and value not in OPTIMIZATIONS:
-        hint = did_you_mean(value, OPTIMIZATIONS)
+        hint = suggestion_for(value, OPTIMIZATIONS)
         at = ("spec", "profilingConfig", "config", "sla", "optimizationType")
         yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(map(shown, OPTIMIZATIONS)), hint=hint)
 
@@ -195,7 +195,7 @@ def overrides_are_fields_of_graphs(obj: dict[str, Any], _facts: Facts) -> Violat
     """
     override = mapping(mapping(mapping(obj.get("spec")).get("overrides")).get("dgd"))
     for at, known in unknown_fields(override):
-        yield broken(("spec", "overrides", "dgd", *at), hint=did_you_mean(str(at[-1]), known))
+        yield broken(("spec", "overrides", "dgd", *at), hint=suggestion_for(str(at[-1]), known))
 
 
 _PROFILER_CONFIG = "{problem}"  # the messages of the contract
@@ -351,8 +351,8 @@ def _is_deployed(old: dict[str, Any]) -> bool:
 
 def _applies(obj: dict[str, Any], field: str) -> bool:
     """Whether the result of a request is deployed: by default yes in v1beta1, and no in v1alpha1."""
-    said = mapping(obj.get("spec")).get("autoApply")
-    return said is not False if field == "phase" else said is True
+    auto_apply = mapping(obj.get("spec")).get("autoApply")
+    return auto_apply is not False if field == "phase" else auto_apply is True
 
 
 def _changed(obj: dict[str, Any], old: dict[str, Any]) -> Iterator[str]:

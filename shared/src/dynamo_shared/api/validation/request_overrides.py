@@ -10,10 +10,10 @@ from dynamo_shared.api.graph_overrides import ALPHA as ALPHA_GRAPH
 from dynamo_shared.api.graph_overrides import (
     NO_ARGUMENTS,
     NO_CONTAINER,
-    NOT_A_DIRECTIVE,
     NOT_IN_A_CONTAINER,
     NOT_OF_ALPHA,
     PATCH,
+    UNKNOWN_DIRECTIVE,
     version_of,
     wrong_directives,
 )
@@ -35,7 +35,7 @@ _NOT_ENGINES = (_FRONTEND, "planner")
 _MODEL_FLAG = "--model"
 
 
-@OVERRIDES.rule(NOT_A_DIRECTIVE, NOT_IN_A_CONTAINER, NOT_OF_ALPHA, NO_CONTAINER, NO_ARGUMENTS)
+@OVERRIDES.rule(UNKNOWN_DIRECTIVE, NOT_IN_A_CONTAINER, NOT_OF_ALPHA, NO_CONTAINER, NO_ARGUMENTS)
 def directives_of_overrides_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     """$patch of a container in an override only appends the container's arguments to the generated ones."""
     for at, message in wrong_directives(_override(spec)):

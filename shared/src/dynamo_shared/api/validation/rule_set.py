@@ -45,8 +45,8 @@ class Rule:
 
     def broken(self, *subject: Any) -> Iterator[tuple[Location, str]]:
         """The first locations that break the rule, each with its message; `subject` is what the rule checks."""
-        for location, said in islice(self.check(*subject), _REPORTED):
-            yield location, said if isinstance(said, str) else self.says[0].format(**said)
+        for location, problem in islice(self.check(*subject), _REPORTED):
+            yield location, problem if isinstance(problem, str) else self.says[0].format(**problem)
 
 
 class RuleSet:

@@ -16,7 +16,7 @@ from dynamo_shared.api.validation.view import ComponentView, GraphView, of_each_
 RUNNING_OF_GRAPHS = RuleSet("What runs", (GRAPH,), "always")
 RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
 RUNNING_ALONE = RuleSet("What runs", (COMPONENT,), "always")
-ABOUT_RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
+RUNTIME_RULES = RuleSet("What runs", (GRAPH, COMPONENT), "always")
 
 
 @RUNNING_OF_GRAPHS.rule("starts {engine}, but {first} starts {other}: a graph has one engine", added=True)
@@ -193,7 +193,7 @@ def pods_share_gpu_memory_in_graphs(component: ComponentView, _facts: Facts) -> 
         yield broken((*gms.at, "mode"), mode=shown(gms.mode), other=component.words.intra_pod)
 
 
-@ABOUT_RUNNING.rule(
+@RUNTIME_RULES.rule(
     "cannot run, because checkpoints are disabled on this platform: set checkpoint.enabled in the operator "
     "configuration, or leave the checkpoint out",
     added=True,
@@ -208,7 +208,7 @@ def checkpoints_are_switched_on(component: ComponentView, facts: Facts) -> Viola
 _CONNECTED_BY_FLAGS = frozenset({"vllm", "sglang"})
 
 
-@ABOUT_RUNNING.rule(
+@RUNTIME_RULES.rule(
     "starts {program}, to which the platform cannot add flags for several nodes: the program must connect the "
     "nodes itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.{engine}",
     added=True,
@@ -223,7 +223,7 @@ def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) ->
         yield broken(component.main.at, program=component.program, engine=component.engine)
 
 
-@ABOUT_RUNNING.rule(
+@RUNTIME_RULES.rule(
     "without a command, /bin/sh -c runs {flag} as a script, even if the image has an entrypoint: set command to "
     "the program for these args, such as python3 -m dynamo.vllm",
     added=True,

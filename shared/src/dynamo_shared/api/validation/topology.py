@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
@@ -56,7 +56,7 @@ def domains_exist_and_nest(graph: GraphView, facts: Facts) -> Violations:
         return
     domains = facts.topologies.get(name)
     if domains is None:
-        hint = did_you_mean(name, facts.topologies) or f"; there are: {listed(facts.topologies)}"
+        hint = suggestion_for(name, facts.topologies) or f"; there are: {listed(facts.topologies)}"
         yield (
             (*AT, graph.words.topology_name),
             _NO_TOPOLOGY.format(name=shown(name), kind=facts.topology_kind, hint=hint),

@@ -320,10 +320,10 @@ def of_each_role(check: _Check) -> _Check:
         reported: set[Location] = set()
         for each in component.of_each_role:
             broken: list[Location] = []
-            for at, said in check(each, facts):
+            for at, problem in check(each, facts):
                 if at not in reported:
                     broken.append(at)
-                    yield at, said
+                    yield at, problem
             reported.update(broken)
 
     return of_all

@@ -45,7 +45,7 @@ WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 NO_SPACE = frozenset({10002, 10023, 10047, 10077, 10122})
 TOO_LARGE = frozenset({10054})
 STREAM_NOT_FOUND = 10059
-NO_PEERS = 10005
+NO_SUITABLE_PEERS = 10005
 """The members of a cluster that would hold a stream are unavailable or have not joined yet."""
 
 CONSUMERS_LIMITED_FROM = (2, 15)
@@ -315,7 +315,7 @@ def error_of(code: int | None, err_code: int | None, description: str | None) ->
         return MessageTooLargeError(text)
     if err_code == STREAM_NOT_FOUND:
         return StreamNotFoundError(text)
-    if err_code == NO_PEERS or (code is not None and code >= 500):
+    if err_code == NO_SUITABLE_PEERS or (code is not None and code >= 500):
         return BusUnavailableError(text)
     return BusError(text)
 

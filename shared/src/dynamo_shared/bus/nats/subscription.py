@@ -19,7 +19,7 @@ from dynamo_shared.bus.streams import StreamSpec
 CAPACITY = 512
 """Limit of messages that a reader holds before it handles them."""
 
-BREATH = 64
+YIELD_EVERY = 64
 """Messages after which a busy reader lets other tasks run, so that they wait at most a few milliseconds."""
 
 
@@ -46,7 +46,7 @@ class NatsSubscription(Resuming[Item]):
         self._consumer_sequence = 0
         self._to_catch_up = 0
         self._caught_up = False
-        self._breath = BREATH
+        self._breath = YIELD_EVERY
 
     def __aiter__(self) -> NatsSubscription:
         return self
@@ -87,12 +87,12 @@ class NatsSubscription(Resuming[Item]):
         raw = puller.take_ready()
         if raw is None:
             raw = await puller.take()
-            self._breath = BREATH
+            self._breath = YIELD_EVERY
         else:
             await puller.refill()
             self._breath -= 1
             if not self._breath:
-                self._breath = BREATH
+                self._breath = YIELD_EVERY
                 await asyncio.sleep(0)
         return self._accept(raw, metadata_of(raw.reply))
 

@@ -24,7 +24,7 @@ WINDOW = 256
 STALLED_AFTER = 6
 """Failures in a row (two seconds, in which a server starts) after which a stalled STATE is reported."""
 
-BREATH = 32
+YIELD_EVERY = 32
 """Publishes after which other tasks run; a few milliseconds."""
 
 log = structlog.get_logger("dynamo.bus.state")
@@ -72,7 +72,7 @@ class Sender:
             await self._send_ready()
 
     async def _send_ready(self) -> None:
-        breath = BREATH
+        breath = YIELD_EVERY
         while self._outbox.is_ready and self._outbox.under_way < WINDOW and not self._troubled:
             message = self._outbox.take()
             try:
@@ -83,7 +83,7 @@ class Sender:
             future.add_done_callback(partial(self._answered, message))
             breath -= 1
             if not breath:
-                breath = BREATH
+                breath = YIELD_EVERY
                 await asyncio.sleep(0)
 
     async def _send(self, message: StateMessage) -> asyncio.Future[Ack]:

@@ -13,7 +13,7 @@ from dynamo_shared.api.manifest import load_manifests
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
 from dynamo_shared.api.v1beta1 import to_dict
-from dynamo_shared.bus.permissions import INTEGRATOR
+from dynamo_shared.bus.permissions import EVENT_READER
 from dynamo_shared.kube import AlreadyExists, KubeClient
 from dynamo_shared.wire.subjects import inbox_prefix
 from rich.console import Console
@@ -133,8 +133,8 @@ def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) ->
         f"  kubectl describe dgd -n {NAMESPACE}",
         f"  {command} get -A --watch",
         f"  {command} events --follow",
-        f'  nats --server {nats} --user {INTEGRATOR} --password "$(cat {credentials / INTEGRATOR})" '
-        f"--inbox-prefix {inbox_prefix(INTEGRATOR)} subscribe 'dynamo.evt.v1.{CLUSTER}.>'",
+        f'  nats --server {nats} --user {EVENT_READER} --password "$(cat {credentials / EVENT_READER})" '
+        f"--inbox-prefix {inbox_prefix(EVENT_READER)} subscribe 'dynamo.evt.v1.{CLUSTER}.>'",
     ):
         console.print(line, soft_wrap=True, markup=False)
 

@@ -32,7 +32,7 @@ def constant_replicas(
     """
     if len(samples) < FEWEST or not any(sample.rate for sample in samples):
         return None
-    there = {
+    replicas_over_time = {
         pool: replace(state, startup=0.0, ready=state.most, asked=state.most, backlog=0.0)
         for pool, state in pools.items()
     }
@@ -42,6 +42,6 @@ def constant_replicas(
         leads=np.linspace(0.0, step * (len(samples) - 1), len(samples)),
         rates=np.array([[sample.rate for sample in samples]]),
     )
-    past, until = Weighing(there, rates), len(samples) * step
+    past, until = Weighing(replicas_over_time, rates), len(samples) * step
     counts = past.cheapest(0.0, until, share, past.least, past.most)
     return counts, past.share(counts, 0.0, until)

@@ -19,7 +19,7 @@ LENGTHS_OVER = 300.0
 """
 PAUSES_OVER = 7200.0
 """Seconds for which a pause that ended with new requests is remembered."""
-STRAY = 2.5
+MAX_DEVIATIONS = 2.5
 """Standard deviations (of random arrivals) by which samples of one steady rate may differ."""
 
 
@@ -146,7 +146,7 @@ def steady(recent: Sequence[RateSample]) -> float:
         if taken >= 2:
             mean = total / weight
             apart = sqrt(max(mean, 1 / sample.seconds) * (1 / sample.seconds + 1 / weight))
-            if abs(sample.rate - mean) > STRAY * apart:
+            if abs(sample.rate - mean) > MAX_DEVIATIONS * apart:
                 break
         total += sample.rate * sample.seconds
         weight += sample.seconds
@@ -156,4 +156,4 @@ def steady(recent: Sequence[RateSample]) -> float:
 def _jumped(after: RateSample, before: RateSample) -> bool:
     """Whether two samples alone prove that the rate changed."""
     chance = sqrt(max(after.rate, before.rate, 1 / after.seconds) / after.seconds)
-    return abs(after.rate - before.rate) > 2 * STRAY * chance
+    return abs(after.rate - before.rate) > 2 * MAX_DEVIATIONS * chance

@@ -25,13 +25,13 @@ start.
 LONG = 300.0
 MEMORY = 720
 """Newest forecasts by which a method is judged: half an hour of them, so that rare events are not forgotten at once."""
-ALIKE = 0.5
+SIMILAR_SHARE = 0.5
 """Share of forecasts that estimate the error of this one: those that were made at the nearest rates."""
 ROWS = 8
 """Rates considered for each lead time: enough to distinguish one case in eight."""
-PLACES = (*((row + 0.5) / ROWS for row in range(ROWS - 1)), 0.99, 0.1, 0.9)
+QUANTILES = (*((row + 0.5) / ROWS for row in range(ROWS - 1)), 0.99, 0.1, 0.9)
 """Quantiles of errors: one for each row, then the lowest and highest tenth for reports."""
-BELL = (-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53)
+NORMAL_SCORES = (-1.53, -0.89, -0.49, -0.16, 0.16, 0.49, 0.89, 1.53)
 """Eight equally likely standard deviations."""
 FEWEST = 6
 """Forecasts that a method must have made before it is judged."""
@@ -41,9 +41,9 @@ STRAIGHT = 1.6
 """Factor by which the squared distance of samples from a straight line may exceed that of chance."""
 TREND_LASTS = 60.0
 """Seconds after which a trend has lost most of its effect: no load climbs without end."""
-CLEAR = 2.0
+TREND_DEVIATIONS = 2.0
 """Standard deviations by which a slope must differ from zero."""
-SURE = 3.0
+CLIMB_DEVIATIONS = 3.0
 """The same, for a climb that may continue exponentially: such an extrapolation of a random slope would cost many
 replicas.
 """
@@ -53,7 +53,7 @@ BURSTS = {"short-bursts": 30.0, "long-bursts": 120.0}
 """Seconds after which a burst has lost most of its effect, if bursts were observed."""
 BURSTS_END = 0.8
 """The forecast assumes that bursts end only if this reduces the loss to this factor."""
-WAYS = ("level", "trend", "wave", *BURSTS)
+METHODS = ("level", "trend", "wave", *BURSTS)
 USUAL_OVER = 7200.0
 UNSEEN, UNSEEN_MOST = 8.0, 600.0
 """Start-up times without a burst, and the maximum in seconds, after which no burst is expected: rarer bursts are not
@@ -71,7 +71,7 @@ BURST_ROWS = 1 / 8
 """Share of the considered rates that such a burst replaces."""
 CLIMB_MOST = 4.0
 """Factor that limits an exponential climb: two doublings."""
-BETTER = 0.95
+IMPROVEMENT = 0.95
 """A method replaces the current one only if it reduces the loss to this factor."""
 
 
@@ -90,7 +90,7 @@ class Record:
             return ()
         rates, errors = self.errors.all
         nearest = np.abs(rates - rate).argsort(kind="stable")
-        return tuple(errors[nearest[: max(FEWEST, int(ALIKE * len(nearest)))]].tolist())
+        return tuple(errors[nearest[: max(FEWEST, int(SIMILAR_SHARE * len(nearest)))]].tolist())
 
     def loss(self, short: float) -> float | None:
         """Mean pinball loss, requests a second; None if there are too few forecasts."""
@@ -151,7 +151,7 @@ class Forecast:
     @cached_property
     def _error_quantiles(self) -> Array:
         """Errors of forecasts at the horizon, at `PLACES`."""
-        return np.quantile(np.array(self.errors), PLACES) if self.errors else np.zeros(len(PLACES))
+        return np.quantile(np.array(self.errors), QUANTILES) if self.errors else np.zeros(len(QUANTILES))
 
     def error_range(self) -> tuple[float, float]:
         """Errors of forecasts at the horizon, without the highest and lowest tenth."""
@@ -196,7 +196,7 @@ class Forecaster:
     """Predicts the rate of one graph."""
 
     def __init__(self) -> None:
-        self._records = {way: Record() for way in WAYS}
+        self._records = {way: Record() for way in METHODS}
         self._way = "trend"
         self._wave: Wave | None = None
         self._searched = -np.inf
@@ -229,7 +229,7 @@ class Forecaster:
         self._choose(ways)
         if self._way == "wave" and self._wave is not None:
             # The wave is fitted again each minute: the errors of earlier waves do not apply to this one.
-            errors = tuple(self._wave.off * each for each in BELL)
+            errors = tuple(self._wave.off * each for each in NORMAL_SCORES)
         else:
             errors = self._records[self._way].errors_near(start)
         watched = now - (demand.samples[0].at - demand.samples[0].seconds)
@@ -251,7 +251,7 @@ class Forecaster:
                 losses[way] /= BURSTS_END
         own = losses.get(self._way)
         best = min(losses, key=lambda way: losses[way], default=self._way)
-        if best != self._way and (own is None or losses[best] < BETTER * own):
+        if best != self._way and (own is None or losses[best] < IMPROVEMENT * own):
             self._way = best
 
 
@@ -302,8 +302,8 @@ def _trend(demand: Demand, now: float) -> tuple[float, float, bool]:
         left = float(((rates - rates.mean() - slope * off) ** 2).sum())
         if left > STRAIGHT * chance * (len(newest) - 2) and window > TREND_OVER[-1]:
             continue
-        if abs(slope) < CLEAR * sqrt(chance / width):
+        if abs(slope) < TREND_DEVIATIONS * sqrt(chance / width):
             break
         rate = max(0.0, float(rates.mean()) + slope * (now - float(times.mean())))
-        return rate, slope, slope >= SURE * sqrt(chance / width)
+        return rate, slope, slope >= CLIMB_DEVIATIONS * sqrt(chance / width)
     return steady(recent), 0.0, False

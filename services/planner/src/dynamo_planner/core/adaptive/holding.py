@@ -33,7 +33,7 @@ LENGTHS = (30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0)
 """Hold times in seconds that are simulated, in addition to 0: each twice the previous one."""
 LOST = 0.4
 """Part of the share of requests that may miss which holding too briefly may use up."""
-CALM = 0.04
+MAX_EXTRA_GPU_TIME = 0.04
 """Share of additional GPU time that is accepted for fewer decisions."""
 EVERY = 60.0
 """Seconds between two simulations: one takes some milliseconds."""
@@ -167,7 +167,7 @@ def _cheapest(history: _History, may_miss: float) -> tuple[float, float]:
     most = max(kept for _, kept, _ in tried)
     enough = [each for each in tried if each[1] >= most - LOST * may_miss]
     cheapest = min(cost for _, _, cost in enough)
-    seconds, kept, _ = max(each for each in enough if each[2] <= (1 + CALM) * cheapest)
+    seconds, kept, _ = max(each for each in enough if each[2] <= (1 + MAX_EXTRA_GPU_TIME) * cheapest)
     return seconds, kept
 
 
@@ -216,8 +216,8 @@ class _History:
             held = _highest(self.needed[pool], round(seconds / self.step)) if seconds else planned
             asked = np.maximum(planned, held)
             # A replica is ready when it has been requested for a full start-up time.
-            there = _lowest(asked, round(self.startup / self.step))
-            kept *= self.shares[pool][there, np.arange(self.rates.size)]
+            lowest = _lowest(asked, round(self.startup / self.step))
+            kept *= self.shares[pool][lowest, np.arange(self.rates.size)]
             gpus += self.gpus[pool] * float(asked.mean())
         requests = float(self.rates.sum())
         return (float((kept * self.rates).sum()) / requests if requests > 0 else 1.0), gpus

@@ -9,11 +9,11 @@ from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.weighing import Weighing
 from dynamo_planner.core.observing import Pool
 
-TOGETHER = 20.0
+MERGE_WINDOW = 20.0
 """Seconds: replicas that will be needed within this time are added together, and those that can go within it go
 together.
 """
-SURELY = 0.8
+REMOVAL_MARGIN = 0.8
 """Before a replica goes, the rest may miss at most this part of what may miss: otherwise chance brings it back at once.
 """
 
@@ -62,15 +62,15 @@ def ahead(startup: float) -> float:
     """Seconds that are predicted: a replica started now is ready after a start-up time, and must then be needed for
     another.
     """
-    return startup + max(TOGETHER, startup)
+    return startup + max(MERGE_WINDOW, startup)
 
 
 def by_share(weighing: Weighing, startup: float, aim: float) -> tuple[Counts, Counts]:
     """The fewest GPUs that keep the share `aim`: the replicas to start, and those of them to keep."""
-    up = weighing.cheapest(startup, startup + TOGETHER, aim, weighing.asked, weighing.most)
+    up = weighing.cheapest(startup, startup + MERGE_WINDOW, aim, weighing.asked, weighing.most)
     low = _lowest(weighing, up)
     # A replica may go only if it is clearly not needed now, nor when a replacement could be ready.
-    sure = 1 - (1 - aim) * SURELY
+    sure = 1 - (1 - aim) * REMOVAL_MARGIN
     now, later = (weighing.cheapest(since, ahead(startup), sure, low, up) for since in (0.0, startup))
     return up, {pool: max(now[pool], later[pool]) for pool in up}
 
@@ -80,9 +80,9 @@ def by_price(weighing: Weighing, startup: float) -> tuple[Counts, Counts]:
     until = ahead(startup)
     # A replica also costs GPU time while it starts; it must be worth that, and be needed as soon as it is ready.
     worth = weighing.best(startup, until, until, weighing.asked, weighing.most)
-    up = weighing.best(startup, startup + TOGETHER, TOGETHER, weighing.asked, worth)
+    up = weighing.best(startup, startup + MERGE_WINDOW, MERGE_WINDOW, weighing.asked, worth)
     # A removed replica saves its cost until it must be requested again: a start-up time before it is needed.
-    return up, weighing.best(0.0, until, max(TOGETHER, startup), _lowest(weighing, up), up)
+    return up, weighing.best(0.0, until, max(MERGE_WINDOW, startup), _lowest(weighing, up), up)
 
 
 def _lowest(weighing: Weighing, up: Mapping[Pool, int]) -> Counts:

@@ -13,7 +13,7 @@ from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.explaining import explain
 from dynamo_planner.core.adaptive.forecasting import MEMORY, UNSEEN, Forecast, Forecaster
 from dynamo_planner.core.adaptive.holding import OVER, Holding, HoldTime, Needed
-from dynamo_planner.core.adaptive.needs import TOGETHER, Needs, ahead, by_price, by_share
+from dynamo_planner.core.adaptive.needs import MERGE_WINDOW, Needs, ahead, by_price, by_share
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing
 from dynamo_planner.core.adaptive.promise import WINDOW, Promise
 from dynamo_planner.core.adaptive.reasons import Reason
@@ -27,7 +27,7 @@ from dynamo_planner.core.observing import EngineCapabilities, Missing, Observati
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.warmup import Interval, as_past
 
-LONGER = 2.0
+WINDOW_GROWTH = 2.0
 """If a source has no samples for a short window, the window is lengthened by this factor: the source is scraped too
 rarely.
 """
@@ -36,9 +36,9 @@ SHORTER_AFTER = 600.0
 SHORTEST_STEP = 2.5
 MOST_STEPS = 60
 """Lead times that are weighed: minimum seconds between them, and their maximum number."""
-PAST = OVER
+HISTORY_SECONDS = OVER
 """Seconds of history to begin with: the hold times are simulated on it."""
-NEARLY_ALL = 0.99
+COVERED_SHARE = 0.99
 """Share of requests in time above which more replicas are not considered."""
 UNKNOWN_STARTUP = 60.0
 """Assumed start-up seconds before one was measured: loading a model takes at least about a minute."""
@@ -94,7 +94,7 @@ class AdaptivePolicy:
         assert observation.traffic is not None
         now, traffic = observation.now, observation.traffic
         if now >= self._shorter_at:
-            self._window = max(self._sample, self._window / LONGER)
+            self._window = max(self._sample, self._window / WINDOW_GROWTH)
         if not self._demand.samples:
             self._recall(observation, now - traffic.duration)
         is_number = self._demand.observe(now, traffic)
@@ -129,7 +129,7 @@ class AdaptivePolicy:
             run_load=True,
             run_throughput=True,
             traffic_window=self._window,
-            past_window=None if self._demand.samples else PAST,
+            past_window=None if self._demand.samples else HISTORY_SECONDS,
             need_forward_passes=True,
         )
 
@@ -152,7 +152,7 @@ class AdaptivePolicy:
             why = observation.missing.get("traffic")
             if why is Missing.TOO_YOUNG:
                 longest = float(self._config.throughput_adjustment_interval_seconds)
-                self._window = min(max(longest, self._sample), self._window * LONGER)
+                self._window = min(max(longest, self._sample), self._window * WINDOW_GROWTH)
                 self._shorter_at = observation.now + SHORTER_AFTER
             return _held(
                 Reason.HOLD_MISSING, f"the traffic is unknown{f' ({why.value})' if why else ''}: replicas do not change"
@@ -221,7 +221,7 @@ class AdaptivePolicy:
             return
         past, share = list(self._demand.samples), self._promise.holds
         sizers = self._sizers(self._demand.load(highest(past)), observation)
-        desired = {pool: sizer.fewest(NEARLY_ALL) for pool, sizer in sizers.items()}
+        desired = {pool: sizer.fewest(COVERED_SHARE) for pool, sizer in sizers.items()}
         most = max(self._limits.bounded(desired, observation.capabilities).values())
         self._holding.recall(past, self._sample, sizers, most, share)
 
@@ -272,14 +272,14 @@ class AdaptivePolicy:
         }
         if any(each.shrinks for each in needs.values()):
             # Other replicas that can go soon are removed together with it, which saves a decision.
-            soon = self._hold_for(weighing, startup, TOGETHER)
-            enough = self._enough(weighing, startup, now + TOGETHER, soon)
+            soon = self._hold_for(weighing, startup, MERGE_WINDOW)
+            enough = self._enough(weighing, startup, now + MERGE_WINDOW, soon)
             needs = {pool: replace(each, enough=enough[pool]) for pool, each in needs.items()}
         step, workers = self._config.max_throughput_scaling_replicas, observation.workers
         given = {pool: each.given(pending=workers[pool].pending > 0, step=step) for pool, each in needs.items()}
         final = {pool: replicas for pool, (replicas, _) in given.items()}
         calm = weighing.expecting(forecast.rates_at(leads)).cheapest(
-            startup, startup + TOGETHER, self._promise.aim, weighing.least, weighing.most
+            startup, startup + MERGE_WINDOW, self._promise.aim, weighing.least, weighing.most
         )
         held = {pool: each.held(final[pool]) for pool, each in needs.items()}
         return {
@@ -288,7 +288,7 @@ class AdaptivePolicy:
                 replicas=final[pool],
                 reason=given[pool][1],
                 sizer=state.sizer,
-                brings=weighing.around(pool, final, startup, startup + TOGETHER),
+                brings=weighing.around(pool, final, startup, startup + MERGE_WINDOW),
                 price=weighing.price * state.gpus,
                 gpus=state.gpus,
                 held=held[pool],
@@ -351,8 +351,8 @@ class AdaptivePolicy:
         tokens = sum(forward.queued.sum_prefill_tokens for forward in observation.forward_passes) if prompts else 0
         backlog = tokens / max(self._demand.load(0.0).fresh, 1.0)
         # Waiting prompts add to the arrivals until new replicas have processed them.
-        highest += backlog / max(TOGETHER, self._startup(pool, observation))
-        enough = sizer.at(highest).fewest(NEARLY_ALL)
+        highest += backlog / max(MERGE_WINDOW, self._startup(pool, observation))
+        enough = sizer.at(highest).fewest(COVERED_SHARE)
         return PoolState(
             sizer=sizer,
             ready=counts.ready,

@@ -106,7 +106,7 @@ class PoolPlan:
 
 FORGOTTEN = 0.995
 """Factor by which earlier observations lose weight with each observed iteration."""
-DOUBTED = 20.0
+PRIOR_ITERATIONS = 20.0
 """Iterations of uniform prompts assumed at the beginning: the estimate is believed only when many more were observed.
 """
 MOST = 2.0
@@ -125,7 +125,7 @@ class PromptLengths:
         if self._tokens <= 0:
             return 0.0
         variation = self._prompts * self._squares / self._tokens**2 - 1
-        return min(max(variation, 0.0), MOST) * self._observed / (self._observed + DOUBTED)
+        return min(max(variation, 0.0), MOST) * self._observed / (self._observed + PRIOR_ITERATIONS)
 
     def observe(self, passes: tuple[ForwardPass, ...]) -> None:
         """Learn from iterations that compute prompts."""

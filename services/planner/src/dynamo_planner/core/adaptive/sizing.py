@@ -22,9 +22,9 @@ TAIL = 1.4
 """The waiting time of M/D/c decays with 2 (1 - rho) c / s; prompts that share an iteration all end with it, which
 reduces this. Fitted to simulated engines: at 30 to 85 % load, the share that misses is accurate to some points.
 """
-BORNE = 0.85
+MAX_UTILIZATION = 0.85
 """Share of its capacity up to which a pool can carry a load if the target cannot be met at all."""
-FELT = 2 / 3
+BATCH_VARIANCE = 2 / 3
 """A request experiences the mean batch over its duration, whose variance is two thirds of the momentary one
 (M/D/infinity).
 """
@@ -152,7 +152,7 @@ class PrefillSizer(Sizer):
         offered = rates * self.each / 1000
         servers = self._ranks * np.arange(most + 1).reshape(-1, *[1] * rates.ndim)
         if not self.reachable:
-            return np.asarray((offered < BORNE * servers) * 1.0)
+            return np.asarray((offered < MAX_UTILIZATION * servers) * 1.0)
         # Erlang B by its recursion; from it follows Erlang C, the share of arrivals that must wait because all servers
         # are busy.
         blocked, each = np.ones((most + 1, *rates.shape)), np.ones(rates.shape)
@@ -215,7 +215,7 @@ class DecodeSizer(Sizer):
         sequences = rates * self._each
         room = np.arange(most + 1).reshape(-1, *[1] * rates.ndim) * self._batch
         if not self.reachable:
-            return np.asarray((sequences < BORNE * room) * 1.0)
-        spread = np.sqrt(2 * FELT * np.maximum(sequences, 1e-9))
+            return np.asarray((sequences < MAX_UTILIZATION * room) * 1.0)
+        spread = np.sqrt(2 * BATCH_VARIANCE * np.maximum(sequences, 1e-9))
         shares = np.where(sequences < BUSIEST * room, 1 - 0.5 * erfc((room - sequences) / spread), 0.0)
         return np.asarray(np.where(sequences <= 0, room > 0, shares) * 1.0)

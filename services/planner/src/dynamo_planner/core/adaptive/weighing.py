@@ -19,7 +19,7 @@ from dynamo_planner.core.observing import Pool
 
 Array = npt.NDArray[np.float64]
 
-NEARLY = 0.995
+ACCEPTED_PART = 0.995
 """If no number of replicas keeps the share, those that keep this part of the maximum are accepted."""
 BEHIND = 2.0
 """Late requests for each one that still waits at the end: at 70 % load, more than two arrive while one is processed."""
@@ -148,7 +148,7 @@ class Weighing:
         enough = inside & (brings >= share * self.comes(since, until))
         if not enough.any():
             most = np.where(inside, brings, -np.inf).max()
-            enough = inside & (brings >= most - (1 - NEARLY) * abs(most))
+            enough = inside & (brings >= most - (1 - ACCEPTED_PART) * abs(most))
         gpus = np.where(enough, self._gpus, np.inf)
         # Among equal costs, the one that keeps most.
         worth = np.where(gpus == gpus.min(), brings, -np.inf)
@@ -188,8 +188,8 @@ class Weighing:
             return np.zeros((len(counts), *rates.shape)), np.zeros((len(counts), rates.shape[1]))
         leads = self._rates.leads
         # Starting replicas are assumed to need half of the start-up time still.
-        there = np.where(leads < state.startup / 2, state.ready, max(state.ready, state.asked))
-        serving = np.where(leads >= state.startup, counts[:, None], np.minimum(counts[:, None], there))
+        ready = np.where(leads < state.startup / 2, state.ready, max(state.ready, state.asked))
+        serving = np.where(leads >= state.startup, counts[:, None], np.minimum(counts[:, None], ready))
         capacity = (serving * state.sizer.capacity)[:, None, :]
         # The queue after each step: all arrivals beyond the served ones since the queue was last empty.
         beyond = ((rates[None] - capacity) * self._rates.step).cumsum(axis=2)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dynamo_planner.core.estimator.engine import EngineEstimator
 
-BEYOND = 1.25
+EXTRAPOLATION = 1.25
 """Factor up to which batches larger than measured ones are trusted; beyond it, a capacity would be a guess."""
 LARGEST_BATCH = 4096
 
@@ -38,7 +38,7 @@ def decode_capacity(
     """
     context, osl = max(1.0, context), max(1.0, osl)
     sequences, tokens = engine.decode.surface.axes
-    bounds = [LARGEST_BATCH, BEYOND * sequences.knots[-1], BEYOND * tokens.knots[-1] / context]
+    bounds = [LARGEST_BATCH, EXTRAPOLATION * sequences.knots[-1], EXTRAPOLATION * tokens.knots[-1] / context]
     if kv := max_kv_tokens or engine.max_kv_tokens:
         bounds.append(kv / context)
     if max_num_seqs:

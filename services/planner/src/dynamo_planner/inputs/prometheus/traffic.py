@@ -125,8 +125,8 @@ class TrafficReader:
         try:
             for queries in self._sources(self._step):
                 for counter in queries.counters:
-                    if there := self._of_model(await self._client.query(queries.of(counter))):
-                        return await self._past(queries, counter, there[0].at - before, seconds)
+                    if samples := self._of_model(await self._client.query(queries.of(counter))):
+                        return await self._past(queries, counter, samples[0].at - before, seconds)
         except PrometheusError as error:
             log.info("planning starts without past traffic", graph=self._namespace, error=str(error))
         return ()
@@ -214,14 +214,14 @@ class TrafficReader:
     async def _nothing(self, queries: Queries) -> InputUnavailable:
         """Why no series reports the number of requests."""
         where = f"{self._client.url} has no {queries.counters[0]}"
-        there = [each for name in queries.counters for each in await self._client.query(queries.of(name))]
-        if self._of_model(there):
+        samples = [each for name in queries.counters for each in await self._client.query(queries.of(name))]
+        if self._of_model(samples):
             return InputUnavailable(
                 why=Missing.TOO_YOUNG,
                 message=f"{queries.counters[0]} of {queries.label_namespace} was scraped once within {queries.window:g} s, "
                 "but two samples are required",
             )
-        if there:
+        if samples:
             return InputUnavailable(
                 why=Missing.NO_SERIES,
                 message=f"{where} of model {self._model_name}; model_name must equal the name that the frontend serves",

@@ -72,10 +72,10 @@ class Captures:
             owners = owners_of(snapshot, policy, objects.name(observed.graph))
             await self._keep(POD_SNAPSHOTS, snapshot, _difference(snapshot, desired_, owners))
 
-    async def _keep(self, resource: Resource, there: KubeObject, metadata: dict[str, Any]) -> None:
-        if metadata and not objects.is_deleting(there):
-            patch = {"metadata": {**metadata, "resourceVersion": there["metadata"]["resourceVersion"]}}
-            self.cache.put(resource, await self.kube.merge_patch(resource, key_of(there), patch))
+    async def _keep(self, resource: Resource, existing: KubeObject, metadata: dict[str, Any]) -> None:
+        if metadata and not objects.is_deleting(existing):
+            patch = {"metadata": {**metadata, "resourceVersion": existing["metadata"]["resourceVersion"]}}
+            self.cache.put(resource, await self.kube.merge_patch(resource, key_of(existing), patch))
 
 
 def _owners(job: KubeObject, desired: KubeObject, graph: KubeObject) -> list[KubeObject]:
@@ -83,12 +83,12 @@ def _owners(job: KubeObject, desired: KubeObject, graph: KubeObject) -> list[Kub
     return [*others, *desired["metadata"].get("ownerReferences", ())]
 
 
-def _difference(there: KubeObject, desired: KubeObject, owners: list[KubeObject]) -> dict[str, Any]:
+def _difference(existing: KubeObject, desired: KubeObject, owners: list[KubeObject]) -> dict[str, Any]:
     """Which labels, annotations and owners differ from the desired ones."""
-    known = there["metadata"]
+    known = existing["metadata"]
     changed: dict[str, Any] = {}
     for name, value in desired["metadata"].items():
         if name in ("labels", "annotations"):
             different = {key: each for key, each in value.items() if (known.get(name) or {}).get(key) != each}
             changed |= {name: different} if different else {}
-    return changed if known_owners(there) == owners else {**changed, "ownerReferences": owners}
+    return changed if known_owners(existing) == owners else {**changed, "ownerReferences": owners}

@@ -41,7 +41,7 @@ class CarryOutResult:
     #: Seconds after which another reconcile is needed even if no event asks for it.
     again: float | None = None
     #: Why a planner among the components does not learn which workers serve.
-    uninformed: Failure | None = None
+    planner_refusal: Failure | None = None
 
 
 @dataclass(slots=True)
@@ -102,8 +102,8 @@ class Executor:
                 self.announcer.announce(observed.graph, events.created(answers.created))
             if answers.updated:
                 self.announcer.announce(observed.graph, events.updated(answers.updated))
-            for rivalry in answers.set_back:
-                self.announcer.announce(observed.graph, events.replicas_set_back(observed.graph, *rivalry))
+            for autoscaler_conflict in answers.set_back:
+                self.announcer.announce(observed.graph, events.replicas_set_back(observed.graph, *autoscaler_conflict))
             for fact in events.deleted(answers.removed):
                 self.announcer.announce(observed.graph, fact)
 
@@ -135,8 +135,8 @@ class Executor:
             cliques = _after(observed, answers).cliques
             for each in grove.workloads(plan.pod_clique_set):
                 # Grove copies the replicas of the set once, and then leaves them to other clients.
-                if (there := cliques.get(each.place)) is not None:
-                    _take(await self.applier.scale(each.resource, there, each.replicas), each.component, answers)
+                if (clique := cliques.get(each.place)) is not None:
+                    _take(await self.applier.scale(each.resource, clique, each.replicas), each.component, answers)
             return
         for child in moved_to_components(plan, _after(observed, answers)):
             ensured = await self.applier.ensure(child, {objects.uid(observed.graph)})

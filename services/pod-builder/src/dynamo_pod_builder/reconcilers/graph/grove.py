@@ -54,27 +54,27 @@ def with_amounts_of(children: Iterable[KubeObject], sets: Iterable[KubeObject]) 
 
     For Grove, `500m` and `0.5` differ, because its hash (`ComputeHash`) differs, and it would replace the pods.
     """
-    there = {objects.name(each): each for each in sets}
+    existing = {objects.name(each): each for each in sets}
     return [
-        {**each, "spec": _as_observed(each["spec"], there[objects.name(each)].get("spec"))}
-        if each["kind"] == POD_CLIQUE_SETS.kind and objects.name(each) in there
+        {**each, "spec": _as_observed(each["spec"], existing[objects.name(each)].get("spec"))}
+        if each["kind"] == POD_CLIQUE_SETS.kind and objects.name(each) in existing
         else each
         for each in children
     ]
 
 
-def _as_observed(desired: Any, there: Any, *, amounts: bool = False) -> Any:
-    if isinstance(desired, dict) and isinstance(there, dict):
+def _as_observed(desired: Any, existing: Any, *, amounts: bool = False) -> Any:
+    if isinstance(desired, dict) and isinstance(existing, dict):
         return {
-            name: _as_observed(value, there.get(name), amounts=amounts or name in _AMOUNTS)
+            name: _as_observed(value, existing.get(name), amounts=amounts or name in _AMOUNTS)
             for name, value in desired.items()
-            if name in there or (name, value) != ("divisor", NO_DIVISOR)
+            if name in existing or (name, value) != ("divisor", NO_DIVISOR)
         }
-    if isinstance(desired, list) and isinstance(there, list):
-        known = {each["name"]: each for each in there if isinstance(each, dict) and "name" in each}
+    if isinstance(desired, list) and isinstance(existing, list):
+        known = {each["name"]: each for each in existing if isinstance(each, dict) and "name" in each}
         return [_as_observed(each, known.get(each.get("name"))) if isinstance(each, dict) else each for each in desired]
-    is_same = amounts and there is not None and quantity.amount_of(desired) == quantity.amount_of(there)
-    return there if is_same else desired
+    is_same = amounts and existing is not None and quantity.amount_of(desired) == quantity.amount_of(existing)
+    return existing if is_same else desired
 
 
 def cliques_of(sets: Iterable[KubeObject]) -> list[KubeObject]:
@@ -133,12 +133,12 @@ def generation(sets: Sequence[KubeObject]) -> str:
     return next(filter(None, hashes), "")
 
 
-def renews_workers(pod_clique_set: KubeObject, there: KubeObject) -> bool:
+def renews_workers(pod_clique_set: KubeObject, existing: KubeObject) -> bool:
     """Whether the workers of a desired set differ from those of the existing set, if Grove has already made pods of it."""
-    if (there.get("status") or {}).get("currentGenerationHash") is None:
+    if (existing.get("status") or {}).get("currentGenerationHash") is None:
         return False
     desired, present = (
-        {name: each["spec"]["podSpec"] for name, each in _workers(item).items()} for item in (pod_clique_set, there)
+        {name: each["spec"]["podSpec"] for name, each in _workers(item).items()} for item in (pod_clique_set, existing)
     )
     return desired.keys() != present.keys() or any(
         coverage.missing(pod, present[name]) or coverage.missing(_started_with(present[name]), pod)
@@ -156,6 +156,6 @@ def _started_with(pod: KubeObject) -> KubeObject:
     return {"containers": [{field: each.get(field) for field in fields} for each in pod["containers"]]}
 
 
-def is_scaled(desired: GroveWorkload, there: KubeObject | None) -> bool:
+def is_scaled(desired: GroveWorkload, existing: KubeObject | None) -> bool:
     """Whether Grove has the desired replicas of a component: until then its counts refer to another number."""
-    return there is None or there.get("spec", {}).get("replicas") == desired.replicas
+    return existing is None or existing.get("spec", {}).get("replicas") == desired.replicas

@@ -60,8 +60,8 @@ class Observed:
     components: Mapping[str, KubeObject] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        there = [each for each in self._of(DYNAMO_COMPONENT_DEPLOYMENTS) if "spec" in each]
-        object.__setattr__(self, "components", {objects.name(each): each for each in there})
+        complete = [each for each in self._of(DYNAMO_COMPONENT_DEPLOYMENTS) if "spec" in each]
+        object.__setattr__(self, "components", {objects.name(each): each for each in complete})
 
     @property
     def status(self) -> KubeObject:

@@ -35,7 +35,7 @@ def lacking(plan: Plan, observed: Observed) -> dict[str, str | None]:
     return {name: desired for name in (CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2) if there.get(name) != desired}
 
 
-def uninformed(graph: KubeObject, refused: Failure, now: datetime) -> Condition:
+def planner_condition(graph: KubeObject, refused: Failure, now: datetime) -> Condition:
     """The condition of a graph whose annotations are refused."""
     names = " and ".join((CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2))
     message = (

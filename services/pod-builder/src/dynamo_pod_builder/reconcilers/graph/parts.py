@@ -97,9 +97,9 @@ def _of_components(plan: Plan, observed: Observed) -> dict[str, list[Generation]
         if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind
     }
     parts: dict[str, list[Generation]] = {name: [] for name in current.values()}
-    there = observed.components
-    for name in sorted(current.keys() | there.keys()):
-        dcd = there.get(name)
+    existing = observed.components
+    for name in sorted(current.keys() | existing.keys()):
+        dcd = existing.get(name)
         component = current.get(name) or objects.labels(dcd or {}).get(labels.COMPONENT)
         if component is None:
             continue

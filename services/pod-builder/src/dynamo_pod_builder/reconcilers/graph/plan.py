@@ -72,7 +72,7 @@ class Plan:
     #: Why the plan is not complete.
     failure: Failure | None = None
 
-    def having(self, children: Sequence[KubeObject]) -> Self:
+    def with_children(self, children: Sequence[KubeObject]) -> Self:
         """The same plan with these desired objects."""
         clique_set = next((child for child in children if child["kind"] == POD_CLIQUE_SETS.kind), None)
         return replace(self, children=children, pod_clique_set=clique_set)

@@ -59,7 +59,7 @@ class GraphReconciler:
         try:
             graph = await self.applier.annotate(DYNAMO_GRAPH_DEPLOYMENTS, outcome.observed.graph, annotations)
         except REFUSALS as error:
-            return replace(outcome, uninformed=failure_of(error))
+            return replace(outcome, planner_refusal=failure_of(error))
         return replace(outcome, observed=replace(outcome.observed, graph=graph))
 
     async def _captured(self, observed: Observed, plan: Plan) -> tuple[Observed, Plan]:

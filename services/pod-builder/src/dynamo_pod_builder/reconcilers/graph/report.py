@@ -150,8 +150,8 @@ def conclude(plan: Plan, outcome: CarryOutResult) -> status.GraphOutcome:
 def _serving(plan: Plan, parts: Mapping[str, Sequence[Generation]]) -> frozenset[str]:
     """Components whose desired pods all serve: the loss of a checkpoint stops none of them."""
     rendered = replicas_by_component(plan.desired)
-    there = (name for name, replicas in plan.replicas.items() if rendered.get(name, 0) >= replicas)
-    return frozenset(name for name in there if all_serve({name: parts.get(name, ())}))
+    complete = (name for name, replicas in plan.replicas.items() if rendered.get(name, 0) >= replicas)
+    return frozenset(name for name in complete if all_serve({name: parts.get(name, ())}))
 
 
 def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
@@ -159,7 +159,7 @@ def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
     observed = outcome.observed
     delays = [
         retry_after(outcome.failure),
-        retry_after(outcome.uninformed),
+        retry_after(outcome.planner_refusal),
         outcome.again,
         plan.rollout.again,
         RESTART_INTERVAL if plan.restart.is_under_way else None,
@@ -175,8 +175,8 @@ def _topology(plan: Plan, observed: Observed) -> list[Condition]:
     graph = observed.graph
     if plan.pod_clique_set is None or not is_constrained(graph):
         return []
-    there = observed.children.get(place_of(plan.pod_clique_set))
-    return [topology_condition(graph, there, observed.now)]
+    pod_clique_set = observed.children.get(place_of(plan.pod_clique_set))
+    return [topology_condition(graph, pod_clique_set, observed.now)]
 
 
 def _checkpoints(plan: Plan, outcome: CarryOutResult) -> list[Condition]:
@@ -188,8 +188,8 @@ def _checkpoints(plan: Plan, outcome: CarryOutResult) -> list[Condition]:
 
 def _planner(outcome: CarryOutResult) -> list[Condition]:
     graph = outcome.observed.graph
-    if outcome.uninformed is not None:
-        return [own_planner.uninformed(graph, outcome.uninformed, outcome.observed.now)]
+    if outcome.planner_refusal is not None:
+        return [own_planner.planner_condition(graph, outcome.planner_refusal, outcome.observed.now)]
     return [] if outcome.complete else _kept(graph, INFORMED)
 
 

@@ -38,7 +38,7 @@ RECHECK = 5.0
 NO_ROOM = timedelta(minutes=10)
 #: How long no pod of an old component must have been ready before it makes way for new pods that lack room: a probe
 #: that fails once may succeed the next time.
-USELESS = timedelta(minutes=1)
+UNRESPONSIVE_AFTER = timedelta(minutes=1)
 #: What the default scheduler says about nodes that a pod would not fit even without other pods, for example because of
 #: a typing error in its node selector or a missing claim, and about nodes that it might fit.
 _NO_USE, _MAYBE = "Preemption is not helpful for scheduling", "No preemption victims"
@@ -79,7 +79,7 @@ def serving(
         name: _until(filter(_lacks_room, each), "PodScheduled", "False", NO_ROOM, observed.now)
         for name, each in pods.items()
     }
-    crowded = {name: why for name, each in lacking.items() if (why := _crowded(each, workloads[name]))}
+    crowded = {name: why for name, each in lacking.items() if (why := _no_room_cause(each, workloads[name]))}
     waits = [wait for each in lacking.values() for wait in each]
     no_room = any(wait <= 0 for wait in waits)
     desired = {name: objects.replicas(child) for name, child in workers.items()}
@@ -113,7 +113,7 @@ def serving(
     return ServingPods(together, earliest(*waits), old, holds=holds, crowded=crowded, unregistered=named)
 
 
-def _crowded(waits: Sequence[float], workload: KubeObject | None) -> str:
+def _no_room_cause(waits: Sequence[float], workload: KubeObject | None) -> str:
     """Why new pods of a component have no room, if waiting does not help: a reason of conditions, or ""."""
     if workload is not None and readiness(workload).reason == QUOTA_EXCEEDED:
         return QUOTA_EXCEEDED
@@ -122,8 +122,8 @@ def _crowded(waits: Sequence[float], workload: KubeObject | None) -> str:
 
 def _lacks_room(pod: KubeObject) -> bool:
     """Whether a pod without a node may get one when other pods are deleted."""
-    said = str((objects.condition(pod, "PodScheduled") or {}).get("message", ""))
-    return _NO_USE not in said or _MAYBE in said
+    message = str((objects.condition(pod, "PodScheduled") or {}).get("message", ""))
+    return _NO_USE not in message or _MAYBE in message
 
 
 def _until_admitted(pod: KubeObject, observed: Observed) -> float | None:
@@ -226,7 +226,7 @@ def _until_useless(dcd: KubeObject, observed: Observed) -> float | None:
     if objects.replicas(dcd) == 1 and (unavailable := _unavailable_since(dcd)) is not None:
         # Pods of an engine on several nodes are recreated each time that one crashes.
         last = min(last or unavailable, unavailable)
-    return 0.0 if last is None else (last + USELESS - observed.now).total_seconds()
+    return 0.0 if last is None else (last + UNRESPONSIVE_AFTER - observed.now).total_seconds()
 
 
 def _unavailable_since(dcd: KubeObject) -> datetime | None:

@@ -8,17 +8,17 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import Figures
 
 from dynamo_profiler.profiling.generation.graph import graph_of
-from dynamo_profiler.profiling.generation.linting import lint
+from dynamo_profiler.profiling.generation.kv_router import routed
+from dynamo_profiler.profiling.generation.lint import lint
 from dynamo_profiler.profiling.generation.overrides import keeps_containers, overridden
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
-from dynamo_profiler.profiling.generation.planning import config_maps_of, endpoints_lowered
+from dynamo_profiler.profiling.generation.planner_config import config_maps_of, endpoints_lowered
 from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
-from dynamo_profiler.profiling.generation.routing import routed
 from dynamo_profiler.profiling.generation.runtime_version import versioned
-from dynamo_profiler.profiling.generation.trusting import trusting
-from dynamo_profiler.profiling.picking import Choice
+from dynamo_profiler.profiling.generation.trust_remote_code import trusting
 from dynamo_profiler.profiling.points import Layout, sizes
 from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
+from dynamo_profiler.profiling.selection import Choice
 
 
 def candidate_of(choice: Choice, parts: GenerationInputs) -> tuple[DeploymentCandidate, tuple[Remark, ...]]:

@@ -15,8 +15,8 @@ from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.reading import items, mapping
 
-from dynamo_profiler.profiling.generation.appending import appended
-from dynamo_profiler.profiling.generation.linting import refuse
+from dynamo_profiler.profiling.generation.args_patch import appended
+from dynamo_profiler.profiling.generation.lint import refuse
 from dynamo_profiler.profiling.results import ProfilingFailed, Remark
 
 UNKNOWN = "OverrideIgnored"

@@ -42,8 +42,8 @@ def main(arguments: list[str], more: Mapping[str, Handler] = MappingProxyType({}
     jobs: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
     # The slow imports run before the first job: the service counts a process as ready after them.
-    from dynamo_profiler.profiling.simulation import curves, sweeping  # noqa: PLC0415
-    from dynamo_profiler.profiling.simulation.tuning import tune  # noqa: PLC0415
+    from dynamo_profiler.profiling.simulation import curves, sweep  # noqa: PLC0415
+    from dynamo_profiler.profiling.simulation.speedup import tune  # noqa: PLC0415
 
     tune()
     _send(out, {"ready": os.getpid()})
@@ -59,7 +59,7 @@ def main(arguments: list[str], more: Mapping[str, Handler] = MappingProxyType({}
             if kind in more:
                 answer = more[kind](given, report)
             elif kind == "sweep":
-                answer = sweeping.sweep(SimulationSweep(**given), report)
+                answer = sweep.sweep(SimulationSweep(**given), report)
             else:
                 answer = curves.measure(Curves(**given), report)
         except MemoryError:

@@ -15,7 +15,7 @@ from aiconfigurator.sdk.predict import predict_disagg_worker
 from dynamo_shared.api.engines import BACKENDS
 
 from dynamo_profiler.profiling.objective import DISAGG
-from dynamo_profiler.profiling.simulation.sweeping import admit, disaggregated, memory_of
+from dynamo_profiler.profiling.simulation.sweep import admit, disaggregated, memory_of
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus
 
 Arrays = dict[str, list[float]]

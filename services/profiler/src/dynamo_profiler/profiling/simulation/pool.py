@@ -272,5 +272,5 @@ async def _next(worker: _Worker) -> dict[str, Any]:
 
 
 def _exit_message(worker: _Worker) -> str:
-    said = list(worker.words)[-1:]
-    return f"a worker process ended unexpectedly{': ' + said[0][:500] if said else ''}"
+    last_line = list(worker.words)[-1:]
+    return f"a worker process ended unexpectedly{': ' + last_line[0][:500] if last_line else ''}"

@@ -87,12 +87,14 @@ def failure(output: KubeObject | None, ended: JobOutcome | None, pods: Iterable[
     pods = list(pods)
     # A Job reports its number of attempts, but not what ended its pod.
     cause = "" if reason else next(filter(None, map(_ended_by, pods)), "")
-    said = quoted(own, TAIL) or f"the profiling Job failed: {cause or (ended.message if ended else '')}"
+    message = quoted(own, TAIL) or f"the profiling Job failed: {cause or (ended.message if ended else '')}"
     last = next(filter(None, map(_last_log_lines, pods)), "")
     log = (
-        f"; last lines of its log: {last}; see `kubectl logs` of the profiling pod" if last and last not in said else ""
+        f"; last lines of its log: {last}; see `kubectl logs` of the profiling pod"
+        if last and last not in message
+        else ""
     )
-    return ProfilingFailed(reason, f"{said}{log}")
+    return ProfilingFailed(reason, f"{message}{log}")
 
 
 def _waits(pod: KubeObject) -> str:

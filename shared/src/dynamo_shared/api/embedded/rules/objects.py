@@ -9,7 +9,7 @@ from dynamo_shared.api.embedded.composites import ObjectRule
 from dynamo_shared.api.embedded.rules import behaviour, names, network, paths, scheduling, sources
 from dynamo_shared.api.embedded.rules.fields import CORE
 from dynamo_shared.api.embedded.scalars import parsed
-from dynamo_shared.api.field_errors import did_you_mean, shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.probes import HANDLERS, PROBES
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
@@ -380,7 +380,7 @@ def _wrong_resource(name: str) -> str:
         return ""
     if name == "gpu":
         return "no such resource; the name of a GPU is nvidia.com/gpu"
-    suggestion = did_you_mean(name, _STANDARD_RESOURCES) or (
+    suggestion = suggestion_for(name, _STANDARD_RESOURCES) or (
         "; other resources have a domain in their name, such as nvidia.com/gpu"
     )
     return f"no such resource{suggestion}"

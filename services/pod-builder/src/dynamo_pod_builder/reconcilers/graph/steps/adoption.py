@@ -46,15 +46,17 @@ _PASSING = frozenset({RESTART_AT, OPERATOR_ORIGIN_VERSION})
 def adopt(plan: Plan, observed: Observed) -> Plan:
     """The plan with the desired workers under the names and the hash of existing workers that make the same pods."""
     workers = {_component_of(child): child for child in plan.desired if _is_worker(child)}
-    there = observed.components
-    if not workers or any(objects.name(child) in there for child in workers.values()):
+    existing = observed.components
+    if not workers or any(objects.name(child) in existing for child in workers.values()):
         return plan
     annotations = objects.annotations(observed.graph)
     current = annotations.get(CURRENT_WORKER_HASH_V2) or annotations.get(CURRENT_WORKER_HASH, "")
-    for generation in _generations(list(there.values()), workers.keys(), current):
+    for generation in _generations(list(existing.values()), workers.keys(), current):
         named = {name: _as(child, generation[name]) for name, child in workers.items()}
         if all(_same(named[name], generation[name], observed) for name in workers):
-            return plan.having([named[_component_of(child)] if _is_worker(child) else child for child in plan.desired])
+            return plan.with_children(
+                [named[_component_of(child)] if _is_worker(child) else child for child in plan.desired]
+            )
     return plan
 
 
@@ -73,16 +75,16 @@ def _created_at(generation: Mapping[str, KubeObject]) -> str:
     return max(map(objects.created_at, generation.values()))
 
 
-def _as(child: KubeObject, there: KubeObject) -> KubeObject:
+def _as(child: KubeObject, existing: KubeObject) -> KubeObject:
     """A desired DCD with the name and the hash of an existing one."""
-    spec, theirs = child["spec"], there["spec"]
+    spec, theirs = child["spec"], existing["spec"]
     hashed = objects.labels(serving_template(theirs))
     spec = with_templates({"podTemplate": {}, **spec}, lambda each: _hashed(each, hashed))
     if "backendFramework" in theirs:
         # This field cannot be changed.
         spec["backendFramework"] = theirs["backendFramework"]
-    own = _with_hash(objects.labels(child), objects.labels(there))
-    return {**child, "metadata": {**child["metadata"], "name": objects.name(there), "labels": own}, "spec": spec}
+    own = _with_hash(objects.labels(child), objects.labels(existing))
+    return {**child, "metadata": {**child["metadata"], "name": objects.name(existing), "labels": own}, "spec": spec}
 
 
 def _hashed(template: KubeObject, theirs: Mapping[str, str]) -> KubeObject:
@@ -95,14 +97,14 @@ def _with_hash(own: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, s
     return {**kept, labels.WORKER_HASH: theirs[labels.WORKER_HASH]} if labels.WORKER_HASH in theirs else kept
 
 
-def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
+def _same(desired: KubeObject, existing: KubeObject, observed: Observed) -> bool:
     """Whether an existing DCD makes the desired pods."""
-    preserved = (objects.annotations(each).get(PRESERVED_FIELDS) for each in (desired, there))
+    preserved = (objects.annotations(each).get(PRESERVED_FIELDS) for each in (desired, existing))
     if len(set(preserved)) == 1 and (
-        render.canonical(_comparable_spec(desired["spec"])) == render.canonical(_comparable_spec(there["spec"]))
+        render.canonical(_comparable_spec(desired["spec"])) == render.canonical(_comparable_spec(existing["spec"]))
     ):
         return True
-    workload = observed.workloads.get(objects.name(there))
+    workload = observed.workloads.get(objects.name(existing))
     around = render.ObservedComponent(
         service_account=observed.around.service_account,
         legacy_type=legacy_type(desired, workload),
@@ -112,11 +114,11 @@ def _same(desired: KubeObject, there: KubeObject, observed: Observed) -> bool:
     desired_workload = _workload(desired, observed.config, around)
     if desired_workload is None:
         return False
-    theirs = _workload(there, observed.config, around)
-    if theirs is not None and desired_workload == theirs and _claimed(desired) == _claimed(there):
+    theirs = _workload(existing, observed.config, around)
+    if theirs is not None and desired_workload == theirs and _claimed(desired) == _claimed(existing):
         return True
     # The reference keeps v1alpha1-only fields where this platform does not read them, so its pods are compared instead.
-    of_reference = LAST_APPLIED_GENERATION in objects.annotations(there)
+    of_reference = LAST_APPLIED_GENERATION in objects.annotations(existing)
     return (
         of_reference and workload is not None and not coverage.missing(desired_workload, {**workload, "metadata": {}})
     )

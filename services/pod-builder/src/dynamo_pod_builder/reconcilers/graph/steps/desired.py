@@ -56,13 +56,13 @@ def desire(plan: Plan, observed: Observed) -> Plan:
     graph = objects.without_status(observed.graph_as_scaled)
     inputs = GraphInputs(graph, observed.config, observed.checkpoints, _kept(observed))
     rendered = _rendered(inputs)
-    clique_set = plan.having(rendered.children).pod_clique_set
-    if clique_set is not None and any(grove.renews_workers(clique_set, there) for there in observed.sets):
+    clique_set = plan.with_children(rendered.children).pod_clique_set
+    if clique_set is not None and any(grove.renews_workers(clique_set, existing) for existing in observed.sets):
         generation = render.worker_hash(rendered.parsed, observed.config)
         # The running pods belong to other workers.
         rendered = _rendered(replace(inputs, kept=replace(inputs.kept, generation=generation, running={})))
     return replace(
-        plan.having(grove.with_amounts_of(rendered.children, observed.sets)),
+        plan.with_children(grove.with_amounts_of(rendered.children, observed.sets)),
         parsed=rendered.parsed,
         starts=rendered.starts,
         captures=rendered.captures,
@@ -135,9 +135,9 @@ def _running(observed: Observed) -> dict[str, RunningPods]:
     for clique_set in observed.sets:
         annotated = {grove.component_of(each): each for each in grove.cliques_of([clique_set])}
         for each in grove.workloads(clique_set):
-            if (there := observed.cliques.get(each.place)) is not None:
+            if (existing := observed.cliques.get(each.place)) is not None:
                 template = {"metadata": annotated[each.component]}
-                running[each.component] = _running_pods(objects.replicas(there), template)
+                running[each.component] = _running_pods(objects.replicas(existing), template)
     return running
 
 

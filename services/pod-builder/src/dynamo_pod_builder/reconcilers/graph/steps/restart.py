@@ -54,16 +54,16 @@ def restart(plan: Plan, observed: Observed) -> Plan:
     decided = decide(
         observed.graph["spec"].get("restart"), observed.status.get("restart"), parts_of(plan, observed), rolling=rolling
     )
-    return replace(plan.having([_with_id(child, decided.ids) for child in plan.desired]), restart=decided)
+    return replace(plan.with_children([_with_id(child, decided.ids) for child in plan.desired]), restart=decided)
 
 
 def parts_of(plan: Plan, observed: Observed) -> dict[str, Part]:
     """The observed components of the plan."""
     if plan.pod_clique_set is not None:
         return _of_set(plan.pod_clique_set, observed)
-    there = observed.components
+    existing = observed.components
     return {
-        objects.labels(child)[labels.COMPONENT]: _of_component(there.get(objects.name(child)), observed)
+        objects.labels(child)[labels.COMPONENT]: _of_component(existing.get(objects.name(child)), observed)
         for child in plan.desired
         if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind
     }
@@ -167,11 +167,11 @@ def _of_component(component: KubeObject | None, observed: Observed) -> Part:
 
 
 def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Part]:
-    there = observed.children.get(place_of(pod_clique_set))
-    if there is None:
+    existing = observed.children.get(place_of(pod_clique_set))
+    if existing is None:
         return {each.component: Part(False) for each in grove.workloads(pod_clique_set)}
-    ids = {grove.component_of(each): _id_in({"metadata": each}) for each in grove.cliques_of([there])}
-    realized = grove.is_observed(there) and not grove.is_updating(there)
+    ids = {grove.component_of(each): _id_in({"metadata": each}) for each in grove.cliques_of([existing])}
+    realized = grove.is_observed(existing) and not grove.is_updating(existing)
     parts: dict[str, Part] = {}
     for each in grove.workloads(pod_clique_set):
         workload, id_ = observed.cliques.get(each.place), ids.get(each.component)
@@ -179,7 +179,7 @@ def _of_set(pod_clique_set: KubeObject, observed: Observed) -> dict[str, Part]:
             parts[each.component] = Part(id_ is not None, id_ or "")
             continue
         # Until Grove observes the new id of the set, everything appears ready.
-        renewed = realized or (grove.is_updated(there, workload) and _pods_have(id_, workload, observed))
+        renewed = realized or (grove.is_updated(existing, workload) and _pods_have(id_, workload, observed))
         parts[each.component] = Part(True, id_, renewed and readiness(workload).ready)
     return parts
 

@@ -70,7 +70,7 @@ def roll(plan: Plan, observed: Observed) -> Plan:
         drain += moved
         if component in new.crowded and not moved and any(target for _, target in targets):
             stands.append(component)
-    plan = plan.having(children)
+    plan = plan.with_children(children)
     if finished:
         components: Sequence[str] = sorted(workers) if active else ()
         status = _ended(previous, components, observed.now)

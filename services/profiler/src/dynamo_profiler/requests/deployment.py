@@ -7,7 +7,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.request_graphs import graph_of, is_made_for, marked
-from dynamo_shared.api.request_parts import in_own_words
+from dynamo_shared.api.request_parts import in_request_fields
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -34,7 +34,7 @@ _TAKEN = (
 _DELETED, _REJECTED = "DeploymentDeleted", "DeploymentRejected"
 _ENDED_WITHOUT_GRAPH = frozenset({_DELETED, _REJECTED})
 #: Reasons of a graph whose images cannot be pulled.
-_IMAGE_TROUBLE = ("ErrImagePull", "ImagePullBackOff", "ImagePullFailed")
+_IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ImagePullFailed")
 
 
 BY_OWNER = "owner"
@@ -165,7 +165,7 @@ class GraphDeployer:
         self._reject(obj, draft, _TAKEN.format(name=name))
 
     def _reject(self, obj: KubeObject, draft: StatusDraft, message: str) -> None:
-        self.announcer.announce(obj, events.DEPLOYMENT_REJECTED(in_own_words(message, obj)))
+        self.announcer.announce(obj, events.DEPLOYMENT_REJECTED(in_request_fields(message, obj)))
         draft.fail(DEPLOYMENT_READY, _REJECTED, message)
 
     def _lost(self, obj: KubeObject, draft: StatusDraft) -> None:
@@ -198,7 +198,7 @@ class GraphDeployer:
         if draft.phase is RequestPhase.DEPLOYED:
             self.announcer.announce(obj, events.DEPLOYMENT_DEGRADED(message))
         elif (
-            ready.get("reason") in _IMAGE_TROUBLE
+            ready.get("reason") in _IMAGE_REASONS
             and (draft.condition(DEPLOYMENT_READY) or {}).get("message") != message
         ):
             self.announcer.announce(obj, events.IMAGE_PULL_FAILED(message))

@@ -43,8 +43,8 @@ class OwnCertificates(Certificates):
         """Load the Secret, and take the due step. KubeError; Unusable if the content belongs to another owner."""
         for attempt in range(_ATTEMPTS):
             stored = await self._store.read()
-            there = stored.state if stored is not None else SecretState()
-            begun = completed(there, self._state)
+            stored_state = stored.state if stored is not None else SecretState()
+            begun = completed(stored_state, self._state)
             forced = stored is not None and stored.forced
             # The API server verifies certificates by its own clock, which is at least at this time; the local clock may
             # be behind.
@@ -53,7 +53,7 @@ class OwnCertificates(Certificates):
                 begun, now, self._timing, self._names,
                 settled=self._settled(begun.bundle), forced=forced,
             )  # fmt: skip
-            if desired == there and not forced:
+            if desired == stored_state and not forced:
                 break
             try:
                 await self._store.write(desired, stored)

@@ -11,8 +11,8 @@ from dynamo_shared.runtime.settings.operator import CertProvisionMode
 from dynamo_admission.address import namespace_of
 from dynamo_admission.tls.certificates import Certificates, Clock
 from dynamo_admission.tls.clients import ClientAuthorities
-from dynamo_admission.tls.given import FileCertificates
-from dynamo_admission.tls.own import OwnCertificates
+from dynamo_admission.tls.file_certificates import FileCertificates
+from dynamo_admission.tls.own_ca import OwnCertificates
 from dynamo_admission.tls.secret import SecretStore
 from dynamo_admission.tls.timing import Timing
 

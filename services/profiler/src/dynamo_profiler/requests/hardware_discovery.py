@@ -58,5 +58,5 @@ class HardwareFinder:
         except HardwareUnknown as unknown:
             if not (silent := self.exporters.silent):
                 raise
-            said = f"{unknown}; {many(silent, 'DCGM exporter')} did not report GPUs"
-            raise HardwareUnknown(said) from unknown
+            message = f"{unknown}; {many(silent, 'DCGM exporter')} did not report GPUs"
+            raise HardwareUnknown(message) from unknown

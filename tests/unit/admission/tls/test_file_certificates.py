@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_admission.tls import Unusable, pki
-from dynamo_admission.tls.given import FileCertificates
+from dynamo_admission.tls.file_certificates import FileCertificates
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.x509 import date, key_pem, make_authority
 

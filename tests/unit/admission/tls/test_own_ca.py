@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import structlog
-from dynamo_admission.tls import own, pki
-from dynamo_admission.tls.own import OwnCertificates
+from dynamo_admission.tls import own_ca, pki
+from dynamo_admission.tls.own_ca import OwnCertificates
 from dynamo_admission.tls.rotation import SecretState
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.kube import Unavailable
@@ -164,7 +164,7 @@ def reported_to(logger: CapturingLogger) -> Any:
 
 async def test_no_key_is_logged(store: MemoryStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     said = CapturingLogger()
-    monkeypatch.setattr(own, "log", reported_to(said))
+    monkeypatch.setattr(own_ca, "log", reported_to(said))
     certificates = await opened(store, clock)
     store.forced = True
     await certificates.round(nothing)
