@@ -43,7 +43,7 @@ class BuildReconciler:
     cache: ObjectCache
     serves: Callable[[str], bool]
     clock: Callable[[], float]
-    #: By uid of a Job: when it was first seen without requests.
+    #: By uid of a Job: since when it has no requests.
     _alone: dict[str, float] = field(init=False)
 
     def __post_init__(self) -> None:
