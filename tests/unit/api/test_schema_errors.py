@@ -1,7 +1,11 @@
 """Every kind in every version against its own schema: the error, its place, and the message in that version's terms."""
 
 import copy
+import difflib
+import itertools
 import json
+import random
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ import pytest
 import yaml
 from dynamo_shared.api import legacy, v1alpha1, v1beta1
 from dynamo_shared.api.crds.kinds import CHECKPOINT, DEFINITIONS, MODEL, WORKER_METADATA
-from dynamo_shared.api.field_errors import path_of
+from dynamo_shared.api.field_errors import did_you_mean, path_of
 from dynamo_shared.api.manifest import load_manifest, schema_errors
 from hypothesis import given
 from hypothesis import strategies as st
@@ -263,3 +267,29 @@ def test_a_graph_of_25_services_has_no_errors() -> None:
 )
 def test_unusual_names_in_a_path_are_quoted(key: str, path: str) -> None:
     assert path_of(("metadata", "labels", key)) == path
+
+
+@pytest.mark.parametrize("known", [100, 5_000])
+def test_a_suggestion_compares_only_the_likeliest_words_in_full(known: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    class Counting(SequenceMatcher[str]):
+        def ratio(self) -> float:
+            nonlocal compared
+            compared += 1
+            return super().ratio()
+
+    monkeypatch.setattr(difflib, "SequenceMatcher", Counting)
+    # All of them have the same letters, so a bound on the letters in common excludes none.
+    words = ["".join(random.Random(seed).sample("ab" * 30, 60)) for seed in range(known)]
+    assert did_you_mean("".join(random.Random("word").sample("ab" * 30, 60)), words)
+    # difflib computes the ratio of a similar word twice.
+    assert compared <= 2 * 4
+
+
+def test_the_most_similar_word_is_suggested() -> None:
+    anagrams = ["".join(each) for each in itertools.permutations("sort")][:3]
+    assert did_you_mean("volumeMonts", [*anagrams, "volumeDevices", "volumes", "volumeMounts"]) == (
+        "; did you mean volumeMounts?"
+    )
+    assert did_you_mean("x", []) == did_you_mean("replicas" * 10, ["replicas" * 10]) == ""
