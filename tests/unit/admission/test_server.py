@@ -16,7 +16,8 @@ from dynamo_admission.restore import MAX_POD
 from dynamo_admission.review import ReviewVerdict, World
 from dynamo_admission.review import review as judged
 from dynamo_admission.server import ReviewServer, ServerState
-from dynamo_admission.wire import AdmissionRequest
+from dynamo_admission.wire import AdmissionRequest, read_admission
+from dynamo_shared.api.conversion import convert
 from prometheus_client import CollectorRegistry
 
 from tests.building.waiting import reached
@@ -371,6 +372,40 @@ async def test_large_objects_of_one_namespace_wait_for_each_other_alone(monkeypa
         finally:
             go_on.set()
         assert all("response" in each for each in await asyncio.gather(*tenant))
+
+
+async def test_reviews_take_turns_with_the_objects_of_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists of two namespaces could take all turns for half a minute each, and the API server waits ten seconds."""
+    converting, asked, go_on = asyncio.Event(), asyncio.Event(), threading.Event()
+    loop, steps = asyncio.get_running_loop(), list[str]()
+
+    def slow(obj: Any, desired: str) -> Any:
+        steps.append("convert")
+        loop.call_soon_threadsafe(converting.set)
+        assert go_on.wait(30)
+        return convert(obj, desired)
+
+    def reads(body: bytes) -> AdmissionRequest:
+        asked.set()
+        return read_admission(body)
+
+    def judges(*question: Any, **known: Any) -> Any:
+        steps.append("review")
+        return judged(*question, **known)
+
+    for name, replacement in (("convert", slow), ("read_admission", reads), ("review", judges)):
+        monkeypatch.setattr(server, name, replacement)
+    labels = {"large": "x" * (1 << 20)}
+    large = {**graph(), "metadata": {"name": "chat", "namespace": "team", "labels": labels}}
+    async with TestClient(TestServer(Served().app)) as client:
+        listing = asyncio.create_task(answered(client, "/convert", conversion("nvidia.com/v1alpha1", large, large)))
+        await reached(converting, listing)
+        reviewing = asyncio.create_task(answered(client, "/validate", review(large)))
+        await reached(asked, reviewing)
+        go_on.set()
+        assert (await reviewing)["response"]["allowed"]
+        assert len((await listing)["response"]["convertedObjects"]) == 2
+    assert steps == ["convert", "review", "convert"]
 
 
 async def test_a_long_list_is_converted(client: Client) -> None:

@@ -12,6 +12,7 @@ from asyncio import sslproto
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache, partial
 
 import structlog
 from aiohttp import web
@@ -19,6 +20,7 @@ from dynamo_shared.aio import Lanes, Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.runtime.sockets import listening_socket
+from msgspec import Raw
 
 from dynamo_admission.accepted import AcceptedObjects
 from dynamo_admission.callers import Callers
@@ -58,6 +60,8 @@ FINISH_WITHIN = 8.0
 #: errors, and other requests and probes must be answered meanwhile. A graph of 25 components has 21 KB and takes 16 ms,
 #: its update has twice that and takes 30 ms. Bytes.
 LARGE_BODY, LARGE_AT_ONCE = 16 << 10, 2
+#: Bytes of objects that are converted in one turn: a list of 64 MiB takes half a minute, and reviews wait for turns.
+CONVERTED_AT_ONCE = 256 << 10
 #: Large bodies of one namespace that wait or are worked on, and large bodies that arrive at the same time. Each takes
 #: some megabytes; a body that is decoded takes twenty times as many.
 LARGE_OF_ONE, LARGE_ARRIVING = 8, 8
@@ -253,22 +257,23 @@ class ReviewServer:
             asked = read_conversion(body)
         except RecursionError:
             return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
-        async with self._turn(len(body), asked.namespace):
-            content = await self._large.run(len(body), lambda: self._converted(asked))
+        content = await self._converted(asked, len(body))
         self._metrics.conversion_seconds.observe(time.perf_counter() - started)
         return _json(content)
 
-    def _converted(self, asked: ConversionRequest) -> bytes:
-        desired, kind = asked.desired_api_version, asked.kind()
+    async def _converted(self, asked: ConversionRequest, size: int) -> bytes:
+        desired, kind, namespace = asked.desired_api_version, asked.kind(), cache(asked.namespace)
         resource = resource_of(*_split(desired), kind)
         plural, version = (resource.plural, resource.version) if resource else (OTHER, OTHER)
         try:
-            # One after the other: only one object is decoded at a time.
-            objects = [encoded(marked(obj, convert(unreported(obj), desired))) for obj in asked.decoded()]
+            objects: list[Raw] = []
+            for part in asked.parts(CONVERTED_AT_ONCE):
+                async with self._turn(size, namespace):
+                    objects += await self._large.run(size, partial(_converted, part))
         except (NotConvertible, RecursionError) as error:
             self._metrics.converted(plural, version, "failed", len(asked.objects))
             return conversion_failure(asked.uid, _TOO_DEEP if isinstance(error, RecursionError) else str(error))
-        except BadReview:
+        except (BadReview, _Busy):
             raise
         except Exception:
             log.exception("not converted", uid=asked.uid, kind=kind, to=desired)
@@ -286,6 +291,12 @@ class ReviewServer:
     def _turn_away(self, reason: str, status: int, message: str) -> web.Response:
         self._metrics.turned_away.labels(reason).inc()
         return web.Response(status=status, text=f"{message}\n")
+
+
+def _converted(asked: ConversionRequest) -> list[Raw]:
+    """The converted objects. Only one of them is decoded at a time."""
+    desired = asked.desired_api_version
+    return [encoded(marked(obj, convert(unreported(obj), desired))) for obj in asked.decoded()]
 
 
 def _asked(webhook: Webhook, question: AdmissionRequest) -> ReviewLabels:

@@ -76,6 +76,17 @@ class ConversionRequest(Struct, frozen=True, rename="camel"):
     desired_api_version: str = msgspec.field(name="desiredAPIVersion")
     objects: list[Raw]
 
+    def parts(self, size: int) -> Iterator[Self]:
+        """The request as requests for some of its objects, in order: each for up to `size` bytes, or for one object."""
+        some, total = list[Raw](), 0
+        for each in self.objects:
+            if some and total + len(each) > size:
+                yield msgspec.structs.replace(self, objects=some)
+                some, total = [], 0
+            some.append(each)
+            total += len(each)
+        yield msgspec.structs.replace(self, objects=some)
+
     def decoded(self) -> Iterator[KubeObject]:
         """The objects, one after the other. BadReview if one is not an object; RecursionError as above."""
         for each in self.objects:
