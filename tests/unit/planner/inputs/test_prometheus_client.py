@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,7 +15,15 @@ import pytest
 from aiohttp import web
 from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_planner.core.observing import Missing
-from dynamo_planner.inputs.prometheus.client import MAX_SERIES, PrometheusClient, PrometheusConnections, PrometheusError
+from dynamo_planner.inputs.prometheus import client as client_module
+from dynamo_planner.inputs.prometheus.client import (
+    MAX_POINTS,
+    MAX_SERIES,
+    MAX_SERIES_BYTES,
+    PrometheusClient,
+    PrometheusConnections,
+    PrometheusError,
+)
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 from dynamo_shared.runtime.endpoints import serving
 
@@ -243,6 +252,52 @@ async def test_series_are_bounded(server):
     many = b", ".join([b'{"metric": {}}'] * (MAX_SERIES + 1))
     server.body = b'{"status": "success", "data": {"resultType": "vector", "result": [%s]}}' % many
     assert f"sends more than {MAX_SERIES} series" in str(await refused(server))
+
+
+def matrix(*series: list[tuple[float, str]]) -> bytes:
+    result = [{"metric": {"model": "a"}, "values": values} for values in series]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        [[(60.0, "1"), (90.0, "1"), (120.0, "1")]],
+        [[(60.0, "1"), (60.0, "1"), (60.0, "1")]],
+        [[(60.0, "1"), (120.0, "1")], [(90.0, "1")]],
+    ],
+)
+async def test_values_over_time_have_only_the_requested_times(server, series):
+    """The owner of a graph names the server: 400,000 times in one answer held up all planning for half a minute."""
+    server.body = matrix(*series)
+    async with PrometheusClient.open(PrometheusOptions(url=server.url)) as client:
+        with pytest.raises(PrometheusError, match="more times than the query requests"):
+            await client.query_range("up", since=60.0, until=120.0, step=60.0)
+
+
+async def test_points_of_a_series_are_bounded(server):
+    server.body = matrix([(1.0, "1")] * (MAX_POINTS + 1))
+    async with PrometheusClient.open(PrometheusOptions(url=server.url)) as client:
+        with pytest.raises(PrometheusError, match=f"more than {MAX_POINTS} points of a series"):
+            await client.scrapes("up[5s]", at=1.0)
+        server.body = matrix([(1.0, "1" * MAX_SERIES_BYTES)])
+        with pytest.raises(PrometheusError, match=f"more than {MAX_POINTS} points of a series"):
+            await client.scrapes("up[5s]", at=1.0)
+
+
+async def test_large_answers_are_read_in_a_thread(server, monkeypatch: pytest.MonkeyPatch):
+    threads: list[threading.Thread] = []
+    read = client_module._series
+
+    def recorded(*arguments):
+        threads.append(threading.current_thread())
+        return read(*arguments)
+
+    monkeypatch.setattr(client_module, "_series", recorded)
+    await ask(server)
+    server.body += b" " * (64 << 10)
+    await ask(server)
+    assert [each is threading.main_thread() for each in threads] == [True, False]
 
 
 async def test_time_is_bounded(server):

@@ -2,13 +2,15 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import aiohttp
 import msgspec
+from dynamo_shared.aio import Offload
 from dynamo_shared.runtime import outbound
 
 from dynamo_planner.core.observing import Missing
@@ -23,6 +25,13 @@ accepts 512 in total.
 TOKEN_BYTES = 64 << 10
 MAX_SERIES = 10_000
 """Series of one answer: within the size limit, there could be thirty times as many empty ones."""
+MAX_POINTS, MAX_SERIES_BYTES = 11_000, 512 << 10
+"""Points and bytes of one series. Prometheus itself sends no more points for a range."""
+LARGE = Offload(above=64 << 10, at_once=2)
+"""Reads large answers, which take half a second: a graph's owner names the server, which may send any answer."""
+MAX_ERROR = 64 << 10
+"""Bytes of an answer without values."""
+T = TypeVar("T")
 QUERY, QUERY_RANGE = "/api/v1/query", "/api/v1/query_range"
 #: Label that says which of several combined queries a series answers.
 ASKED = "dynamo_planner_asked"
@@ -75,7 +84,8 @@ class _Series(msgspec.Struct, gc=False):
 
 class _Data(msgspec.Struct, gc=False):
     resultType: str  # noqa: N815 - the API's name
-    result: list[_Series]
+    result: list[msgspec.Raw]
+    """read one by one: other threads run only between two"""
 
 
 class _QueryAnswer(msgspec.Struct, gc=False):
@@ -87,6 +97,7 @@ class _QueryAnswer(msgspec.Struct, gc=False):
 
 
 _decode = msgspec.json.Decoder(_QueryAnswer).decode
+_decode_series = msgspec.json.Decoder(_Series).decode
 
 
 class PrometheusConnections:
@@ -151,7 +162,7 @@ class PrometheusClient:
 
     async def query(self, promql: str) -> list[SeriesValue]:
         """The values of an instant query; empty if there is no series. PrometheusError if the query fails."""
-        return [_sample(each, self.url) for each in await self._ask(QUERY, promql, {}, "vector")]
+        return await self._ask(QUERY, promql, {}, "vector", partial(_samples, url=self.url))
 
     async def query_all(self, asked: Mapping[str, str]) -> dict[str, list[SeriesValue]]:
         """The values of several instant queries by name: sent as one query, for one moment. PrometheusError as in
@@ -173,19 +184,19 @@ class PrometheusClient:
 
         `at`: seconds since 1970, by Prometheus's clock.
         """
-        return [
-            Track(each.metric, tuple(time for time, _ in each.values or ()))
-            for each in await self._ask(QUERY, selector, _moment(time=at), "matrix")
-        ]
+        return await self._ask(QUERY, selector, _moment(time=at), "matrix", _tracks)
 
     async def query_range(self, promql: str, *, since: float, until: float, step: float) -> list[SeriesValues]:
         """The values of a query every `step` seconds, including `until`. Times as in `scrapes`, PrometheusError as in
         `query`.
         """
         times = _moment(start=since, end=until, step=step)
-        return [_values(each, self.url) for each in await self._ask(QUERY_RANGE, promql, times, "matrix")]
+        most = round((until - since) / step) + 1
+        return await self._ask(QUERY_RANGE, promql, times, "matrix", partial(_values, url=self.url, most=most))
 
-    async def _ask(self, path: str, promql: str, times: Mapping[str, str], kind: str) -> list[_Series]:
+    async def _ask(
+        self, path: str, promql: str, times: Mapping[str, str], kind: str, read: Callable[[Sequence[_Series]], T]
+    ) -> T:
         try:
             async with asyncio.timeout(self._options.timeout):
                 body = await self._get(path, promql, times)
@@ -194,7 +205,7 @@ class PrometheusClient:
         except (aiohttp.ClientError, OSError) as error:
             self.connections.read_again(self._options)
             raise PrometheusError(f"{self.url} cannot be queried: {_plain(error)}") from error
-        return _series(body, kind, self.url)
+        return await LARGE.run(len(body), lambda: read(_series(body, kind, self.url)))
 
     async def _get(self, path: str, promql: str, times: Mapping[str, str]) -> bytes:
         headers = await self._identity()
@@ -254,22 +265,47 @@ def _series(body: bytes, kind: str, url: str) -> list[_Series]:
         raise PrometheusError(f"{url} warns that its answer is incomplete: are all of its stores up?")
     if len(answer.data.result) > MAX_SERIES:
         raise PrometheusError(f"{url} sends more than {MAX_SERIES} series, but a graph has few; is it a Prometheus?")
-    return answer.data.result
+    return [_one_series(each, url) for each in answer.data.result]
+
+
+def _one_series(raw: msgspec.Raw, url: str) -> _Series:
+    if len(memoryview(raw)) <= MAX_SERIES_BYTES:
+        try:
+            series = _decode_series(raw)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise PrometheusError(f"{url} sends a series that is not in the format of Prometheus") from error
+        if len(series.values or ()) <= MAX_POINTS:
+            return series
+    raise PrometheusError(f"{url} sends more than {MAX_POINTS} points of a series; is it a Prometheus?")
 
 
 def _moment(**times: float) -> dict[str, str]:
     return {name: f"{time:.3f}" for name, time in times.items()}
 
 
-def _sample(series: _Series, url: str) -> SeriesValue:
-    if series.value is None:
-        raise PrometheusError(f"{url} sends a series without a value")
-    at, value = series.value
-    return SeriesValue(series.metric, at, _number(value, url))
+def _samples(series: Sequence[_Series], url: str) -> list[SeriesValue]:
+    samples = []
+    for each in series:
+        if each.value is None:
+            raise PrometheusError(f"{url} sends a series without a value")
+        at, value = each.value
+        samples.append(SeriesValue(each.metric, at, _number(value, url)))
+    return samples
 
 
-def _values(series: _Series, url: str) -> SeriesValues:
-    return SeriesValues(series.metric, tuple((at, _number(value, url)) for at, value in series.values or ()))
+def _tracks(series: Sequence[_Series]) -> list[Track]:
+    return [Track(each.metric, tuple(time for time, _ in each.values or ())) for each in series]
+
+
+def _values(series: Sequence[_Series], url: str, most: int) -> list[SeriesValues]:
+    """Values over time; PrometheusError if there are more than `most` times, which then are not those of the query."""
+    times = {at for each in series for at, _ in each.values or ()}
+    if len(times) > most or any(len(each.values or ()) > most for each in series):
+        raise PrometheusError(f"{url} sends more times than the query requests; is it a Prometheus?")
+    return [
+        SeriesValues(each.metric, tuple((at, _number(value, url)) for at, value in each.values or ()))
+        for each in series
+    ]
 
 
 def _number(text: str, url: str) -> float:
@@ -282,7 +318,7 @@ def _number(text: str, url: str) -> float:
 def _reason(body: bytes) -> str:
     """The error type, if Prometheus sent the body."""
     try:
-        return _kind_of(_decode(body))
+        return _kind_of(_decode(body[:MAX_ERROR]))
     except (msgspec.DecodeError, ValueError, RecursionError):
         return ""
 
