@@ -146,12 +146,10 @@ def _use(pod: KubeObject, context: PodContext) -> None:
 def _on_node(pod: KubeObject, context: PodContext) -> None:
     """Mount the directory of the rank, and remove the pod's GPUs: Grove adds the claim that the rank's pods share."""
     main = pod["containers"][0]
-    group = f"$({env.GROVE_PCSG_NAME})-$({env.GROVE_PCSG_INDEX})"
     mount = {
         "name": _VOLUME,
         "mountPath": _SOCKETS,
-        # The node has one directory for all namespaces: graphs of the same name must not find each other's memory.
-        "subPathExpr": f"{context.namespace}/{group}/rank-{context.placement.memory_rank}",
+        "subPathExpr": f"$({env.GROVE_PCSG_NAME})-$({env.GROVE_PCSG_INDEX})/rank-{context.placement.memory_rank}",
     }
     opens = {
         "name": "fix-gms-perms",
