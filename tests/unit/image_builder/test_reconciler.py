@@ -409,6 +409,28 @@ async def test_builds_that_begin_at_the_same_time_keep_the_limit() -> None:
     assert len(stage.kube.stored(JOBS)) == 2
 
 
+async def test_only_the_oldest_requests_of_a_namespace_try_to_create_refused_jobs() -> None:
+    """With a quota in the builds' namespace, thousands of requests asked the API server every half minute."""
+    names = [f"r{number}" for number in range(4)]
+    stage = Stage(*map(other, names), of=LIMIT_OF_TWO)
+    asked: list[str] = []
+
+    async def refuse(_: Resource, obj: KubeObject) -> KubeObject:
+        asked.append(objects.name(obj))
+        raise Forbidden(403, "Forbidden", "exceeded quota")
+
+    create, stage.kube.create = stage.kube.create, refuse  # type: ignore[method-assign, assignment]
+    await until_begun(stage, *names, *names)
+    assert [reason(stage.status(name)) for name in names] == ["RefusedByApiServer"] * 2 + ["Waiting"] * 2
+    assert stage.status("r3")["conditions"][0]["message"].startswith(
+        "waiting: 0 builds run in this namespace, the limit is 2, and older requests are first ("
+    )
+    assert len(asked) == 4
+    stage.kube.create = create  # type: ignore[method-assign]
+    await until_begun(stage, *names)
+    assert phases(stage, *names) == ["Building", "Building", "Pending", "Pending"]
+
+
 async def test_a_foreign_job_is_left_alone() -> None:
     taken = job("Complete")
     taken["metadata"]["labels"] = {}

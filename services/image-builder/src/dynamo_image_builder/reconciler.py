@@ -43,6 +43,9 @@ from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_image_builder.outcome import ObservedBuild, age, digest_of, observe
 from dynamo_image_builder.status import (
     BY_JOB,
+    NO_NAMESPACE,
+    NO_WEBHOOK,
+    REFUSED,
     WAITING,
     BuildProgress,
     build_under_way,
@@ -129,7 +132,7 @@ class NimRequestReconciler:
         namespace = objects.namespace(request)
         running = len(queue.running(self.cache, namespace) | self._beginning.get(namespace, frozenset()))
         if not self._may_begin(request, build, running):
-            return await self._report(request, self._waiting_for(running))
+            return await self._report(request, _waiting_for(running, self.settings.builds_per_namespace))
         try:
             job = await self._create(build, namespace)
         except AlreadyExists:
@@ -140,16 +143,16 @@ class NimRequestReconciler:
                 f"the namespace of builds, {self.settings.namespace}, does not exist: create it; rootless builds need Pod "
                 "Security privileged"
             )
-            return await self._report(request, BuildProgress(BuildPhase.FAILED, "NoBuildNamespace", message), RETRY)
+            return await self._report(request, BuildProgress(BuildPhase.FAILED, NO_NAMESPACE, message), RETRY)
         except (Invalid, Forbidden) as error:
             message = (
                 f"the API server refuses the build's Job: {error}; correct platform.imageBuilder, the rights of the "
                 "image-builder, or the quota"
             )
-            return await self._report(request, BuildProgress(BuildPhase.FAILED, "RefusedByApiServer", message), RETRY)
+            return await self._report(request, BuildProgress(BuildPhase.FAILED, REFUSED, message), RETRY)
         except WebhookUnavailable as error:
             message = f"the build's Job cannot be created: {error}; repair the webhook that the message names"
-            return await self._report(request, BuildProgress(BuildPhase.PENDING, "WebhookUnavailable", message), RETRY)
+            return await self._report(request, BuildProgress(BuildPhase.PENDING, NO_WEBHOOK, message), RETRY)
         return await self._follow(request, build, job, began=True)
 
     def _may_begin(self, request: KubeObject, build: Build, running: int) -> bool:
@@ -160,14 +163,6 @@ class NimRequestReconciler:
         if self.cache.get(JOBS, ObjectKey(self.settings.namespace, build.job)) is not None:
             return True
         return running < limit and running + queue.ahead(self.cache, request) < limit
-
-    def _waiting_for(self, running: int) -> BuildProgress:
-        builds = "1 build runs" if running == 1 else f"{running} builds run"
-        message = (
-            f"waiting: {builds} in this namespace, the limit is {self.settings.builds_per_namespace} "
-            "(platform.imageBuilder.buildsPerNamespace)"
-        )
-        return BuildProgress(BuildPhase.PENDING, WAITING, message)
 
     async def _create(self, build: Build, namespace: str) -> KubeObject:
         """Create the Job of a build; until it is in the cache, it counts as running."""
@@ -275,6 +270,15 @@ class NimRequestReconciler:
 
         wait = await self.statuses.write(DYNAMO_NIM_REQUESTS, request, status, urgent=True, report=report)
         return Result(requeue_after=again if wait is None else wait)
+
+
+def _waiting_for(running: int, limit: int) -> BuildProgress:
+    builds = "1 build runs" if running == 1 else f"{running} builds run"
+    others = ", and older requests are first" if running < limit else ""
+    message = (
+        f"waiting: {builds} in this namespace, the limit is {limit}{others} (platform.imageBuilder.buildsPerNamespace)"
+    )
+    return BuildProgress(BuildPhase.PENDING, WAITING, message)
 
 
 def _cached_message(digest: str) -> str:

@@ -18,6 +18,8 @@ BY_JOB = "job"
 READY, PROGRESSING, FAILED = "Ready", "Progressing", "Failed"
 #: Reason of a request whose namespace runs as many builds as it may.
 WAITING = "Waiting"
+#: Reasons of a request whose Job cannot be created now.
+NO_NAMESPACE, REFUSED, NO_WEBHOOK = "NoBuildNamespace", "RefusedByApiServer", "WebhookUnavailable"
 #: The advice for a build that failed permanently.
 _AGAIN = "to try again, delete this request and create it"
 
@@ -79,8 +81,8 @@ def is_settled(request: KubeObject) -> bool:
 
 
 def is_waiting(request: KubeObject) -> bool:
-    """Whether the request waits until its namespace may begin another build."""
-    return reason_of(_current(request)) == (BuildPhase.PENDING, WAITING)
+    """Whether the request waits to begin a build: for others of its namespace, or because its Job is refused."""
+    return reason_of(_current(request))[1] in (WAITING, NO_NAMESPACE, REFUSED, NO_WEBHOOK)
 
 
 def build_under_way(
