@@ -229,6 +229,36 @@ async def a_refusal_keeps_the_focus(stage: Stage) -> None:
     assert await page.evaluate("() => document.activeElement.closest('dyn-yaml') !== null")
 
 
+async def a_pod_that_is_not_ready_leads_to_its_log(stage: Stage) -> None:
+    """The overview names a pod that is not ready, with the reason and what to do; a link opens its log of before."""
+    person = await stage.person(stage.engineer)
+    page, name = person.page, "by-hand-worker-x"
+    crashed = {
+        "message": "main: CrashLoopBackOff back-off 5m0s",
+        "restarts": 3,
+        "node": "kwok-0",
+        "component": "worker",
+    }
+
+    async def pods(route: Route) -> None:
+        await route.fulfill(json={"items": [{"name": name, "phase": "Running", "ready": False, **crashed}]})
+
+    await page.route("**/by-hand/pods", pods)
+    await person.go(f"#/{TEAM}/deployments/by-hand")
+    await expect(page.get_by_role("heading", name="A pod is not ready")).to_be_visible(timeout=PATIENT)
+    await expect(page.locator("dyn-pods .advice")).to_contain_text("Its log shows the reason")
+    await expect(page.get_by_role("heading", name="Who changed it")).to_be_visible()
+    await stage.screenshot(person, "unready")
+    async with page.expect_request(lambda each: f"pod={name}" in each.url and "previous=true" in each.url):
+        await page.get_by_role("link", name=f"Log of {name} before the last restart").press("Enter")
+    chosen = page.get_by_role("combobox", name="Pod")
+    await expect(chosen).to_have_value(name)
+    await expect(page.get_by_label("Before the last restart")).to_be_checked()
+    async with page.expect_request(lambda each: "/by-hand/logs?" in each.url and "pod=" not in each.url):
+        await chosen.select_option("")
+    assert "pod=" not in page.url
+
+
 async def logs_say_why_they_are_missing(stage: Stage) -> None:
     """Simulated pods have no kubelet: the view of logs stays up and says for each container why it has none."""
     person = await stage.person(stage.engineer)

@@ -182,7 +182,7 @@ class App extends Part {
     const back = this.list.split("?")[0] === all ? this.list : all;
     // One element per object: late data of one object must not appear for another.
     const key = format({ namespace, kind, name });
-    if (view === "detail") return html`${keyed(key, html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab} .back=${back}></dyn-detail>`)}`;
+    if (view === "detail") return html`${keyed(key, html`<dyn-detail .namespace=${namespace} .kind=${kind} .name=${name} .tab=${tab} .query=${query} .back=${back}></dyn-detail>`)}`;
     return html`<dyn-list .namespace=${namespace} .kind=${kind} .query=${query}></dyn-list>`;
   }
 

@@ -14,3 +14,5 @@ import "./left.ts";
 import "./talk.ts";
 import "./replay.ts";
 import "./yaml.ts";
+import "./pods.ts";
+import "./changes.ts";

@@ -2,7 +2,7 @@ import { format, parse } from "../src/logic/route.ts";
 import { deepEqual, equal, test } from "./check.ts";
 
 test("addresses of views and back", () => {
-  for (const hash of ["#/team-a/deployments", "#/team-a/requests/qwen", "#/team-a/deployments/qwen/logs", "#/team-a/deploy", "#/team-a/requests?filter=a%2Fb&sort=-Age"])
+  for (const hash of ["#/team-a/deployments", "#/team-a/requests/qwen", "#/team-a/deployments/qwen/logs", "#/team-a/deployments/qwen/logs?pod=qwen-1", "#/team-a/deploy", "#/team-a/requests?filter=a%2Fb&sort=-Age"])
     equal(format(parse(hash)), hash);
 });
 

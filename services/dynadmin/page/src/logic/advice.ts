@@ -53,6 +53,11 @@ const ADVICE: Record<string, string> = {
   UpdateFailed: "Correct what the message names. The platform retries.",
 };
 
+/** What to do about a reason; empty if it is unknown, or if its message says so. */
+export function adviceOn(reason: string): string {
+  return ADVICE[reason] ?? "";
+}
+
 /** Reasons of objects that are not ready, but need no action. */
 const PASSING = new Set(["some_resources_are_not_ready", "rolling_update_in_progress", "PredecessorRemains", "NotReady", "InputMissing"]);
 

@@ -1,4 +1,4 @@
-// Addresses of views: `#/NAMESPACE/COLLECTION/NAME/TAB`, and of a list with its filter and order: `#/NAMESPACE/COLLECTION?QUERY`. Pure.
+// Addresses of views: `#/NAMESPACE/COLLECTION/NAME/TAB`. A list has its filter and order as `?QUERY`, logs their selection. Pure.
 
 export const COLLECTIONS = ["deployments", "requests", "models", "adapters"] as const;
 export type Kind = (typeof COLLECTIONS)[number];
@@ -21,7 +21,7 @@ export function parse(hash: string): Route {
   if (!namespace) return HOME;
   if (second === "deploy") return { ...HOME, view: "deploy", namespace };
   const kind = COLLECTIONS.find((each) => each === second) ?? "deployments";
-  return { view: name ? "detail" : "list", namespace, kind, name, tab, query: name ? "" : more.join("?") };
+  return { view: name ? "detail" : "list", namespace, kind, name, tab, query: name && !tab ? "" : more.join("?") };
 }
 
 export function format(route: Partial<Route>): string {
@@ -29,7 +29,7 @@ export function format(route: Partial<Route>): string {
   if (!namespace) return "#/";
   const rest = view === "deploy" ? ["deploy"] : [kind, name, name ? tab : ""];
   const place = `#/${[namespace, ...rest].filter(Boolean).map(encodeURIComponent).join("/")}`;
-  return query && view === "list" && !name ? `${place}?${query}` : place;
+  return query && view !== "deploy" && (tab || !name) ? `${place}?${query}` : place;
 }
 
 /** A valid Kubernetes name; otherwise nothing, because the text would become another path of the API. */

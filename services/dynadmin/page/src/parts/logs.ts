@@ -1,37 +1,60 @@
 // Logs of all pods of an object, merged and followed. After an interruption, the stream resumes at the id of the last line.
 import { html, nothing, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import { words, type KubeObject } from "../api/client.ts";
+import { get, words, type KubeObject, type Schemas } from "../api/client.ts";
 import { follow, type Line } from "../api/stream.ts";
 import { LogLines, type LogLine } from "../logic/loglines.ts";
 import { clock, count } from "../logic/format.ts";
 import { componentsOf } from "../logic/kinds.ts";
+import { queryOf, selectionOf, type Selection } from "../logic/pods.ts";
+import { format } from "../logic/route.ts";
 import { Part, properties, state } from "./part.ts";
 
-const AGAIN = 5000;
+const [AGAIN, PODS_EVERY] = [5000, 15_000];
 
 class Logs extends Part {
-  static override properties = { ...properties("path", "graph"), ...state("line", "problem", "search", "component", "held") };
+  static override properties = { ...properties("path", "graph", "query"), ...state("line", "problem", "search", "selection", "held", "pods") };
   path = "";
   graph!: KubeObject;
+  /** The selection in the address. */
+  query = "";
   private line: Line = "connecting";
   private problem = "";
   private search = "";
-  private component = "";
+  private selection: Selection = selectionOf("");
+  private pods: Schemas["Pod"][] = [];
   private held = false;
   private log = new LogLines();
+  /** Ends the stream of the previous selection. */
+  private reading = new AbortController();
 
   override connectedCallback(): void {
     super.connectedCallback();
+    this.every(PODS_EVERY, () => this.readPods());
+  }
+
+  override willUpdate(changed: Map<string, unknown>): void {
+    if (!changed.has("query")) return;
+    this.selection = selectionOf(this.query);
+    this.log = new LogLines();
+    this.problem = "";
+    this.reading.abort();
+    this.reading = new AbortController();
     this.open();
   }
 
+  private async readPods(): Promise<void> {
+    const listed = await get<Schemas["Pods"]>(`${this.path}/pods`, { signal: this.stop }).catch(() => null);
+    if (listed) this.pods = listed.items;
+  }
+
   private open(): void {
-    const stop = this.stop;
+    const { component, pod, previous } = this.selection;
+    const stop = AbortSignal.any([this.stop, this.reading.signal]);
     follow(
       `${this.path}/logs`,
       {
-        query: { follow: true, tail: 200, component: this.component || undefined },
+        query: { follow: true, tail: 200, component: component || undefined, pod: pod || undefined, previous: previous || undefined },
         headers: this.log.last ? { "Last-Event-ID": this.log.last } : {},
         again: true,
         onEvent: ({ event, data, id }) => {
@@ -48,8 +71,8 @@ class Logs extends Part {
       },
       stop,
     ).then(
-      // The graph and its pods are deleted; another graph may get the name.
-      () => window.setTimeout(() => stop.aborted || this.open(), AGAIN),
+      // The graph and its pods are deleted; another graph may get the name. Logs of ended containers are complete.
+      () => previous || window.setTimeout(() => stop.aborted || this.open(), AGAIN),
       (error: unknown) => {
         if (!stop.aborted) this.problem = words(error);
       },
@@ -68,12 +91,20 @@ class Logs extends Part {
 
   override render(): TemplateResult {
     const shown = this.log.matching(this.search);
+    const { component, pod, previous } = this.selection;
+    const names = [...new Set([...this.pods.filter((each) => !component || each.component === component).map((each) => each.name), ...(pod ? [pod] : [])])];
     return html`<div class="tools">
         <label class="inline">Component
-          <select @change=${(event: Event) => this.choose((event.target as HTMLSelectElement).value)}>
+          <select @change=${(event: Event) => this.choose({ component: (event.target as HTMLSelectElement).value, pod: "" })}>
             <option value="">all</option>
-            ${componentsOf(this.graph).map((each) => html`<option .selected=${each.name === this.component}>${each.name}</option>`)}
+            ${componentsOf(this.graph).map((each) => html`<option .selected=${each.name === component}>${each.name}</option>`)}
           </select></label>
+        <label class="inline">Pod
+          <select @change=${(event: Event) => this.choose({ pod: (event.target as HTMLSelectElement).value })}>
+            <option value="">all</option>
+            ${names.map((each) => html`<option .selected=${each === pod}>${each}</option>`)}
+          </select></label>
+        <label class="check"><input type="checkbox" .checked=${previous} @change=${() => this.choose({ previous: !previous })} /> Before the last restart</label>
         <input type="search" aria-label="Filter lines" placeholder="Filter lines" .value=${this.search} @input=${(event: InputEvent) => (this.search = (event.target as HTMLInputElement).value)} />
         <label class="check"><input type="checkbox" .checked=${!this.held} @change=${() => (this.held = !this.held)} /> Follow</label>
         <span class="muted" role="status">${count(shown.length, "line")}, ${this.line === "live" ? "live" : this.line === "broken" ? "connection lost, trying again" : this.line}</span>
@@ -89,11 +120,11 @@ class Logs extends Part {
       </div>`;
   }
 
-  private choose(component: string): void {
-    this.component = component;
-    this.log = new LogLines();
-    this.restart();
-    this.open();
+  /** The address has the selection: a shared link shows the same logs. */
+  private choose(changes: Partial<Selection>): void {
+    const { name, namespace } = this.graph.metadata;
+    this.query = queryOf({ ...this.selection, ...changes });
+    history.replaceState(null, "", format({ namespace, kind: "deployments", name, tab: "logs", query: this.query }));
   }
 }
 

@@ -28,11 +28,13 @@ const TABS: Record<Kind, [tab: string, title: string][]> = {
 };
 
 class Detail extends Part {
-  static override properties = { ...properties("namespace", "kind", "name", "tab", "back"), ...state("rights", "managedBy") };
+  static override properties = { ...properties("namespace", "kind", "name", "tab", "query", "back"), ...state("rights", "managedBy") };
   namespace = "";
   kind: Kind = "deployments";
   name = "";
   tab = "";
+  /** Selection of the tab's content from the address. */
+  query = "";
   /** Address of the object's list. */
   back = "";
   private rights: Rights | null = null;
@@ -115,7 +117,7 @@ class Detail extends Part {
   private content(object: KubeObject): TemplateResult {
     const path = this.path;
     if (this.tab === "events") return html`<dyn-events .path=${path}></dyn-events>`;
-    if (this.tab === "logs") return this.rights && !this.rights.logs ? this.missing("read logs of pods") : html`<dyn-logs .path=${path} .graph=${object}></dyn-logs>`;
+    if (this.tab === "logs") return this.rights && !this.rights.logs ? this.missing("read logs of pods") : html`<dyn-logs .path=${path} .graph=${object} .query=${this.query}></dyn-logs>`;
     if (this.tab === "chat") return html`<dyn-chat .path=${path} .graph=${stateOf(this.kind, object)}></dyn-chat>`;
     if (this.tab === "planner") return html`<dyn-planner .path=${path} .name=${this.name}></dyn-planner>`;
     if (this.tab === "points") return html`<dyn-points .path=${path} .request=${object} .may=${this.rights?.collections.deployments?.create ?? false}></dyn-points>`;

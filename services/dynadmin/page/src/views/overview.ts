@@ -5,6 +5,8 @@ import { count, figure, moment, spaced } from "../logic/format.ts";
 import { deployedBy, gpuWords, hardwareOf, modelOf, objectiveOf } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { conditions } from "../parts/conditions.ts";
+import "../parts/changes.ts";
+import "../parts/pods.ts";
 import "../parts/replicas.ts";
 import "../parts/tree.ts";
 
@@ -29,11 +31,13 @@ export function overview(kind: Kind, object: KubeObject, path: string, may: May,
   const graph: string = kind === "requests" ? deployedBy(object) : "";
   return html`<div class="columns">
     <section class="card ${kind === "deployments" ? "wide" : ""}"><h2>State</h2>${conditions(object)}${progress(object)}</section>
+    ${kind === "deployments" ? html`<dyn-pods class="wide" .path=${path} .graph=${object}></dyn-pods>` : nothing}
     ${kind === "requests" ? steps(object, namespace) : nothing} ${kind === "models" ? endpoints(object) : nothing}
     ${kind === "adapters" ? adapter(object, namespace) : nothing}
     ${kind === "deployments"
       ? html`<section class="card wide"><h2>Components</h2><dyn-replicas .path=${path} .graph=${object} .may=${may("patch")}></dyn-replicas></section>`
       : nothing}
+    <dyn-changes class="wide" .path=${path} .object=${object}></dyn-changes>
     <section class="card wide"><h2>Components and objects</h2>
       <dyn-tree .path=${path} .object=${object}></dyn-tree>${graph ? html`<dyn-tree .path=${`/namespaces/${namespace}/deployments/${graph}`} .object=${object} .second=${true}></dyn-tree>` : nothing}
     </section>

@@ -10,6 +10,7 @@ from dynamo_shared.api.resources import PODS, ObjectKey, Resource
 from dynamo_shared.api.yaml_output import to_yaml
 
 from dynamo_dynadmin.api import family
+from dynamo_dynadmin.api.changes import changes_of
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
 from dynamo_dynadmin.api.ownership import manager_of, manifest_of
 from dynamo_dynadmin.api.reading import CollectionReader
@@ -41,6 +42,7 @@ class Details:
                 "observedGeneration": observed or 0,
                 "upToDate": observed is None or observed == metadata.get("generation"),
                 "managedBy": manager_of(obj),
+                "changes": changes_of(obj),
                 "conditions": [
                     {
                         name: str(each.get(name) or "")

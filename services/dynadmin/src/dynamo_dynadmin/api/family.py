@@ -8,6 +8,7 @@ from dynamo_shared.api import gpus
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import container_statuses, has_ended
+from dynamo_shared.api.registry import labels
 
 #: Levels of a tree: graph, component, workload, set, pod, and some spare levels for objects of other controllers.
 _DEPTH = 10
@@ -127,6 +128,7 @@ def pod_row(pod: KubeObject) -> dict[str, Any]:
         message = str((find(status.get("conditions") or [], "PodScheduled") or {}).get("message") or "")
     return {
         "name": metadata["name"],
+        "component": str((metadata.get("labels") or {}).get(labels.COMPONENT) or ""),
         "phase": "Terminating" if metadata.get("deletionTimestamp") else str(status.get("phase") or "Pending"),
         "ready": ready is not None and ready.get("status") == "True",
         "node": str(spec.get("nodeName") or ""),

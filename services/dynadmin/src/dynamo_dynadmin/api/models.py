@@ -117,6 +117,17 @@ class Condition(Schema):
     last_transition_time: str
 
 
+class FieldWriter(Schema):
+    """A writer of an object's desired state."""
+
+    manager: str
+    """Its field manager: `dynadmin/USER` for a change over this API."""
+    time: str
+    """Its last change."""
+    fields: list[str]
+    """The fields that it has set, such as `spec.components[Worker].replicas`; if they are many, where they are."""
+
+
 class Status(Schema):
     """The state of an object."""
 
@@ -133,6 +144,8 @@ class Status(Schema):
     """Whether the status belongs to the newest spec."""
     managed_by: str
     """Argo CD or Flux, if one of them manages the object; else empty."""
+    changes: list[FieldWriter]
+    """Who changed it, the last one first."""
     conditions: list[Condition]
     status: dict[str, Any]
     """The object's own status."""
@@ -169,6 +182,8 @@ class Pod(Schema):
     """A pod."""
 
     name: str
+    component: str
+    """Name of its component; empty if it has no such label."""
     phase: str
     ready: bool
     node: str
