@@ -13,7 +13,7 @@ import pytest
 import yaml
 from dynamo_shared.api import legacy, v1alpha1, v1beta1
 from dynamo_shared.api.crds.kinds import CHECKPOINT, DEFINITIONS, MODEL, WORKER_METADATA
-from dynamo_shared.api.field_errors import did_you_mean, path_of
+from dynamo_shared.api.field_errors import path_of, suggestion_for
 from dynamo_shared.api.manifest import load_manifest, schema_errors
 from hypothesis import given
 from hypothesis import strategies as st
@@ -282,14 +282,14 @@ def test_a_suggestion_compares_only_the_likeliest_words_in_full(known: int, monk
     monkeypatch.setattr(difflib, "SequenceMatcher", Counting)
     # All of them have the same letters, so a bound on the letters in common excludes none.
     words = ["".join(random.Random(seed).sample("ab" * 30, 60)) for seed in range(known)]
-    assert did_you_mean("".join(random.Random("word").sample("ab" * 30, 60)), words)
+    assert suggestion_for("".join(random.Random("word").sample("ab" * 30, 60)), words)
     # difflib computes the ratio of a similar word twice.
     assert compared <= 2 * 4
 
 
 def test_the_most_similar_word_is_suggested() -> None:
     anagrams = ["".join(each) for each in itertools.permutations("sort")][:3]
-    assert did_you_mean("volumeMonts", [*anagrams, "volumeDevices", "volumes", "volumeMounts"]) == (
+    assert suggestion_for("volumeMonts", [*anagrams, "volumeDevices", "volumes", "volumeMounts"]) == (
         "; did you mean volumeMounts?"
     )
-    assert did_you_mean("x", []) == did_you_mean("replicas" * 10, ["replicas" * 10]) == ""
+    assert suggestion_for("x", []) == suggestion_for("replicas" * 10, ["replicas" * 10]) == ""
