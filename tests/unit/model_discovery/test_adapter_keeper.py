@@ -6,10 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+from dynamo_model_discovery.lora import keeper as keeper_module
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
-from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, AdapterKeeper, WorkerModel
+from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, NAME_BYTES, AdapterKeeper, WorkerModel
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime import WorkQueue
@@ -373,6 +375,21 @@ async def test_a_lost_adapter_is_reported_before_it_is_loaded_again() -> None:
             world.reported.clear()
             await world.until("loaded", 1)
     assert world.loras[worker.url] == {"a": "s3://1"}
+
+
+async def test_all_kept_listings_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand workers that list names of their own used up the memory of model-discovery."""
+    world, all_ = World(), workers(3)
+    for each in all_:
+        world.loras[each.url] = {"n" * 1000: ""}
+    monkeypatch.setattr(keeper_module, "LISTED_BYTES", 2 * (1000 + NAME_BYTES + len(ADAPTER.name) + NAME_BYTES))
+    async with keeping(world) as keeper:
+        keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
+        await world.until("loaded", 3)
+        assert len(keeper._listings) == 2
+        for uid in tuple(keeper._listings):
+            keeper.pod_gone(uid)
+        assert keeper._listed_bytes == 0
 
 
 async def test_the_listings_kept_for_a_worker_are_bounded() -> None:

@@ -14,7 +14,6 @@ import structlog
 from dynamo_shared.aio import delay, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.newest import Newest
 from dynamo_shared.runtime import Result, WorkQueue
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
@@ -35,6 +34,9 @@ TAKEN = 0.5
 LISTINGS = 20_000
 LISTED_NAMES = 2_000
 LISTED_CHARACTERS = 128 * 1024
+#: Size limit of all remembered listings, and the size of a name in addition to its characters: workers may list any names,
+#: and a thousand workers of a tenant would use up the memory. Bytes.
+LISTED_BYTES, NAME_BYTES = 64 << 20, 150
 _METADATA = frozenset({"name", "namespace", "uid", "resourceVersion"})
 
 log = structlog.get_logger("dynamo.model-discovery.lora")
@@ -94,7 +96,8 @@ class AdapterKeeper:
         #: large.
         self._pending_by_pod: dict[str, dict[str, None]] = {}
         #: Last listing of a worker, with its incarnation: one answer serves many adapters on one worker.
-        self._listings: Newest[str, tuple[str, float, Listing]] = Newest(LISTINGS)
+        self._listings: dict[str, tuple[str, float, Listing]] = {}
+        self._listed_bytes = 0
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -172,7 +175,7 @@ class AdapterKeeper:
         """A pod no longer exists or has left its address, together with its adapters; or another replica owns it."""
         for model in tuple(self._pending_by_pod.get(uid, ())):
             self._forget(model, uid)
-        self._listings.pop(uid, None)
+        self._forget_listing(uid)
 
     def disown(self) -> None:
         """Other replicas own some keys now: forget their states, which are read again if the keys come back."""
@@ -305,11 +308,18 @@ class AdapterKeeper:
         return listing if self._clock() - at < self._settings.probe_interval / 2 else None
 
     def _remember(self, worker: Worker, listing: Listing) -> None:
-        self._listings.pop(worker.uid, None)
+        self._forget_listing(worker.uid)
         names = listing.names
         if len(names) > LISTED_NAMES or sum(map(len, names)) > LISTED_CHARACTERS:
             return
         self._listings[worker.uid] = (worker.incarnation, self._clock(), listing)
+        self._listed_bytes += _size(listing)
+        while len(self._listings) > LISTINGS or self._listed_bytes > LISTED_BYTES:
+            self._forget_listing(next(iter(self._listings)))
+
+    def _forget_listing(self, pod: str) -> None:
+        if (known := self._listings.pop(pod, None)) is not None:
+            self._listed_bytes -= _size(known[2])
 
     def _abandon(self, model: str, pod: str) -> None:
         """Cancel the work at a deleted pod: another pod may get its address."""
@@ -327,6 +337,10 @@ class AdapterKeeper:
         owing.pop(model, None)
         if not owing:
             self._pending_by_pod.pop(pod, None)
+
+
+def _size(listing: Listing) -> int:
+    return sum(map(len, listing.names)) + NAME_BYTES * len(listing.names)
 
 
 def _named(model: KubeObject) -> KubeObject:
