@@ -42,7 +42,7 @@ def data(secret: KubeObject, key: str) -> bytes:
     return base64.b64decode(secret["data"][key])
 
 
-def test_everything_is_created_where_nothing_is() -> None:
+def test_all_secrets_are_created_in_an_empty_namespace() -> None:
     result, written = run(DESIRED, {})
     assert written == ALL
     authority = pki.certificates_of(data(result["etcd-authority"], "tls.crt"), "")[0]
@@ -94,7 +94,7 @@ def test_users_of_the_last_releases_stay_in_one_secret() -> None:
     assert step.removed == {"3.conf"}
 
 
-def test_users_of_before_a_rotation_go() -> None:
+def test_users_from_before_a_rotation_are_removed() -> None:
     """A rollback makes passwords once more: NATS, which reads them when it starts, must not find those of before."""
     first = DESIRED.model_copy(update={"nats_authorization_entry": "1.conf"})
     second = DESIRED.model_copy(update={"nats_authorization_entry": "2.conf", "rotation": "2026-11"})
@@ -146,7 +146,7 @@ def test_certificates_are_renewed_within_their_last_month() -> None:
     assert run(short, result, NOW + 61 * DAY)[1] == {"etcd-server", "watcher-etcd"}
 
 
-def test_a_certificate_follows_its_names() -> None:
+def test_a_certificate_is_recreated_if_its_names_change() -> None:
     result, _ = run(DESIRED, {})
     server = DESIRED.certificates[0].model_copy(update={"names": (*NAMES, "another.svc")})
     wider = DESIRED.model_copy(update={"certificates": (server, DESIRED.certificates[1])})
@@ -164,7 +164,7 @@ def test_secrets_of_the_user_are_never_rotated() -> None:
     assert '"theirs"' in data(again["nats-authorization"], "authorization.conf").decode()
 
 
-def test_no_secret_is_shown_by_a_step_that_keeps() -> None:
+def test_a_step_that_keeps_a_secret_does_not_contain_it() -> None:
     result, _ = run(DESIRED, {})
     kept: list[SecretStep] = list(plan(DESIRED, result, NOW, lambda: "unused", lambda: b""))
     assert [step.content for step in kept] == [None] * len(ALL)

@@ -44,7 +44,7 @@ def start() -> subprocess.Popen[str]:
     return process
 
 
-def test_ctrl_c_ends_it_while_it_waits_for_a_line() -> None:
+def test_ctrl_c_ends_a_chat_that_waits_for_a_line() -> None:
     process = start()
     assert process.stdin is not None
     assert process.stdout is not None
@@ -60,12 +60,12 @@ def test_ctrl_c_ends_it_while_it_waits_for_a_line() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\n\nb\u00fc\n", "a\n\n\nb\u00fc"])
-def test_every_line_is_a_message_but_an_empty_one(text: str) -> None:
+def test_each_line_that_is_not_empty_is_a_message(text: str) -> None:
     out, _ = start().communicate(text, timeout=30)
     assert out == "[a]\n[b\u00fc]\n"
 
 
-def test_lines_of_a_file(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_chat_reads_its_lines_from_a_file(tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("chat") / "lines"
     file.write_text("a\nb\n")
     with file.open() as given:
@@ -76,7 +76,7 @@ def test_lines_of_a_file(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.mark.parametrize(("piece", "shown"), [("so", "so\n"), ("", "")])
-async def test_what_is_said_of_an_answer_that_breaks_off_has_a_line_of_its_own(
+async def test_the_error_of_an_incomplete_answer_is_on_a_separate_line(
     piece: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Broken:

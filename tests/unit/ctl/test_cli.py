@@ -145,7 +145,7 @@ def test_a_wrong_command_line_and_a_server_that_is_not_known_are_one_line_each(
         (["get", "--watch"], ExitCode.OK),
     ],
 )
-def test_ctrl_c_is_how_a_command_that_follows_ends_well(
+def test_ctrl_c_ends_a_command_that_follows_with_success(
     arguments: list[str], code: ExitCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(work: Coroutine[object, object, object]) -> None:
@@ -174,12 +174,12 @@ def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert "Usage: dynamoctl" in capsys.readouterr().out
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.invoke(["--version"]) == ExitCode.OK
     assert capsys.readouterr().out.startswith("dynamoctl 0.")
 
 
-def test_debug_shows_where(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_debug_an_error_has_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cli.DEBUG, "1")
     with pytest.raises(CtlError, match="cannot be read"):
         cli.invoke(["render", "no-such-file"])
@@ -217,7 +217,7 @@ def test_every_error_has_a_code_and_says_what_to_do(error: Exception, code: Exit
     assert "[Errno" not in text
 
 
-def test_without_the_planner_its_commands_say_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_planner_its_commands_say_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "find_spec", lambda name: None if name == "dynamo_planner" else object())
     assert "planner" not in [each.name for each in services.make()]
     with pytest.raises(CtlError, match="not installed: dynamo-planner"):
@@ -226,7 +226,7 @@ def test_without_the_planner_its_commands_say_how_to_have_it(monkeypatch: pytest
     assert (code, "dynamo-ctl[planner]" in text) == (ExitCode.FAILED, True)
 
 
-def test_what_keeps_a_local_server_from_starting_is_one_line_and_code_3(
+def test_a_local_server_that_cannot_start_is_an_error_of_one_line_with_code_3(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     async def fail(*_: object, **__: object) -> None:
@@ -282,7 +282,9 @@ WITHOUT_DEVCLUSTER = "import sys; sys.modules['dynamo_devcluster'] = None; from 
 
 
 @pytest.mark.parametrize("command", ["up", "demo"])
-def test_without_the_local_cluster_a_command_that_starts_one_says_how_to_have_it(command: str, tmp_path: Path) -> None:
+def test_without_the_local_cluster_a_command_that_starts_one_says_how_to_install_it(
+    command: str, tmp_path: Path
+) -> None:
     def called(*arguments: str) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-c", WITHOUT_DEVCLUSTER, command, *arguments]
         return subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
@@ -319,7 +321,7 @@ def test_a_caller_without_standard_streams_gets_the_exit_code(closed: str, tmp_p
     assert done.returncode == ExitCode.UNREACHABLE
 
 
-def test_what_is_printed_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
+def test_output_is_utf_8_in_every_locale(tmp_path: Path) -> None:
     """Words of others have letters that a terminal's encoding may lack: the command ended with an internal error."""
     manifest = tmp_path / "graph.yaml"
     manifest.write_text(

@@ -48,7 +48,7 @@ def test_v1beta1_is_the_default(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     assert not done.err
 
 
-def test_what_kubectl_prints_of_several_objects(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+def test_a_list_that_kubectl_prints_is_converted(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     items = [yaml.safe_load(GRAPH), yaml.safe_load(CONFIG_MAP)]
     file = written(tmp_path, yaml.safe_dump({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}))
     graph, config = dynamoctl("convert", file).objects
@@ -59,7 +59,7 @@ def test_what_kubectl_prints_of_several_objects(tmp_path: Path, dynamoctl: Dynam
     assert dynamoctl("convert", file) == (ExitCode.FAILED, "", f"dynamoctl: {file}: it holds no manifest\n")
 
 
-def test_there_and_back_over_standard_input(
+def test_conversion_there_and_back_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dynamoctl: Dynamoctl
 ) -> None:
     text = GRAPH.replace("componentType: worker", "componentType: default")
@@ -74,7 +74,7 @@ def test_there_and_back_over_standard_input(
     assert graph == given, "defaults are written out, the rest is as it was"
 
 
-def test_what_is_kept_is_said_and_can_be_dropped(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+def test_preserved_fields_are_reported_and_can_be_dropped(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     file = written(tmp_path, GRAPH.replace("componentType: worker", "dynamoNamespace: x\n      componentType: worker"))
     done = dynamoctl("convert", file)
     (graph,) = done.objects
@@ -144,7 +144,7 @@ def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, dynamoctl: Dynamo
 
 
 @pytest.mark.parametrize(("arguments", "said"), [(["--to", "v1"], "'v1' is not one of"), ([], "Missing argument")])
-def test_a_wrong_command_line(arguments: list[str], said: str, dynamoctl: Dynamoctl) -> None:
+def test_a_wrong_command_line_of_convert_is_refused(arguments: list[str], said: str, dynamoctl: Dynamoctl) -> None:
     code, _, error = dynamoctl("convert", *(["x.yaml"] if arguments else []), *arguments)
     assert code == ExitCode.USAGE
     assert said in error
@@ -158,7 +158,9 @@ def test_v1alpha1_is_rendered(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     assert "Deployment" in {obj["kind"] for obj in old.objects}
 
 
-def test_a_service_that_no_component_can_be_is_not_rendered(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+def test_a_service_whose_name_is_not_valid_for_a_component_is_not_rendered(
+    tmp_path: Path, dynamoctl: Dynamoctl
+) -> None:
     code, _, error = dynamoctl("render", written(tmp_path, GRAPH.replace("Worker:", "my_worker:")))
     assert code == ExitCode.FAILED
     assert ": spec.services.my_worker: 'my_worker' is not a valid service name" in error

@@ -74,7 +74,7 @@ def test_a_configuration_with_its_password_files(tmp_path: Path) -> None:
     assert (tmp_path / "n" / "nats.conf").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_wrong_options_of_nats_config_are_refused_with_the_reason() -> None:
     unknown = CliRunner().invoke(app, ["nats-config", "--users", "root"])
     assert "unknown users root; use some of watcher," in str(unknown.exception)
     assert "write CERT,KEY" in str(CliRunner().invoke(app, ["nats-config", "--tls", "x"]).exception)

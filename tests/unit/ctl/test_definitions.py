@@ -21,14 +21,16 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-async def test_it_is_waited_for(attempts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_installation_of_definitions_waits_for_the_api_server(
+    attempts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert await definitions.install_definitions(wait=60) == ["definition"]
     assert len(attempts) == 3
     said = "dynamoctl: the cluster does not answer: nothing listens; retrying\n"
     assert capsys.readouterr().err == said
 
 
-async def test_without_a_wait_the_first_attempt_counts(attempts: list[str]) -> None:
+async def test_without_a_wait_the_installation_fails_at_the_first_attempt(attempts: list[str]) -> None:
     with pytest.raises(Unavailable):
         await definitions.install_definitions()
     assert len(attempts) == 1

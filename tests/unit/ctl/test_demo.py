@@ -48,7 +48,7 @@ def test_time_runs_from_creation_to_success_and_then_stands_still() -> None:
     assert progress.complete, "a graph that was up once has arrived"
 
 
-def test_it_is_hopeless_only_when_all_others_have_failed_for_long() -> None:
+def test_waiting_ends_early_only_if_all_other_graphs_have_failed_for_long() -> None:
     progress = GraphProgress(["a", "b"])
     progress.observe([graph("a", "failed")], 0.0)
     assert not progress.has_failed(FAILED_FOR + 1), "b is not even there"
@@ -61,7 +61,7 @@ def test_it_is_hopeless_only_when_all_others_have_failed_for_long() -> None:
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_message_is_shown_as_it_is(is_terminal: bool) -> None:
+def test_a_message_is_not_read_as_markup(is_terminal: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, width=200, force_terminal=is_terminal, color_system=None)
     with showing(console) as show:
@@ -81,7 +81,7 @@ def test_lines_are_printed_on_change_only() -> None:
     ]
 
 
-def test_on_a_narrow_terminal_only_the_message_gives_way() -> None:
+def test_on_a_narrow_terminal_only_the_message_is_shortened() -> None:
     console = Console(width=80, file=io.StringIO(), force_terminal=False)
     console.print(table([line("a-rather-long-name", "successful", 3, "m" * 500)], {"a-rather-long-name": 1.0}))
     printed = console.file.getvalue()  # type: ignore[attr-defined]
@@ -90,7 +90,7 @@ def test_on_a_narrow_terminal_only_the_message_gives_way() -> None:
     assert max(map(len, printed.splitlines())) <= 80
 
 
-def test_the_tree_hangs_children_on_their_owners() -> None:
+def test_the_tree_shows_objects_below_their_owners() -> None:
     def obj(kind: str, name: str, owner: str = "", **rest: Any) -> dict[str, Any]:
         owners = [{"uid": owner, "controller": True}] if owner else []
         return {"kind": kind, "metadata": {"name": name, "uid": f"uid-{name}", "ownerReferences": owners}, **rest}
@@ -136,18 +136,18 @@ class ServesAllBut:
         return [{"kind": resource.kind, "metadata": metadata}] if resource == DYNAMO_GRAPH_DEPLOYMENTS else []
 
 
-async def test_the_tree_goes_without_what_a_cluster_may_do_without() -> None:
+async def test_the_tree_omits_kinds_that_a_cluster_may_lack() -> None:
     grown = await tree.read(ServesAllBut(LEADER_WORKER_SETS), "n")  # type: ignore[arg-type]
     assert [str(each.label).split()[0] for each in grown.children] == ["DynamoGraphDeployment/g"]
 
 
 @pytest.mark.parametrize("resource", [DYNAMO_GRAPH_DEPLOYMENTS, DEPLOYMENTS, PODS], ids=str)
-async def test_the_tree_goes_without_nothing_else(resource: Resource) -> None:
+async def test_the_tree_requires_all_other_kinds(resource: Resource) -> None:
     with pytest.raises(NotServed):
         await tree.read(ServesAllBut(resource), "n")  # type: ignore[arg-type]
 
 
-def test_manifests_are_those_given_else_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_are_deployed_if_no_manifests_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "vllm-agg.yaml" in {file.name for file in find_manifests([])}
     with pytest.raises(CtlError, match=r"has no \.yaml"):
@@ -172,7 +172,7 @@ def test_a_demo_that_stays_says_how_to_reach_it() -> None:
     assert "  sign in with the token that this prints: cat /d/page-token" in lines
 
 
-async def test_files_of_something_else_are_not_deleted(tmp_path: Path) -> None:
+async def test_a_demo_does_not_delete_unrelated_files(tmp_path: Path) -> None:
     """`--dir .` next to a folder called demo deleted what was in it."""
     (state := tmp_path / run.CLUSTER).mkdir()
     (state / "mine.py").write_text("mine")
@@ -182,7 +182,7 @@ async def test_files_of_something_else_are_not_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [run.MARKER, "kubernetes/pki/ca.crt", None])
-def test_what_a_demonstration_left_is_deleted(tmp_path: Path, left: str | None) -> None:
+def test_a_demo_deletes_the_files_of_an_earlier_demo(tmp_path: Path, left: str | None) -> None:
     """Also one of a release that did not say that it was its own."""
     state = tmp_path / run.CLUSTER
     if left is not None:
@@ -208,7 +208,7 @@ async def test_a_platform_that_is_not_ready_says_what_it_waits_for(monkeypatch: 
     assert await is_ready(LocalHttp(1))
 
 
-async def test_graphs_that_are_late_have_an_exit_code_of_their_own() -> None:
+async def test_late_graphs_have_a_separate_exit_code() -> None:
     waiting = asyncio.create_task(asyncio.sleep(0))
     kube: Any = MemoryKube({**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, **graph("a", "failed")})
     with pytest.raises(CtlError, match="a is failed") as late:
@@ -216,7 +216,7 @@ async def test_graphs_that_are_late_have_an_exit_code_of_their_own() -> None:
     assert late.value.code is ExitCode.NOT_READY
 
 
-def test_a_demonstration_whose_graphs_are_late_ends_with_that_code(
+def test_a_demo_with_late_graphs_ends_with_this_exit_code(
     tmp_path: Path, dynamoctl: Dynamoctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A script that runs it would otherwise take it for one that was refused, or one that worked."""

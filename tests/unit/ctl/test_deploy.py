@@ -42,7 +42,7 @@ TABLE = """\
 2*   vllm      agg       1      99.5    -     -              -               -       yes"""
 
 
-def test_a_manifest_that_no_server_has_checked(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+def test_a_dry_run_without_a_server_prints_the_manifest(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     ran = dynamoctl(
         "deploy", "-f", written(tmp_path, INTENT), "--gpus", "16", "--gpus-per-node", "8", "--dry-run", "client"
     )
@@ -66,7 +66,7 @@ async def answer(request: web.Request) -> web.StreamResponse:
         ("estimate", TABLE, ["Sweeping: 0 of 2", "Done: selected", "note: read from memory"]),
     ],
 )
-async def test_what_the_api_answers(command: str, printed: str, said: list[str], tmp_path: Path) -> None:
+async def test_the_answer_of_the_api_is_printed(command: str, printed: str, said: list[str], tmp_path: Path) -> None:
     out, remarks = list[str](), list[str]()
     async with served(answer, written(tmp_path, "t")) as api:
         if command == "deploy":

@@ -63,7 +63,7 @@ def test_a_selected_graph_that_is_not_of_the_front_is_its_first():
     assert [(point["config"]["name"], point["selected"]) for point in points] == [("a", True), ("b", False)]
 
 
-def test_without_figures_there_is_a_table_still():
+def test_without_figures_the_table_is_still_printed():
     only = Drawn("m", points_of([], {"name": "a"}, {"backend": "vllm", "gpus": 4}))
     lines = terminal(only, 78)
     assert "no figures are available" in lines[2]
@@ -71,7 +71,7 @@ def test_without_figures_there_is_a_table_still():
 
 
 @pytest.mark.parametrize(("name", "begins"), [("front.png", b"\x89PNG"), ("front.html", b"<!doctype html>")])
-def test_files(tmp_path: Path, name: str, begins: bytes):
+def test_a_drawing_is_written_as_an_image_or_as_a_page(tmp_path: Path, name: str, begins: bytes):
     save(drawn(), tmp_path / name)
     content = (tmp_path / name).read_bytes()
     assert content.startswith(begins)
@@ -80,7 +80,7 @@ def test_files(tmp_path: Path, name: str, begins: bytes):
         assert b'src="http' not in content
 
 
-def test_nothing_to_draw_is_said(tmp_path: Path):
+def test_a_result_without_figures_is_not_drawn_into_a_file(tmp_path: Path):
     with pytest.raises(CtlError, match="nothing to draw"):
         save(Drawn("m", points_of([], {"name": "a"}, {})), tmp_path / "front.png")
 
@@ -92,12 +92,12 @@ def test_a_name_is_neither_a_formula_nor_html(tmp_path: Path):
     assert "acme/<b>" not in (tmp_path / "front.html").read_text()
 
 
-def test_a_folder_that_is_not_there_is_reported(tmp_path: Path):
+def test_a_drawing_in_a_missing_folder_is_reported(tmp_path: Path):
     with pytest.raises(CtlError, match=r"front\.png: No such file"):
         save(drawn(), tmp_path / "nowhere" / "front.png")
 
 
-def test_a_graph_does_not_become_one_with_other_components() -> None:
+def test_a_graph_is_not_replaced_by_one_with_other_components() -> None:
     def graph(*names: str) -> dict[str, object]:
         return {"metadata": {"name": "q-dgd"}, "spec": {"components": [{"name": each} for each in names]}}
 
@@ -121,7 +121,7 @@ def test_a_graph_does_not_become_one_with_other_components() -> None:
         ({"phase": "Failed"}, "request qwen failed: see kubectl describe dgdr qwen"),
     ],
 )
-def test_without_a_result_users_read_why(status: dict[str, Any], message: str) -> None:
+def test_a_request_without_a_result_says_why(status: dict[str, Any], message: str) -> None:
     request = {"metadata": {"name": "qwen", "namespace": "ns"}, "spec": {"model": "m"}, "status": status}
     with pytest.raises(CtlError) as refused:
         points.plot(request, print, file=None, width=78)

@@ -40,7 +40,7 @@ async def bus(*there: WorkerData | ServedModelData, marked: bool = True) -> Memo
     return made
 
 
-async def test_workers() -> None:
+async def test_workers_are_listed_with_what_they_serve() -> None:
     header, *rows = await lines("workers", DiscoveredQuery(), await bus(DECODE, ROUTER), "local")
     assert header.split() == ["NAMESPACE", "NAME", "ROLE", "GRAPH", "POD", "SOURCE", "KV", "TOKENS", "AGE", "MODELS"]
     cells = [row.split() for row in rows]
@@ -51,12 +51,12 @@ async def test_workers() -> None:
     assert [row[-1] for row in cells] == ["-", "org/m"]
 
 
-async def test_models() -> None:
+async def test_models_are_listed() -> None:
     _, row = await lines("models", DiscoveredQuery(), await bus(MODEL), "local")
     assert row.split()[:6] == ["team", "org/m", "no", "prefill", "1", "decode"]
 
 
-async def test_only_those_of_a_namespace_or_graph_and_for_programs() -> None:
+async def test_views_are_filtered_by_namespace_or_graph_and_printed_for_programs() -> None:
     made = await bus(DECODE, ROUTER)
     for query in (
         DiscoveredQuery("team", output=Output.JSON),
@@ -68,7 +68,7 @@ async def test_only_those_of_a_namespace_or_graph_and_for_programs() -> None:
     assert await lines("workers", DiscoveredQuery("elsewhere"), made, "local") == ["no workers"]
 
 
-async def test_what_no_one_publishes_is_said_so() -> None:
+async def test_a_view_that_is_not_published_is_reported() -> None:
     with pytest.raises(CtlError, match="check that model-discovery runs"):
         await lines("workers", DiscoveredQuery(), await bus(marked=False), "local")
     with pytest.raises(CtlError, match="never run"):

@@ -71,7 +71,7 @@ def test_a_kind_without_events_names_those_that_have_some(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800)])
-def test_durations(text: str, seconds: int) -> None:
+def test_a_duration_has_one_or_more_units(text: str, seconds: int) -> None:
     assert duration(text) == timedelta(seconds=seconds)
 
 
@@ -92,7 +92,7 @@ def test_without_any_server_it_says_what_to_give() -> None:
     assert caught.value.code == ExitCode.UNREACHABLE
 
 
-def test_the_platform_that_runs_here_is_listened_to(elsewhere: Path) -> None:
+def test_events_are_read_from_the_platform_that_runs_here(elsewhere: Path) -> None:
     here = running.RunningPlatform(__import__("os").getpid(), "demo", "nats://127.0.0.1:5")
     folder = elsewhere / running.FOLDER
     with running.claimed(folder), running.announced(folder, here):
@@ -140,7 +140,7 @@ def test_events_of_other_days_have_their_date() -> None:
     assert printing.day(moment, moment + timedelta(minutes=1)) == ""
 
 
-def test_the_end_of_an_object_is_not_said_to_be_its_last_state() -> None:
+def test_a_deletion_is_not_described_by_the_last_state() -> None:
     gone = replace(message(), subject=SUBJECT.replace(".ready", ".deleted"))
     assert line_of(gone).endswith("team/chat")
     assert "all_resources_are_ready" in line_of(gone, as_json=True)
@@ -154,7 +154,7 @@ def test_an_event_is_shown_once_and_not_when_too_old() -> None:
     assert stream._line(message(id="2"), later, {}, as_json=True) is None
 
 
-def test_what_is_not_an_event_does_not_end_the_listening() -> None:
+def test_a_message_that_is_not_an_event_is_skipped() -> None:
     odd = Message(SUBJECT, b"not json", {}, 1)
     assert "not a CloudEvent" in line_of(odd)
     assert stream._line(odd, None, {}, as_json=True) is None
@@ -174,7 +174,7 @@ def test_a_message_of_several_lines_is_one_line() -> None:
         ([EVENTS], True, "no stored event of cluster c matches; waiting for new ones"),
     ],
 )
-async def test_what_is_silent_says_why(
+async def test_a_query_without_events_says_why(
     there: list[StreamSpec], follow: bool, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bus, remarks = MemoryBus(), list[str]()

@@ -76,7 +76,7 @@ def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, checked:
     assert error.startswith("dynamoctl: fields that would be lost or refused: 3; do what each line says")
 
 
-def test_what_this_platform_has_is_not_lost(tmp_path: Path, checked: Checked) -> None:
+def test_fields_of_this_platform_are_not_reported(tmp_path: Path, checked: Checked) -> None:
     files = sorted((ROOT / "examples").glob("*.yaml"))
     own = graph({"name": "w", "type": "worker", "podTemplate": TEMPLATE, "runtimeVersionOverride": "1.5.0"})
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "more": 1}
@@ -86,7 +86,7 @@ def test_what_this_platform_has_is_not_lost(tmp_path: Path, checked: Checked) ->
     assert lines[-1].startswith("no field would be lost under the definitions of this platform (objects: ")
 
 
-def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, checked: Checked) -> None:
+def test_values_that_v1alpha1_refuses_are_reported(tmp_path: Path, checked: Checked) -> None:
     service = {"componentType": "worker", "dynamoSidecar": {}, "sharedMemory": {"disabled": False}}
     obj = {**graph(), "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": {"w": service}}}
     code, lines, _ = checked("--files-only", written(tmp_path, obj))
@@ -96,7 +96,7 @@ def test_v1alpha1_and_what_its_version_refuses(tmp_path: Path, checked: Checked)
     assert said[1].startswith("spec.services.w.sharedMemory would be refused: ")
 
 
-def test_a_field_that_the_version_calls_otherwise_is_said_to_be_there(tmp_path: Path, checked: Checked) -> None:
+def test_a_field_with_another_name_in_this_version_is_reported_with_that_name(tmp_path: Path, checked: Checked) -> None:
     """As manifests of Dynamo 0.3 to 0.5 have them, and those that are half of the other version: to remove one loses it."""
     service = {
         "componentType": "worker",
@@ -131,7 +131,7 @@ def test_a_checkpoint_of_later_releases_is_kept(tmp_path: Path, checked: Checked
     assert (code, error) == (ExitCode.OK, "")
 
 
-def test_kinds_and_versions_that_are_not_here(tmp_path: Path, checked: Checked) -> None:
+def test_unknown_kinds_and_versions_are_reported(tmp_path: Path, checked: Checked) -> None:
     budget = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphPowerBudget", "metadata": {"name": "b"}}
     request = {"apiVersion": "nvidia.com/v1beta2", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": "r"}}
     file = written(tmp_path, budget, request)
@@ -152,7 +152,9 @@ def test_kinds_and_versions_that_are_not_here(tmp_path: Path, checked: Checked) 
         (["graph.yaml"], "require --check"),
     ],
 )
-def test_wrong_command_lines(arguments: list[str], reason: str, dynamoctl: Dynamoctl) -> None:
+def test_wrong_combinations_of_options_of_crds_are_refused(
+    arguments: list[str], reason: str, dynamoctl: Dynamoctl
+) -> None:
     code, _, error = dynamoctl("crds", *arguments)
     assert code == ExitCode.USAGE
     assert reason in error
@@ -168,7 +170,7 @@ def test_wrong_command_lines(arguments: list[str], reason: str, dynamoctl: Dynam
         ("{apiVersion: v1, kind: ConfigMap}\n---\njust words", "document 2: not a manifest"),
     ],
 )
-def test_a_file_of_something_else(text: str, said: str, tmp_path: Path, checked: Checked) -> None:
+def test_a_file_without_manifests_is_refused(text: str, said: str, tmp_path: Path, checked: Checked) -> None:
     """It was called one that would lose nothing."""
     file = written_text(tmp_path, text)
     code, lines, error = checked("--files-only", file)
@@ -234,7 +236,7 @@ def test_a_stored_object_is_reported_once(cluster: Any, checked: Checked) -> Non
     assert [line.removeprefix(begin).partition(" would be dropped")[0] for line in lines] == FIELDS
 
 
-def test_what_only_the_other_version_has_is_reported_in_it(cluster: Any, checked: Checked) -> None:
+def test_a_field_of_only_one_version_is_reported_in_that_version(cluster: Any, checked: Checked) -> None:
     cluster({BETA: [graph()], ALPHA: [ALPHA_GRAPH]})
     code, lines, _ = checked()
     assert code == ExitCode.FAILED
@@ -243,7 +245,7 @@ def test_what_only_the_other_version_has_is_reported_in_it(cluster: Any, checked
     ]
 
 
-def test_what_a_graph_controls_is_rendered_again(cluster: Any, checked: Checked) -> None:
+def test_objects_that_a_graph_controls_are_not_checked(cluster: Any, checked: Checked) -> None:
     owner = {"kind": "DynamoDeployment", "name": "old", "controller": True}
     controlled = {**LATER_GRAPH, "metadata": {**LATER_GRAPH["metadata"], "ownerReferences": [owner]}}
     cluster({BETA: [controlled], ALPHA: []})
@@ -254,14 +256,14 @@ def test_what_a_graph_controls_is_rendered_again(cluster: Any, checked: Checked)
     )
 
 
-def test_a_version_that_is_not_served_is_not_asked_for(cluster: Any, checked: Checked) -> None:
+def test_a_version_that_is_not_served_is_not_listed(cluster: Any, checked: Checked) -> None:
     cluster({BETA: [graph()], ALPHA: KubeError(404, "NotFound", "x")}, ("v1beta1",))
     code, lines, error = checked()
     assert (code, error) == (ExitCode.OK, "")
     assert lines == ["no field would be lost under the definitions of this platform (objects: 1)"]
 
 
-def test_an_operator_that_does_not_answer(cluster: Any, checked: Checked) -> None:
+def test_objects_that_the_operator_does_not_convert_are_an_error(cluster: Any, checked: Checked) -> None:
     cluster({BETA: KubeError(500, "InternalError", "conversion webhook failed"), ALPHA: []})
     code, _, error = checked()
     assert code == ExitCode.UNREACHABLE

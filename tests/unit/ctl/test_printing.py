@@ -44,12 +44,12 @@ def test_what_kubectl_could_take_for_something_else_is_quoted(text: str) -> None
 
 
 @pytest.mark.parametrize("text", ["8Gi", "python3", "nvcr.io/nvidia/image:1.2.1", "25%"])
-def test_plain_words_stay_plain(text: str) -> None:
+def test_plain_words_are_not_quoted(text: str) -> None:
     assert to_yaml({"value": text}) == f"value: {text}\n"
 
 
 @given(st.text(), st.text())
-def test_texts_survive(one: str, two: str) -> None:
+def test_texts_in_yaml_are_read_back_unchanged(one: str, two: str) -> None:
     assert yaml.safe_load(to_yaml({"a": one, "b": [two, two]})) == {"a": one, "b": [two, two]}
 
 

@@ -85,7 +85,7 @@ async def test_a_page_in_place_of_an_answer_is_reported(ask: Any, kind: str) -> 
         (200, "DynamoGraphDeployment qwen exists unchanged (created before by request k1) in namespace team"),
     ],
 )
-async def test_a_deployment_that_was_made_before_is_not_said_to_be_created(status: int, said: str) -> None:
+async def test_a_deployment_of_an_earlier_request_is_not_reported_as_created(status: int, said: str) -> None:
     answer = {
         "unexpressed": [],
         "warnings": [],
@@ -265,7 +265,7 @@ async def test_events_are_all_that_the_api_has() -> None:
     assert asked == ["https://p.test/api/v1/namespaces/ns/deployments/g/events?limit=2000"]
 
 
-async def test_without_a_token_it_is_a_token_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_without_a_token_the_error_names_the_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Not a cluster: the API is what the caller asked for."""
     monkeypatch.setenv("KUBECONFIG", "")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -279,7 +279,7 @@ async def test_without_a_token_it_is_a_token_that_is_missing(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("server", ["http://[::1", "http://localhost:99999", "localhost:8082", "http://a@127.0.0.1"])
-async def test_what_is_not_the_url_of_a_server_is_refused(server: str) -> None:
+async def test_a_text_that_is_not_the_url_of_a_server_is_refused(server: str) -> None:
     with pytest.raises(CtlError, match=r"write https://host or http://127.0.0.1:8082$") as refused:
         async with Remote.open(server, None, None):
             pass

@@ -77,7 +77,7 @@ def test_commands_of_the_api_find_it_and_a_token_here(
     assert opened == [expected]
 
 
-def test_a_folder_of_another_user_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_another_user_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its kubeconfig could start a program, as the user who calls `get` in a folder below."""
     folder = tmp_path / running.FOLDER
     with claimed(folder), announced(folder, HERE):
@@ -86,7 +86,7 @@ def test_a_folder_of_another_user_counts_for_nothing(tmp_path: Path, monkeypatch
         assert find(tmp_path) is None
 
 
-def test_the_note_of_a_dead_process_counts_for_nothing(tmp_path: Path) -> None:
+def test_the_file_of_a_dead_process_is_ignored(tmp_path: Path) -> None:
     """Not even where its number is that of another process by now, as that of the first in each container is."""
     folder = tmp_path / running.FOLDER
     folder.mkdir()
@@ -110,7 +110,7 @@ def test_a_command_that_ends_without_files_leaves_no_folder(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', '{"other": true}'])
-def test_a_broken_note_counts_for_nothing(content: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_of_a_platform_is_ignored(content: str, tmp_path: Path) -> None:
     folder = tmp_path / running.FOLDER
     with claimed(folder):
         (folder / running.NAME).write_text(content)

@@ -32,7 +32,7 @@ QUERY = ScaleOptions(
 )
 
 
-async def test_what_is_asked_for_and_what_is_answered() -> None:
+async def test_a_scale_command_is_sent_and_its_answer_is_printed() -> None:
     got: list[ScaleData] = []
 
     async def handler(_: cloudevents.Event, data: ScaleData) -> Answered:
@@ -76,11 +76,11 @@ async def test_without_a_platform_or_an_answer_it_says_so() -> None:
 
 
 @pytest.mark.parametrize("text", ["Decode", "Decode=", "=3", "Decode=-1", "Decode=1.5", "a b=1", "Decode=9999999999"])
-def test_what_is_not_a_target(text: str) -> None:
+def test_a_text_that_is_not_a_target_is_refused(text: str) -> None:
     with pytest.raises(CtlError, match="write COMPONENT=N") as caught:
         command.replicas([text])
     assert caught.value.code is ExitCode.USAGE
 
 
-def test_targets() -> None:
+def test_a_target_is_a_component_and_a_number() -> None:
     assert command.replicas(["Decode=3", "prefill-2=0"]) == [("Decode", 3), ("prefill-2", 0)]

@@ -27,6 +27,6 @@ def test_a_replay_has_a_row_for_each_configuration() -> None:
     assert [row["requests"] > 0 for row in answer.points] == [True, True]
 
 
-def test_a_time_without_requests_says_so() -> None:
+def test_a_replay_without_requests_is_infeasible() -> None:
     answer = replayed(job(0.0), lambda *_: None)
     assert (answer.outcome, answer.message) == (JobStatus.INFEASIBLE, "no request arrived in this time")

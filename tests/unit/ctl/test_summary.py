@@ -39,7 +39,7 @@ def test_the_message_is_that_of_the_ready_condition() -> None:
     assert (shown.state, shown.message, shown.backend) == ("pending", "not yet", "vllm")
 
 
-def test_a_bare_graph_is_shown_as_such() -> None:
+def test_a_graph_without_a_status_is_initializing() -> None:
     line = graph_line({"metadata": {"name": "g"}})
     assert (line.state, line.components, line.backend, line.message) == ("initializing", "0/0", "-", "")
 

@@ -57,7 +57,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "kube", [Kube(deleted=1), Kube(), Kube(LEFT)], ids=["deleted", "none", "left by a killed trial"]
 )
-async def test_an_answer_counts_and_the_graph_goes(monkeypatch: pytest.MonkeyPatch, kube: Kube) -> None:
+async def test_a_trial_returns_the_answer_and_deletes_its_graph(monkeypatch: pytest.MonkeyPatch, kube: Kube) -> None:
     monkeypatch.setattr(trial, "KubeClient", kube)
     assert await trial.carry_out(trial.Trial(KEY, "image", "model", 5.0, webhooks=False), None, None) == "yes"
     assert kube.stored(DYNAMO_GRAPH_DEPLOYMENTS) == []

@@ -26,7 +26,7 @@ def forbidden(message: str) -> Forbidden:
 DENIED = forbidden('admission webhook "v.nvidia.com" denied the request: /spec: ...')
 
 
-async def test_it_does_not_wait_for_a_caller_without_rights_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_webhook_check_fails_at_once_for_a_caller_without_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook_check, "KubeClient", Kube(forbidden("User a cannot create graphs"), DENIED))
     with pytest.raises(Forbidden) as refused:
         await webhook_check.check("a", 600, None, None)
@@ -36,7 +36,7 @@ async def test_it_does_not_wait_for_a_caller_without_rights_to_get_them(monkeypa
     assert "request the permission" in message
 
 
-async def test_it_waits_for_webhooks_that_do_not_answer_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_webhook_check_waits_for_webhooks_that_do_not_answer_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = Kube(KubeError(500, "InternalError", "failed calling webhook: connection refused"), DENIED)
     monkeypatch.setattr(webhook_check, "KubeClient", kube)
     monkeypatch.setattr(webhook_check, "FIRST_RETRY", 0.001)

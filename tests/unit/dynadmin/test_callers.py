@@ -35,7 +35,7 @@ ACCOUNT = "system:serviceaccount:team:owner"
         ("ann", ("admins ",)),
     ],
 )
-def test_identities_of_the_system_are_never_acted_for(user: str, groups: tuple[str, ...]) -> None:
+def test_dynadmin_never_acts_for_identities_of_the_system(user: str, groups: tuple[str, ...]) -> None:
     with pytest.raises(Disallowed):
         identity_of(user, "", groups)
 

@@ -25,7 +25,7 @@ def piece(text: str, **fields: Any) -> Chunk:
     return chunk(choices=[{"index": 0, "delta": {"content": text}, **fields}])
 
 
-def test_parameters_go_along_and_replace_nothing() -> None:
+def test_parameters_are_added_to_the_request_and_replace_no_field() -> None:
     sent = json.loads(request(body(maxTokens=5, temperature=0, parameters={"top_p": 0.1, "model": "other"}), "m"))
     assert sent == {
         "model": "m",
@@ -39,7 +39,7 @@ def test_parameters_go_along_and_replace_nothing() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"\n", b": keep-alive\n", b"data: [DONE]\n", b"event: x\n", b"data:\n"])
-def test_lines_that_say_nothing(line: bytes) -> None:
+def test_comments_blank_lines_and_the_end_are_not_events(line: bytes) -> None:
     assert chunk_of(line) is None
 
 
@@ -88,7 +88,7 @@ def test_an_error_in_the_stream_ends_it() -> None:
         Completion("m").take(chunk(error={"message": "out of memory"}), 0)
 
 
-def test_models() -> None:
+def test_models_are_listed() -> None:
     assert models_of(b'{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}') == ["a", "b"]
     with pytest.raises(Garbled):
         models_of(b'{"data": [3]}')
@@ -107,6 +107,6 @@ def test_models() -> None:
         (Forbidden(403, "Forbidden", "services/proxy"), "forbidden", "services/proxy"),
     ],
 )
-def test_who_refuses_a_chat_is_said(error: KubeError, kind: str, detail: str) -> None:
+def test_a_refused_chat_says_who_refused_it(error: KubeError, kind: str, detail: str) -> None:
     problem = _refused(error)
     assert (problem.kind, problem.detail[: len(detail)]) == (kind, detail)

@@ -52,7 +52,7 @@ def client_tls() -> ssl.SSLContext:
     ],
     ids=["request line", "value", "name", "character", "number"],
 )
-async def test_a_request_that_cannot_be_read(sent: str, detail: str) -> None:
+async def test_a_request_that_the_parser_refuses_is_answered_with_a_problem(sent: str, detail: str) -> None:
     registry = CollectorRegistry()
     absent = cast("Any", None)
     server = HttpServer(
@@ -153,7 +153,7 @@ async def test_of_many_connections_those_without_a_request_are_closed(tls: bool)
 
 @with_and_without_tls
 @pytest.mark.parametrize("reads", [False, True], ids=["takes nothing", "takes all"])
-async def test_who_takes_nothing_of_an_answer_is_cut_off(
+async def test_a_reader_that_takes_nothing_is_disconnected(
     reads: bool, tls: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """aiohttp waits for readers without end: connections, and what is to be sent by them, piled up beyond all limits.
@@ -186,7 +186,7 @@ async def test_who_takes_nothing_of_an_answer_is_cut_off(
 
 
 @with_and_without_tls
-async def test_of_many_who_take_nothing_those_who_were_waited_for_longest_are_cut_off(
+async def test_of_many_readers_that_take_nothing_those_waiting_longest_are_disconnected(
     tls: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

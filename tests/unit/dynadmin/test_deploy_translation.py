@@ -214,7 +214,7 @@ def test_of_tens_of_thousands_of_mistakes_the_number_is_said() -> None:
     assert problems == {"": "20000 errors, more than the 10000 that are listed; correct repeated mistakes first"}
 
 
-def test_what_is_passed_on_as_it_is_has_a_bound() -> None:
+def test_parts_of_an_intent_that_are_passed_on_unchanged_are_limited() -> None:
     many = {"a": [0] * 5000}
     assert refused(merged(GRAPH, {"placement": {"tolerations": [many]}})) == {
         "/placement/tolerations": "more than 5000 values"

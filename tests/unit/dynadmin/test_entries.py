@@ -34,7 +34,7 @@ def test_deletions_of_large_objects_are_forgotten_sooner(monkeypatch: pytest.Mon
     assert known.forgotten == 4
 
 
-def test_what_comes_back_under_its_name_takes_no_room_of_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_that_is_created_again_is_no_longer_among_the_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "DELETED_BYTES", 3 * LARGE)
     known = deleted_in_turn(3, LARGE)
     for number in range(10):
@@ -49,7 +49,7 @@ def test_what_comes_back_under_its_name_takes_no_room_of_deletions(monkeypatch: 
     assert [each.key.name for each in known.since("ns", 0)] == ["o9"]
 
 
-def test_a_reader_is_lost_before_much_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_reader_must_begin_again_before_much_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "WAITING_BYTES", 3 * LARGE)
     reader = Reader(DYNAMO_MODELS, "ns")
 
@@ -68,7 +68,7 @@ def test_a_reader_is_lost_before_much_waits_for_it(monkeypatch: pytest.MonkeyPat
     assert reader.taken() == []
 
 
-def test_an_outline_is_what_an_object_belongs_to_others_by() -> None:
+def test_an_outline_has_the_metadata_that_relate_objects() -> None:
     owners = [{"kind": "ReplicaSet", "name": "set", "uid": "u-set"}]
     metadata = {"name": "pod", "uid": "u", "labels": {"a": "b"}, "ownerReferences": owners}
     pod = {"metadata": {**metadata, "annotations": {"c": "d"}}, "spec": {"containers": [{"name": "main"}]}}

@@ -78,7 +78,7 @@ async def test_events_of_others_do_not_hide_those_of_the_object(monkeypatch: Any
     assert kube.pages == 3
 
 
-async def test_not_more_than_some_pages_are_read(monkeypatch: Any) -> None:
+async def test_a_limited_number_of_pages_of_events_is_read(monkeypatch: Any) -> None:
     monkeypatch.setattr(events, "READ", 1)
     kube = Kube([event(number, "shop") for number in range(50)])
     assert len(await listed(kube)) == kube.pages == events.PAGES
@@ -92,7 +92,7 @@ async def test_large_events_are_read_in_smaller_pages(monkeypatch: Any) -> None:
     assert kube.pages == 3
 
 
-async def test_watches_that_end_at_once_do_not_follow_each_other_at_once() -> None:
+async def test_watches_that_end_at_once_are_repeated_after_a_pause() -> None:
     watches: list[str] = []
 
     class Nothing:

@@ -241,7 +241,7 @@ async def test_each_start_of_a_container_is_read_once() -> None:
         await stream.end()
 
 
-async def test_each_reason_is_said_once() -> None:
+async def test_each_reason_is_reported_once() -> None:
     async with Stream(Logs(), pod("a")) as stream:
         assert await stream.read(1) == ["a Pending"]
         for reason in ("ErrImagePull", "ImagePullBackOff"):
@@ -292,7 +292,7 @@ async def test_a_log_of_a_pod_that_is_gone_is_not_read_again(monkeypatch: pytest
         await stream.end()
 
 
-async def test_a_reader_that_comes_back_gets_what_it_does_not_have() -> None:
+async def test_a_reader_that_reconnects_gets_only_missing_lines() -> None:
     last = at(2, "").strip()
     logs = Logs(a=[[at(2, "old"), at(3, "new"), asyncio.Event()]])
     async with Stream(logs, pod("a", RUNNING), last=last) as stream:
@@ -307,7 +307,7 @@ def since_of(queries: list[str]) -> list[str]:
     return [(each.get("sinceTime") or each.get("tailLines") or ["all"])[0] for each in asked]
 
 
-async def test_a_reader_that_comes_back_gets_older_lines_of_other_containers() -> None:
+async def test_a_reader_that_reconnects_gets_older_lines_of_other_containers() -> None:
     """All of one log was sent, and of others nothing, or the beginning: lines older than the newest were lost."""
     logs = Logs(
         a=[[at(5, "five"), asyncio.Event()], [at(5, "five"), at(6, "six"), asyncio.Event()]],
@@ -356,14 +356,14 @@ def test_an_id_that_is_not_of_a_line_is_not_valid(text: str) -> None:
     assert LogPosition.of(text) is None
 
 
-async def test_of_the_containers_before_these_there_is_nothing_to_follow() -> None:
+async def test_logs_of_previous_containers_are_not_followed() -> None:
     logs = Logs(a=[[at(1, "before")]])
     async with Stream(logs, pod("a", RUNNING, restarts=1), part=LogPart(tail="5", previous=True)) as stream:
         assert await stream.read(2) == ["a before", f"a {ENDED}"]
         await stream.end()
 
 
-async def test_a_stream_reads_so_many_logs_at_a_time() -> None:
+async def test_the_concurrent_logs_of_a_stream_are_limited() -> None:
     pods = [pod(f"p{number:03}", RUNNING) for number in range(CONTAINERS + 1)]
     logs = Logs()
     logs.readings = {each["metadata"]["name"]: [[asyncio.Event()]] for each in pods}
@@ -372,7 +372,7 @@ async def test_a_stream_reads_so_many_logs_at_a_time() -> None:
         assert line.startswith(f"p{CONTAINERS:03} not read: the limit of {CONTAINERS} logs is reached")
 
 
-async def test_all_streams_of_a_caller_read_so_many_logs_at_a_time() -> None:
+async def test_the_concurrent_logs_of_a_caller_are_limited() -> None:
     of_callers = Counter(ann=OF_A_CALLER - 1, bob=OF_A_CALLER)
     logs = Logs(a=[[at(1, "first")]], b=[[at(1, "second"), asyncio.Event()]])
     async with Stream(logs, pod("a", RUNNING), pod("b", RUNNING), of_callers=of_callers) as stream:
@@ -414,7 +414,7 @@ async def test_a_failure_to_list_ends_the_stream() -> None:
             await anext(lines)
 
 
-def test_of_all_callers_so_many_logs_are_read_at_a_time() -> None:
+def test_the_concurrent_logs_of_all_callers_are_limited() -> None:
     of_callers = Counter({f"user-{number}": OF_A_CALLER for number in range(OF_ALL // OF_A_CALLER)})
     last = CallerLogs(of_callers, "last")
     taken = [last.take() for _ in range(OF_ALL - of_callers.total() + 1)]

@@ -54,7 +54,7 @@ async def test_a_line_has_its_time() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
-async def test_of_a_long_line_only_the_beginning_is_a_line(size: int) -> None:
+async def test_a_long_line_is_truncated(size: int) -> None:
     """The rest has no time of its own: its first word was one, and so the id of an event."""
     pieces = [f"{TIME} ", *("x" * LONG for _ in range(size)), f"y\revent: end\rdata: z\n{TIME} next\n"]
     (time, text), following = await lines(*pieces)
@@ -65,7 +65,7 @@ async def test_of_a_long_line_only_the_beginning_is_a_line(size: int) -> None:
 @pytest.mark.parametrize(
     "text", ["unable to retrieve container logs for containerd://12ab", "failed to try resolving symlinks: no file"]
 )
-async def test_words_of_a_node_have_no_time(text: str) -> None:
+async def test_a_message_of_a_node_in_place_of_a_log_has_no_time(text: str) -> None:
     """A kubelet without the log answers with a sentence in its place."""
     assert await lines(text) == [("", text)]
 

@@ -27,7 +27,7 @@ PODS = [pod("g-0"), pod("g-1")]
         ),
     ],
 )
-def test_what_is_not_there_is_an_error_that_says_what_is(selection: LogSelection, said: str) -> None:
+def test_an_unknown_pod_or_container_is_refused_with_the_existing_ones(selection: LogSelection, said: str) -> None:
     assert not starts(PODS, selection)
     with pytest.raises(ProblemError, match=said):
         require_selected(PODS, selection)

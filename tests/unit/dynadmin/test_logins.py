@@ -72,7 +72,7 @@ async def login_begun() -> tuple[Logins, str, str]:
     return logins, parse_qs(urlsplit(begun.url).query)["state"][0], begun.cookie
 
 
-async def test_few_sessions_are_begun_at_once() -> None:
+async def test_concurrent_starts_of_sessions_are_limited() -> None:
     """Each asks the API server whose token it is, for someone who is not known yet."""
     waiting, go = asyncio.Semaphore(0), asyncio.Event()
 

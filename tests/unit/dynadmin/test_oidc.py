@@ -67,7 +67,7 @@ async def test_an_issuer_has_no_identities_of_the_cluster(name: str) -> None:
     assert prefixed.identity.user == f"oidc:{name}"
 
 
-async def test_a_token_counts_for_as_long_as_clocks_may_differ() -> None:
+async def test_an_expired_token_is_accepted_within_the_tolerance_of_clocks() -> None:
     """The issuer's clock is behind: `exp` has passed here, and not there."""
     issuer = Issuer(Oidc(issuer=URL, audience=AUDIENCE, username_claim="sub"), cast("Provider", Keys()))
     tokens = Tokens(cast("Any", None), issuer=issuer)
@@ -158,7 +158,7 @@ async def test_the_client_and_its_secret_are_encoded_as_the_issuer_reads_them(
 
 
 @pytest.mark.parametrize("what", ["keys", "token", "discovery"])
-async def test_an_issuer_answers_itself(what: str) -> None:
+async def test_redirects_of_an_issuer_are_refused(what: str) -> None:
     """Another address does not speak for the issuer, and gets no secret."""
     led: list[str] = []
 
@@ -180,7 +180,7 @@ async def test_an_issuer_answers_itself(what: str) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256"])
-async def test_issuers_need_not_say_what_a_key_is_for(algorithm: str) -> None:
+async def test_keys_without_an_algorithm_are_used(algorithm: str) -> None:
     """RFC 7517, 4.4: `alg` is optional, and an RSA key verifies six algorithms."""
     document = {**RSAAlgorithm.to_jwk(RSA.public_key(), as_dict=True), "kid": "k"}
 
@@ -269,7 +269,7 @@ async def test_an_issuer_that_fails_is_not_asked_for_its_endpoints_by_each_login
         assert reads == 2
 
 
-async def test_few_tokens_wait_for_an_issuer_that_is_silent() -> None:
+async def test_a_limited_number_of_tokens_waits_for_a_silent_issuer() -> None:
     """Anyone can write a token with an unknown key id: requests that wait have places that other callers need."""
     issuer = Issuers()
     async with asyncio.timeout(60), published(keys=issuer.keys) as settings:
@@ -299,5 +299,5 @@ async def test_few_tokens_wait_for_an_issuer_that_is_silent() -> None:
         ("/" + "a" * 512, "/"),
     ],
 )
-def test_users_come_back_to_this_origin_only(path: str, back: str) -> None:
+def test_a_login_returns_only_to_paths_of_this_origin(path: str, back: str) -> None:
     assert safe_path(path) == back

@@ -32,7 +32,7 @@ from tests.building.waiting import until
 from .http_world import ABSENT, Named, echo, route_of, server_of, serving
 
 
-async def test_the_slow_bodies_of_strangers_leave_places_for_others() -> None:
+async def test_slow_bodies_without_a_caller_do_not_use_up_all_places() -> None:
     """Sessions begin with a body of someone who is not known yet."""
     async with serving(echo, max_in_flight=8) as client:
         head = f"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: {JSON}\r\nContent-Length: 9\r\n\r\n{{"
@@ -48,7 +48,7 @@ async def test_the_slow_bodies_of_strangers_leave_places_for_others() -> None:
 CALL = cast("Any", SimpleNamespace(request=SimpleNamespace(transport=None), caller=SimpleNamespace(expires=None)))
 
 
-async def test_a_reader_for_whom_nothing_comes_has_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_without_events_sends_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Much came to others in its namespace, and put the heartbeat off each time: pages and proxies gave the stream up."""
     sent: list[bytes] = []
 
@@ -68,7 +68,7 @@ async def test_a_reader_for_whom_nothing_comes_has_signs_of_life(monkeypatch: py
     assert sent == [*[b": heartbeat\n\n"] * 2, b"event: MODIFIED\ndata: {}\n\n", b": heartbeat\n\n"]
 
 
-def test_a_sign_of_life_is_due_a_heartbeat_after_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heartbeat_is_due_one_interval_after_the_last_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """What came to others just before it was due began another heartbeat of waiting."""
     since = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: since)
@@ -139,7 +139,9 @@ async def test_a_stream_ends_once_its_token_is_withdrawn(then: Caller | Exceptio
     assert [each.partition(": ")[2] for each in lines if each.startswith("event: ")] == ["MODIFIED", event]
 
 
-async def test_readers_of_streams_that_end_together_come_back_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_readers_of_streams_that_end_together_reconnect_at_different_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Such as all those of a replica that ends."""
     chances = iter((0.0, 0.5, 1.0))
     monkeypatch.setattr(random, "random", lambda: next(chances))
@@ -177,7 +179,7 @@ async def test_a_stream_that_begins_while_the_replica_ends_is_ended_too(monkeypa
 
 
 @pytest.mark.parametrize("may", [True, False])
-async def test_a_slow_line_takes_a_snapshot_in_its_own_time_as_long_as_the_reader_may(may: bool) -> None:
+async def test_a_slow_reader_gets_the_whole_snapshot_as_long_as_it_has_the_right(may: bool) -> None:
     """30 seconds were allowed for each write: a line that took longer for a namespace began again, without end."""
     taken, cut_off, checks = asyncio.Event(), asyncio.Event(), iter(range(3))
 
@@ -204,7 +206,7 @@ async def test_a_slow_line_takes_a_snapshot_in_its_own_time_as_long_as_the_reade
     assert cut_off.is_set() is not may
 
 
-async def test_where_too_much_waits_for_slow_readers_the_user_with_most_of_it_is_cut_off(
+async def test_if_too_much_waits_for_slow_readers_the_user_with_most_of_it_is_disconnected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """300 streams held 800 MiB, each an event of the size that etcd takes; whose line is slow loses nothing by them."""
@@ -268,7 +270,7 @@ async def test_where_too_much_waits_for_slow_readers_the_user_with_most_of_it_is
         assert len(await slow.read()) > len(large)
 
 
-async def test_the_slow_requests_of_one_caller_leave_places_for_others() -> None:
+async def test_slow_requests_of_one_caller_do_not_use_up_all_places() -> None:
     """Such as chats with a frontend of the caller's own, which never answers."""
     waiting, go = asyncio.Semaphore(0), asyncio.Event()
 
@@ -292,7 +294,7 @@ async def test_the_slow_requests_of_one_caller_leave_places_for_others() -> None
         assert await ask("mallory") == 200
 
 
-async def test_tokens_that_are_being_checked_leave_places_for_callers_who_are_known() -> None:
+async def test_tokens_under_review_do_not_use_up_the_places_of_known_callers() -> None:
     """An API server that is slow to say whose they are may have a webhook to ask, and anyone can make up tokens."""
     waiting, go = asyncio.Semaphore(0), asyncio.Event()
 

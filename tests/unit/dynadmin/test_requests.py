@@ -54,7 +54,7 @@ from .http_world import (
     ],
     ids=["surrogate", "surrogate in a key", "infinite", "NaN", "UTF-8", "two", "none", "deep", "list", "open"],
 )
-async def test_what_is_not_json_or_cannot_be_sent_on_is_a_mistake_of_the_caller(body: bytes) -> None:
+async def test_a_body_that_is_not_json_or_cannot_be_forwarded_is_refused(body: bytes) -> None:
     async with serving(echo) as client:
         answer = await client.post("/x", data=body, headers={"Content-Type": JSON})
         assert (answer.status, (await answer.json())["type"]) == (400, "urn:dynamo:problem:bad-request")
@@ -97,7 +97,7 @@ async def test_what_a_large_intent_becomes_is_planned_while_others_are_answered(
     assert {each != threading.get_ident() for each in threads} == {apart}
 
 
-async def test_what_is_json_arrives_as_it_is() -> None:
+async def test_json_bodies_arrive_unchanged() -> None:
     body = {"a": [1, -1.5, True, None, "\u00e4\U0001f600", 10**30], "b": {}}
     async with serving(echo) as client:
         assert await (await client.post("/x", json=body)).json() == body
@@ -118,7 +118,7 @@ async def test_a_refusal_of_a_body_says_what_is_wrong(body: bytes, detail: str) 
         assert (await answer.json())["detail"] == detail
 
 
-async def test_a_body_that_is_not_packed_as_it_says_is_a_mistake_of_the_caller() -> None:
+async def test_a_body_with_a_wrong_content_encoding_is_refused() -> None:
     async with serving(echo) as client:
         headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
         answer = await client.post("/x", data=b"not gzip at all", headers=headers)
@@ -135,7 +135,7 @@ async def test_a_target_of_any_bytes_is_answered(target: str) -> None:
         assert answer.startswith(("HTTP/1.1 404", "HTTP/1.1 400"))
 
 
-async def test_a_body_that_does_not_come_keeps_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_does_not_arrive_in_time_frees_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions begin with a body of someone who is not known yet."""
     monkeypatch.setattr(calls, "BODY_WITHIN", 0.05)
     async with serving(echo, max_in_flight=1) as client:
@@ -177,7 +177,7 @@ async def test_pages_of_named_origins_may_read_answers_and_streams(handle: Handl
         ("notgzip", False),
     ],
 )
-async def test_an_answer_is_small_for_those_who_take_it_so_and_caches_know(accepted: str, takes: bool) -> None:
+async def test_answers_are_compressed_for_clients_that_accept_it_and_vary_says_so(accepted: str, takes: bool) -> None:
     body = {"a": "x" * 3000}
     async with serving(echo, cors_origins=(PAGE,)) as client:
         headers = {"Accept-Encoding": accepted, "Origin": PAGE}
@@ -240,7 +240,7 @@ async def test_head_opens_no_stream() -> None:
         assert await answer.read() == b""
 
 
-async def test_head_is_where_get_has_no_effect() -> None:
+async def test_head_is_allowed_where_get_has_no_effect() -> None:
     """A login has one: it begins a session."""
     login = dataclasses.replace(route_of(echo, "GET", "/login", public=True), by_browser=True)
     async with server_of([login, route_of(echo, "POST", "/x", public=True)]) as client:
@@ -300,7 +300,7 @@ async def test_namespaces_that_are_left_out_are_warned_of() -> None:
     assert answer.headers["Warning"] == '299 - "only the first 5000 namespaces are checked"'
 
 
-async def test_of_two_authorizations_none_counts() -> None:
+async def test_two_authorization_headers_are_refused() -> None:
     async with server_of([route_of(echo, "POST", "/x", public=False)], Named()) as client:
         both = CIMultiDict([("Authorization", "Bearer mine"), ("Authorization", "Bearer other")])
         refused = await client.post("/x", json={}, headers=both)

@@ -96,7 +96,7 @@ def test_a_rule_for_names_grants_these() -> None:
     ],
     ids=["incomplete", "an error", "many", "long", "no rules", "not allowed", "too large"],
 )
-async def test_where_rules_do_not_say_all_each_act_is_asked_about(status: Any) -> None:
+async def test_with_incomplete_rules_each_act_has_its_own_review(status: Any) -> None:
     """A webhook may deny what a role grants: what its rules say is not used."""
     kube = Reviewing(status, ("list", "dynamographdeployments", "ns"))
     assert await allowed(kube) == {name: name == "list" for name in ACTS}
@@ -110,7 +110,7 @@ async def test_where_rules_do_not_say_all_each_act_is_asked_about(status: Any) -
         ("authentication.kubernetes.io/pod-name", "ns"),
     ],
 )
-async def test_rules_are_not_used_for_who_has_extras_that_may_narrow_them(extra: str, first: Any) -> None:
+async def test_rules_are_not_used_for_callers_whose_extras_may_narrow_them(extra: str, first: Any) -> None:
     """A token of OpenShift for `role:system:basic-user:*` may ask for rules, and may nothing of what they say."""
     kube = Reviewing({"resourceRules": [{**READER, "verbs": ["*"]}], "incomplete": False})
     held = await allowed(kube, Caller(Identity("ann", "", (), {extra: ("role:system:basic-user:*",)})))
@@ -118,7 +118,7 @@ async def test_rules_are_not_used_for_who_has_extras_that_may_narrow_them(extra:
     assert held["list"] is (first == "ns")
 
 
-async def test_what_is_remembered_is_not_asked_again_and_is_of_one_caller() -> None:
+async def test_answers_are_remembered_for_one_caller() -> None:
     kube = Reviewing({"resourceRules": [READER], "incomplete": False})
     access = Access(cast("Any", kube), 60.0)
     for _ in range(2):
@@ -129,7 +129,7 @@ async def test_what_is_remembered_is_not_asked_again_and_is_of_one_caller() -> N
     assert not (await access.allowed(BOB, cast("Any", kube), "ns", ACTS))["list"]
 
 
-async def test_answers_do_not_count_for_longer_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_remembered_answers_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     moment = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: moment)
     kube = Reviewing({"resourceRules": [READER]})
@@ -147,19 +147,19 @@ async def test_answers_do_not_count_for_longer_than_they_may(monkeypatch: pytest
     assert await access.where(ANN, everywhere, {"a", "b"}) == []
 
 
-async def test_an_api_server_that_is_away_answers_nothing() -> None:
+async def test_without_the_api_server_no_right_is_assumed() -> None:
     with pytest.raises(Unavailable):
         await allowed(Reviewing(Unavailable(503, "", "not now")))
 
 
-async def test_who_may_everywhere_is_not_asked_about_each_namespace() -> None:
+async def test_a_right_in_all_namespaces_needs_no_review_for_each() -> None:
     kube = Reviewing({}, ("list", "dynamographdeployments", ""))
     access = Access(cast("Any", kube), 60.0)
     assert await access.where(ANN, LIST._replace(namespace=""), {"b", "a"}) == ["a", "b"]
     assert kube.asked == [("list", "dynamographdeployments", "")]
 
 
-async def test_of_namespaces_only_new_ones_are_asked_about() -> None:
+async def test_only_new_namespaces_are_reviewed() -> None:
     kube = Reviewing({}, *(("list", "dynamographdeployments", name) for name in ("a", "new")))
     access = Access(cast("Any", kube), 60.0)
     everywhere = LIST._replace(namespace="")
@@ -170,7 +170,7 @@ async def test_of_namespaces_only_new_ones_are_asked_about() -> None:
     assert await access.where(ANN, everywhere, ["b"]) == []
 
 
-async def test_few_reviews_are_under_way_at_once_and_none_after_a_failure() -> None:
+async def test_concurrent_reviews_are_limited_and_end_at_the_first_failure() -> None:
     """Of thousands of namespaces each waited for its time-out where the API server was away."""
     under_way: list[int] = []
 

@@ -40,7 +40,7 @@ class Work:
             await self.end.wait()
 
 
-async def test_who_asks_for_many_waits_for_itself_alone() -> None:
+async def test_a_user_with_many_tasks_delays_only_themselves() -> None:
     slots = CallerSlots("simulations", 2, 10)
     many = [Work(slots, "ann") for _ in range(4)]
     other = Work(slots, "bob")
@@ -57,7 +57,7 @@ async def test_who_asks_for_many_waits_for_itself_alone() -> None:
     await asyncio.gather(*(each.task for each in (*many, other, third)))
 
 
-async def test_more_than_a_queue_holds_are_asked_to_come_again() -> None:
+async def test_tasks_beyond_the_queue_are_refused_until_later() -> None:
     slots = CallerSlots("simulations", 1, 1)
     working = Work(slots, "ann")
     await turns()
@@ -114,7 +114,7 @@ async def test_one_caller_does_not_keep_others_from_their_histories() -> None:
     await ended(*many, other)
 
 
-async def test_a_history_that_does_not_come_in_time_says_whose_fault_it_is() -> None:
+async def test_a_late_history_is_reported_as_a_fault_of_nats() -> None:
     """The words of a time-out are empty."""
 
     class SilentBus:
@@ -173,7 +173,7 @@ async def test_a_client_that_reads_slowly_gets_the_newest_reports_and_the_end():
     assert (estimate[0], end) == ("estimate", ("end", {}))
 
 
-async def test_rights_are_asked_for_while_progress_is_reported() -> None:
+async def test_rights_are_reviewed_while_progress_is_reported() -> None:
     """A simulation that reports all the time left no silence to ask in."""
 
     async def chatty(report: Any) -> None:
@@ -200,7 +200,7 @@ def refusal_of(at_once: ConcurrencyLimit, user: str) -> ProblemError:
     return refused.value
 
 
-def test_so_many_at_once_of_a_user_and_of_all() -> None:
+def test_concurrent_tasks_of_a_user_and_of_all_users_are_limited() -> None:
     chats = ConcurrencyLimit("chats", of_a_user=2, total=3)
     with chats.taken("ann"), chats.taken("ann"):
         refused = refusal_of(chats, "ann")

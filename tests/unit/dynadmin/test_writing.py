@@ -92,7 +92,7 @@ class Busy:
 @pytest.mark.parametrize(
     ("match", "changes", "status"), [("*", 3, 200), ("*", 1000, 412), ('"1"', 1, 412), ('"1"', 0, 200)]
 )
-async def test_a_change_of_any_version_is_made_though_others_write_meanwhile(
+async def test_a_change_of_any_version_is_repeated_if_others_write_meanwhile(
     match: str, changes: int, status: int
 ) -> None:
     patch = asking(Busy(changes), Writing(ABSENT).patch, DEPLOYMENTS)
@@ -122,9 +122,7 @@ class BusyForOperations(Busy):
         ("*", "/spec/absent", 0, 422),
     ],
 )
-async def test_operations_on_an_object_that_has_changed_are_of_another_version(
-    match: str, path: str, changes: int, status: int
-) -> None:
+async def test_a_json_patch_of_a_changed_object_is_stale(match: str, path: str, changes: int, status: int) -> None:
     patch = asking(BusyForOperations(changes), Writing(ABSENT).patch, DEPLOYMENTS)
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         headers = {"Content-Type": JSON_PATCH, "If-Match": match}
@@ -172,7 +170,7 @@ class Restarted:
 
 
 @pytest.mark.parametrize("sent", [{"id": "2"}, {"id": "2", "strategy": {"type": "Parallel"}}])
-async def test_a_restart_has_nothing_of_the_one_before(sent: dict[str, Any]) -> None:
+async def test_a_restart_replaces_the_previous_one(sent: dict[str, Any]) -> None:
     """Admission would refuse the order of the one before with type Parallel."""
     kube = Restarted()
     async with serving(asking(kube, Actions(ABSENT, ABSENT).restart), path="/{namespace}/{name}") as client:
@@ -188,7 +186,7 @@ async def test_a_restart_has_nothing_of_the_one_before(sent: dict[str, Any]) -> 
         ({"replicas": True}, "/replicas", "must be an integer, not true"),
     ],
 )
-async def test_a_scaling_that_is_not_understood_is_refused(sent: dict[str, Any], pointer: str, detail: str) -> None:
+async def test_an_invalid_scaling_is_refused(sent: dict[str, Any], pointer: str, detail: str) -> None:
     async with serving(Actions(ABSENT, ABSENT).scale_adapter, path="/{namespace}/{name}") as client:
         refused = await (await client.post("/n/a", json=sent)).json()
         assert refused["errors"] == [{"pointer": pointer, "detail": detail}]
@@ -201,7 +199,7 @@ async def test_a_promotion_takes_its_parameters_from_the_query_alone() -> None:
         assert refused["errors"] == [{"pointer": "/dryRun", "detail": "no such field; there are point"}]
 
 
-async def test_a_chat_that_is_not_understood_is_refused_in_our_words() -> None:
+async def test_an_invalid_chat_is_refused_with_our_messages() -> None:
     chat = Chat(ABSENT, ABSENT, 1.0)
     async with serving(chat.chat, path="/{namespace}/{name}") as client:
         sent = {"messages": [{"role": "usr", "content": 5}], "maxTokens": 0, "x": 1}
