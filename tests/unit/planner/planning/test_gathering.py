@@ -1,15 +1,20 @@
 """The objects of STATE that concern a graph."""
 
+import threading
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
 import pytest
+from dynamo_planner.core.decision import Tick
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
+from dynamo_planner.inputs.startup import StartupTimes
 from dynamo_planner.planning import gathering
 from dynamo_planner.planning.gathering import MOST_GENERATIONS, ClusterGatherer
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.resources import PODS
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.wire.discovered import WORKERS, ModelCard, WorkerData, as_object, worker_of
 
@@ -76,3 +81,26 @@ def test_engine_messages_are_read_from_the_generations_with_most_pods() -> None:
     heard = gatherer(ObjectCache())._namespaces({Pool.DECODE: members})
     assert {"ns-g", "ns-g-old", "ns-g-new"} < {*heard}
     assert len(heard) == 1 + MOST_GENERATIONS
+
+
+@pytest.mark.parametrize(("count", "in_thread"), [(3, False), (300, True)])
+async def test_pods_of_large_graphs_are_counted_in_a_thread(
+    monkeypatch: pytest.MonkeyPatch, count: int, in_thread: bool
+) -> None:
+    """Ten thousand pods held up all other graphs for a third of a second at each sample."""
+    cache = ObjectCache()
+    gathering.index(cache)
+    for number in range(count):
+        own = {labels.GRAPH_DEPLOYMENT_NAME: "g", labels.COMPONENT: "D"}
+        metadata = {"name": f"p{number}", "namespace": "ns", "uid": f"u{number}", "resourceVersion": "1", "labels": own}
+        cache.put(PODS, {**PODS.type_meta, "metadata": metadata})
+    threads: list[bool] = []
+    learn = StartupTimes.learn
+
+    def recorded(times: StartupTimes, pods: Iterable[KubeObject]) -> None:
+        threads.append(threading.current_thread() is not threading.main_thread())
+        learn(times, pods)
+
+    monkeypatch.setattr(StartupTimes, "learn", recorded)
+    gathered = await gatherer(cache).observe(Tick(at=0.0), 0.0)
+    assert (set(threads), [*gathered.troubles]) == ({in_thread}, ["workers"])
