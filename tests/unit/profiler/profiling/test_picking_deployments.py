@@ -1,6 +1,8 @@
 """Which deployment is chosen among simulated ones."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from dynamo_profiler.profiling import selection
@@ -198,6 +200,21 @@ def test_a_planner_may_have_the_prefill_of_one_point_and_the_decode_of_another()
     assert picked.point.latency_ms == 250 + 8 * 999
     assert picked.point.gpus == 8
     assert picked.point.requests_per_second == pytest.approx(min(4.0 * 0.9, 2.0 * 0.92))
+
+
+def test_pairs_of_engines_are_tried_once_however_many_points_have_them(monkeypatch: pytest.MonkeyPatch):
+    """Three hundred points of the same engines held up the service for a second."""
+    tried: list[tuple[Point, ...]] = []
+
+    def recorded(*points: Iterable[Point]) -> list[tuple[Point, ...]]:
+        tried.extend(product(*points))
+        return tried
+
+    monkeypatch.setattr(picking, "product", recorded)
+    point = disagg((1, 1, 1.0), (1, 1, 1.0))
+    points = [replace(point, concurrency=float(number)) for number in range(300)]
+    assert picking.crossed(points, 100) == points
+    assert tried == [(points[0], points[0])]
 
 
 def test_engines_that_fit_as_often_as_the_planner_must_keep_them_come_first():

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil
 
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.v1beta1.request import OptimizationType
 
 from dynamo_profiler.profiling.objective import AGG, Picking, ServingObjective
@@ -114,7 +115,8 @@ def crossed(points: Iterable[Point], osl: int) -> list[Point]:
     known = list(points)
     pairs = {(p.backend, p.engines[PREFILL], p.engines[DECODE]) for p in known if p.serving != AGG}
     made = []
-    for one, other in product([p for p in known if p.serving != AGG], repeat=2):
+    # Hundreds of points have the same few engines.
+    for one, other in product(_of_each_engine(known, PREFILL), _of_each_engine(known, DECODE)):
         pair = (one.backend, one.engines[PREFILL], other.engines[DECODE])
         if one.backend != other.backend or pair in pairs:
             continue
@@ -125,6 +127,15 @@ def crossed(points: Iterable[Point], osl: int) -> list[Point]:
         joined = replace(other, engines=engines, ttft_ms=one.ttft_ms, latency_ms=latency)
         made.append(matched(joined, dict.fromkeys(engines, 1), osl))
     return [*known, *made]
+
+
+def _of_each_engine(points: Iterable[Point], role: str) -> Iterable[Point]:
+    """The first point with each engine of a role."""
+    first: dict[tuple[str, EngineLayout], Point] = {}
+    for point in points:
+        if point.serving != AGG:
+            first.setdefault((point.backend, point.engines[role]), point)
+    return first.values()
 
 
 def matched(point: Point, replicas: dict[str, int], osl: int) -> Point:

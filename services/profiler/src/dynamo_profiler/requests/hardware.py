@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import NVIDIA_GPU
@@ -74,6 +75,7 @@ class HardwarePlan:
     status: HardwareStatus
 
 
+@lru_cache(256)
 def infer_sku(product: str) -> str:
     """The kind of GPU for a product name such as `NVIDIA-H100-80GB-HBM3`; empty if the kind is unknown."""
     name = product.upper()
