@@ -53,6 +53,9 @@ log = structlog.get_logger("dynamo.kube")
 SLOW_PAGE_SIZE = 50
 # If a page arrives within this time, a sixth of its timeout, the next one has twice the size, up to the usual size.
 QUICK_PAGE_SECONDS = 5.0
+# Bytes of a page that are handled before other tasks run, which takes a few milliseconds, and what an object counts in
+# addition to its bytes.
+BYTES_AT_ONCE, _OF_OBJECT = 2**18, 512
 # client-go requests the same; many watches that start together end at different times.
 WATCH_SECONDS = (300.0, 600.0)
 # If everything is compared after each watch: all objects within five minutes.
@@ -241,10 +244,16 @@ class Reflector:
                         continue
                     received_at, version = self.last_contact, item.metadata.resource_version
                     is_last = not item.metadata.continue_
-                    for change in self._listed(item, listed_keys, overtaken):
-                        yield change
-                    # Release megabytes before the next item.
-                    del item
+                    handled, each = 0, msgspec.Raw()
+                    for each in item.items or ():
+                        for change in self._listed(each, listed_keys, overtaken):
+                            yield change
+                        handled += _OF_OBJECT + len(each)
+                        if handled > BYTES_AT_ONCE:
+                            handled = 0
+                            await asyncio.sleep(0)
+                    # Release megabytes before the next item; each part of a page holds all of it.
+                    del item, each
                     if not is_last:
                         continue
                     for key, uid in self._known.others(listed_keys | overtaken) if listed_keys is not None else ():
@@ -284,19 +293,18 @@ class Reflector:
                 break
 
     def _listed(
-        self, page: watch_wire.ListPage, listed_keys: set[ObjectKey] | None, overtaken: Set[ObjectKey]
+        self, item: msgspec.Raw, listed_keys: set[ObjectKey] | None, overtaken: Set[ObjectKey]
     ) -> Iterator[ObjectChange]:
-        """Changes in a page that are not known yet; its keys are added to `listed_keys`.
+        """Changes in an item of a page that are not known yet; its key is added to `listed_keys`.
 
         For keys in `overtaken` a watch has already reported a later version.
         """
-        for item in page.items or ():
-            meta = watch_wire.item_meta(item)
-            key = ObjectKey(meta.namespace, meta.name)
-            if listed_keys is not None:
-                listed_keys.add(key)
-            if key not in overtaken and self._known.get(key) != (meta.uid, meta.resource_version):
-                yield from self._changed(key, self._item(item), self.last_contact, listed=True)
+        meta = watch_wire.item_meta(item)
+        key = ObjectKey(meta.namespace, meta.name)
+        if listed_keys is not None:
+            listed_keys.add(key)
+        if key not in overtaken and self._known.get(key) != (meta.uid, meta.resource_version):
+            yield from self._changed(key, self._item(item), self.last_contact, listed=True)
 
     async def _check_number(self) -> None:
         """Expired if the server's resourceVersion is lower than the known one."""
