@@ -14,7 +14,7 @@ def cut(file: Path, size: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 100])
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key", "etcd.crt", "etcd.key"])
-def test_a_file_that_was_not_written_to_its_end_is_written_again(tmp_path: Path, name: str, size: int) -> None:
+def test_an_incomplete_file_is_written_again(tmp_path: Path, name: str, size: int) -> None:
     CertificateAuthority(tmp_path).server("etcd")
     cut(tmp_path / name, size)
     authority = CertificateAuthority(tmp_path)
@@ -25,7 +25,7 @@ def test_a_file_that_was_not_written_to_its_end_is_written_again(tmp_path: Path,
     assert certificate.public_key() == key.public_key()
 
 
-def test_whole_files_are_used_again(tmp_path: Path) -> None:
+def test_complete_files_are_reused(tmp_path: Path) -> None:
     CertificateAuthority(tmp_path).server("etcd")
     signing_key(tmp_path)
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
@@ -34,7 +34,7 @@ def test_whole_files_are_used_again(tmp_path: Path) -> None:
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
-def test_a_key_without_its_certificate_is_not_used_with_an_earlier_one(tmp_path: Path) -> None:
+def test_a_key_without_its_certificate_is_replaced(tmp_path: Path) -> None:
     """The key is written first."""
     pair = CertificateAuthority(tmp_path).server("etcd")
     key = CertificateAuthority(tmp_path).server("other").key
@@ -45,7 +45,7 @@ def test_a_key_without_its_certificate_is_not_used_with_an_earlier_one(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["service-account.key", "service-account.pub"])
-def test_the_key_of_tokens_is_whole(tmp_path: Path, name: str) -> None:
+def test_the_token_key_is_complete(tmp_path: Path, name: str) -> None:
     signing_key(tmp_path)
     cut(tmp_path / name, 50)
     private, public = signing_key(tmp_path)

@@ -42,7 +42,7 @@ async def find(cache: ProgramCache, program=PROMETHEUS) -> Path:
     return await DebianPackageSource(cache).find(program, Progress())
 
 
-async def test_it_is_unpacked_into_the_cache(machine):
+async def test_a_package_is_unpacked_into_the_cache(machine):
     cache = machine(apt_get=DOWNLOADS, dpkg_deb=unpacks("2.53.1"))
     path = await find(cache)
     assert path == cache.get(PROMETHEUS)
@@ -63,20 +63,20 @@ async def test_it_is_unpacked_into_the_cache(machine):
         ({"apt_get": DOWNLOADS, "dpkg_deb": unpacks("1.8.2")}, "has version 1.8.2"),
     ],
 )
-async def test_why_it_is_not_here(machine, commands, reason):
+async def test_a_missing_program_is_reported_with_the_reason(machine, commands, reason):
     cache = machine(**commands)
     with pytest.raises(NotHereError, match=reason):
         await find(cache)
     assert cache.get(PROMETHEUS) is None
 
 
-async def test_a_download_that_does_not_end_is_ended(machine, monkeypatch):
+async def test_a_hanging_download_is_cancelled(machine, monkeypatch):
     monkeypatch.setattr(debian, "_WITHIN_SECONDS", 0.2)
     cache = machine(apt_get="exec /bin/sleep 60", dpkg_deb="")
     with pytest.raises(NotHereError, match="did not end"):
         await find(cache)
 
 
-async def test_programs_that_no_package_brings(machine):
+async def test_programs_without_a_package_are_not_found(machine):
     with pytest.raises(NotHereError, match="no Debian package"):
         await find(machine(), dataclasses.replace(PROMETHEUS, debian_package=None))

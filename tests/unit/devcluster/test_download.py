@@ -57,7 +57,7 @@ def source(cache: ProgramCache, base: str, file: str, sums: str, member: str | N
     return DownloadSource(cache, locate)
 
 
-async def test_verified_file_is_installed(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+async def test_a_verified_file_is_installed(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     base, pages = site
     pages["/etcd"] = BINARY
     pages["/etcd.sha256"] = hashlib.sha256(BINARY).hexdigest().encode()
@@ -67,7 +67,7 @@ async def test_verified_file_is_installed(tmp_path: Path, site: tuple[str, dict[
     assert path.read_bytes() == BINARY
 
 
-async def test_a_download_ends_soon_after_it_was_cancelled(tmp_path: Path) -> None:
+async def test_a_cancelled_download_ends_quickly(tmp_path: Path) -> None:
     """Ctrl-C waits for threads."""
     sent, ended, chunk, chunks = threading.Event(), threading.Event(), b"x" * (1 << 20), 200
 
@@ -107,7 +107,7 @@ async def test_a_download_ends_soon_after_it_was_cancelled(tmp_path: Path) -> No
         server.server_close()
 
 
-async def test_mismatch_keeps_nothing(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+async def test_a_wrong_checksum_leaves_no_file(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     base, pages = site
     pages["/etcd"] = BINARY + b"evil"
     pages["/etcd.sha256"] = hashlib.sha256(BINARY).hexdigest().encode()
@@ -117,26 +117,26 @@ async def test_mismatch_keeps_nothing(tmp_path: Path, site: tuple[str, dict[str,
     assert list((tmp_path / "bin").iterdir()) == []
 
 
-async def test_a_download_that_breaks_off_gives_way(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+async def test_an_interrupted_download_uses_the_next_source(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     base, pages = site
     pages["/cut"], pages["/sums"] = BINARY, b"0" * 64
     with pytest.raises(NotHereError, match=f"the download ended after {len(BINARY)} of {len(BINARY) + 1} bytes"):
         await source(ProgramCache(tmp_path), base, "cut", "sums").find(ETCD, Progress())
 
 
-async def test_no_checksum_no_program(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+async def test_a_file_without_a_checksum_is_rejected(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     base, pages = site
     pages["/etcd"], pages["/SHA256SUMS"] = BINARY, b"00  another\n11  file\n"
     with pytest.raises(NotHereError, match="no checksum of etcd is published"):
         await source(ProgramCache(tmp_path), base, "etcd", "SHA256SUMS").find(ETCD, Progress())
 
 
-async def test_missing_file_gives_way(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+async def test_a_missing_file_uses_the_next_source(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     with pytest.raises(NotHereError, match="failed: HTTP Error 404"):
         await source(ProgramCache(tmp_path), site[0], "etcd", "sums").find(ETCD, Progress())
 
 
-async def test_member_of_an_archive(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+async def test_a_member_of_an_archive_is_extracted(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     base, pages = site
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
@@ -178,11 +178,11 @@ async def test_a_host_that_does_not_answer_is_probed_once(tmp_path: Path, monkey
         ("0123  other\n4567  more\n", None),
     ],
 )
-def test_checksum_forms(answer: str, digest: str | None) -> None:
+def test_all_checksum_formats_are_read(answer: str, digest: str | None) -> None:
     assert checksum_in(answer, "etcd") == digest
 
 
-def test_every_needed_program_has_a_release_for_linux() -> None:
+def test_every_required_program_has_a_release_for_linux() -> None:
     for name in (*NEEDED, "helm"):
         program = PROGRAMS[name]
         release = release_of(program, "linux", "arm64")
@@ -192,6 +192,6 @@ def test_every_needed_program_has_a_release_for_linux() -> None:
         assert program.version in release.url
 
 
-def test_servers_are_published_for_linux_only() -> None:
+def test_servers_have_releases_only_for_linux() -> None:
     assert release_of(KUBE_APISERVER, "darwin", "arm64") is None
     assert release_of(KUBECTL, "darwin", "arm64") is not None

@@ -22,7 +22,7 @@ from dynamo_devcluster.progress import Progress
 from dynamo_devcluster.sources import NotHereError
 
 
-def test_client_certificate_names_user_and_groups(tmp_path: Path) -> None:
+def test_a_client_certificate_has_user_and_groups(tmp_path: Path) -> None:
     pair = CertificateAuthority(tmp_path).client("a", "alice", ("ops", "dev"))
     certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
     values = {
@@ -33,18 +33,18 @@ def test_client_certificate_names_user_and_groups(tmp_path: Path) -> None:
     assert pair.key.stat().st_mode & 0o777 == 0o600
 
 
-def test_certificates_are_kept(tmp_path: Path) -> None:
+def test_certificates_are_reused(tmp_path: Path) -> None:
     first = CertificateAuthority(tmp_path).server("s").certificate.read_bytes()
     assert CertificateAuthority(tmp_path).server("s").certificate.read_bytes() == first
 
 
-def test_a_lost_ca_takes_its_certificates_with_it(tmp_path: Path) -> None:
+def test_a_new_ca_replaces_its_certificates(tmp_path: Path) -> None:
     first = CertificateAuthority(tmp_path).server("s").certificate.read_bytes()
     (tmp_path / "ca.key").unlink()
     assert CertificateAuthority(tmp_path).server("s").certificate.read_bytes() != first
 
 
-def test_ports_are_remembered_until_taken(tmp_path: Path) -> None:
+def test_ports_are_reused_until_taken(tmp_path: Path) -> None:
     ports = PortFile(tmp_path / "ports.json")
     port = ports.port("api")
     ports.release()
@@ -61,7 +61,7 @@ def test_ports_are_not_given_twice() -> None:
     assert len({free_port() for _ in range(200)}) == 200
 
 
-def test_a_port_that_another_process_was_given_is_not_given_again(tmp_path: Path) -> None:
+def test_a_port_of_another_process_is_not_given_again(tmp_path: Path) -> None:
     """Also before its server listens, and while that is stopped; until the process ends."""
     script = (
         "import sys; from dynamo_devcluster.ports import free_port; print(free_port(), flush=True); sys.stdin.read()"
@@ -90,7 +90,7 @@ def test_a_directory_has_one_user(tmp_path: Path) -> None:
         pass
 
 
-def test_nodes_are_labelled_as_the_gpu_operator_does() -> None:
+def test_nodes_have_the_labels_of_the_gpu_operator() -> None:
     node = node_manifest(4, NodeShape(labels={"pool": "a"}), "v1.35.4")
     labels = node["metadata"]["labels"]
     assert labels["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
@@ -101,7 +101,7 @@ def test_nodes_are_labelled_as_the_gpu_operator_does() -> None:
     assert "spec" not in node, "no taints"
 
 
-def test_nodes_without_gpus_say_nothing_of_them() -> None:
+def test_nodes_without_gpus_have_no_gpu_labels() -> None:
     node = node_manifest(0, NodeShape(gpus=0), "v1.35.4")
     assert "nvidia" not in json.dumps(node)
 
@@ -120,7 +120,7 @@ def test_without_controller_manager_pods_need_no_service_account(files: Files) -
     assert not any("admission" in a for a in api_server(ControlPlaneOptions(kwok_nodes=0), files, 1, ""))
 
 
-def test_pods_reach_the_api_server_only_where_it_is_asked_for(files: Files) -> None:
+def test_pods_reach_the_api_server_only_if_requested(files: Files) -> None:
     alone = api_server(ControlPlaneOptions(), files, 1, "http://e")
     assert "--bind-address=127.0.0.1" in alone
     assert not [argument for argument in alone if "kubelet" in argument]
@@ -129,7 +129,7 @@ def test_pods_reach_the_api_server_only_where_it_is_asked_for(files: Files) -> N
     assert "--endpoint-reconciler-type=none" not in reached
 
 
-def test_go_folders_lock_the_pinned_versions() -> None:
+def test_go_mod_files_have_the_pinned_versions() -> None:
     for program in PROGRAMS.values():
         if program.go is None:
             continue
@@ -143,19 +143,19 @@ def test_go_folders_lock_the_pinned_versions() -> None:
         assert "\ntoolchain " not in module
 
 
-def test_the_users_go_settings_cannot_change_a_build() -> None:
+def test_go_settings_of_the_user_do_not_change_a_build() -> None:
     environment = go_environment((1, 26, 1), {"GOFLAGS": "-mod=mod", "GOWORK": "x", "GOPROXY": "p"})
     assert (environment["GOFLAGS"], environment["GOWORK"], environment["GOPROXY"]) == ("", "off", "p")
     assert environment["GOTOOLCHAIN"] == "local"
     assert go_environment((1, 22, 0), {})["GOTOOLCHAIN"] == "auto"
 
 
-async def test_no_go_says_so(tmp_path: Path) -> None:
+async def test_a_missing_go_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotHereError, match=r"no Go toolchain is on PATH \(building needs Go 1\.25 or newer\)"):
         await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], Progress())
 
 
-async def test_a_go_that_is_too_old_says_so(tmp_path: Path) -> None:
+async def test_a_go_that_is_too_old_is_reported(tmp_path: Path) -> None:
     go = tmp_path / "go"
     go.write_text("#!/bin/sh\necho go1.19.8\n")
     go.chmod(0o755)

@@ -31,7 +31,7 @@ class Counts(Progress):
         self.reported.append((done, total, unit))
 
 
-async def test_packages_that_an_earlier_build_left_are_not_counted(tmp_path: Path) -> None:
+async def test_cached_packages_are_not_counted(tmp_path: Path) -> None:
     go = tmp_path / "bin" / "go"
     go.parent.mkdir()
     go.write_text(GO)

@@ -17,7 +17,7 @@ from .test_process import SLEEP
 SOON = {"check_every": 0.02, "first_pause": 0.01}
 
 
-async def test_a_killed_server_is_started_again_and_reported(tmp_path: Path) -> None:
+async def test_a_killed_server_is_restarted_and_reported(tmp_path: Path) -> None:
     process, said = ManagedProcess("server", SLEEP, tmp_path / "x.log"), list[str]()
     await process.start()
     first = killed(process)
@@ -28,7 +28,7 @@ async def test_a_killed_server_is_started_again_and_reported(tmp_path: Path) -> 
     assert said == [f"server was ended by SIGKILL; restarting; log: {tmp_path / 'x.log'}"]
 
 
-async def test_what_is_stopped_on_purpose_stays_stopped(tmp_path: Path) -> None:
+async def test_a_server_stopped_on_purpose_stays_stopped(tmp_path: Path) -> None:
     process, said = ManagedProcess("server", SLEEP, tmp_path / "x.log"), list[str]()
     await process.start()
     async with kept([process], said.append, **SOON):
@@ -43,7 +43,7 @@ async def test_what_is_stopped_on_purpose_stays_stopped(tmp_path: Path) -> None:
     assert len(said) == 1
 
 
-async def test_one_that_is_stopped_during_the_pause_is_not_started(tmp_path: Path) -> None:
+async def test_a_server_stopped_during_the_pause_is_not_started(tmp_path: Path) -> None:
     process, said = ManagedProcess("server", SLEEP, tmp_path / "x.log"), list[str]()
     await process.start()
     async with kept([process], said.append, check_every=0.02, first_pause=0.4):
@@ -54,7 +54,7 @@ async def test_one_that_is_stopped_during_the_pause_is_not_started(tmp_path: Pat
         assert not process.running
 
 
-async def test_several_deaths_in_a_row_end_the_work(tmp_path: Path) -> None:
+async def test_repeated_exits_end_the_work(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     process, said = ManagedProcess("server", failing_after_the_first(tmp_path), log), list[str]()
     await process.start()
@@ -74,7 +74,7 @@ async def test_several_deaths_in_a_row_end_the_work(tmp_path: Path) -> None:
     assert not process.running
 
 
-async def test_a_server_that_ran_for_long_begins_a_new_row(tmp_path: Path) -> None:
+async def test_a_long_run_resets_the_count_of_exits(tmp_path: Path) -> None:
     process, said = ManagedProcess("server", SLEEP, tmp_path / "x.log"), list[str]()
     await process.start()
     async with kept([process], said.append, **SOON, well_after=0.0):
@@ -85,7 +85,7 @@ async def test_a_server_that_ran_for_long_begins_a_new_row(tmp_path: Path) -> No
     assert len(said) == MOST_IN_A_ROW + 1
 
 
-async def test_a_server_that_does_not_get_ready_keeps_no_other_one_waiting(tmp_path: Path) -> None:
+async def test_a_server_that_is_not_ready_does_not_delay_others(tmp_path: Path) -> None:
     async def never_again() -> bool:
         return not said
 
@@ -103,7 +103,7 @@ async def test_a_server_that_does_not_get_ready_keeps_no_other_one_waiting(tmp_p
     await other.stop()
 
 
-async def test_the_error_of_the_work_goes_on(tmp_path: Path) -> None:
+async def test_an_error_of_the_work_is_raised(tmp_path: Path) -> None:
     process = ManagedProcess("server", SLEEP, tmp_path / "x.log")
     await process.start()
     with pytest.raises(ValueError, match="of the work"):

@@ -7,7 +7,7 @@ from dynamo_devcluster import probe
 from dynamo_devcluster.probe import LocalHttp
 
 
-async def test_a_request_waits_for_an_answer_that_comes_too_late_for_a_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_waits_longer_than_a_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "PROBE_WITHIN", 0.01)
     answers = asyncio.Event()
 

@@ -27,7 +27,7 @@ for _ in range(4):
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 
 
-async def test_early_death_quotes_the_log(tmp_path: Path) -> None:
+async def test_an_early_exit_quotes_the_log(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     log.write_text("of an earlier run\n")
     command = [sys.executable, "-c", "print('bind: address already in use'); raise SystemExit(3)"]
@@ -47,7 +47,7 @@ async def test_an_early_end_by_a_signal_is_named(tmp_path: Path) -> None:
         await ManagedProcess("server", command, tmp_path / "x.log", never).start()
 
 
-async def test_never_ready_is_stopped(tmp_path: Path) -> None:
+async def test_a_process_that_never_becomes_ready_is_stopped(tmp_path: Path) -> None:
     async def waits() -> bool:
         raise OSError("watcher: starting")
 
@@ -57,7 +57,7 @@ async def test_never_ready_is_stopped(tmp_path: Path) -> None:
     assert not process.running
 
 
-async def test_cancelled_start_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_cancelled_start_leaves_no_process(tmp_path: Path) -> None:
     process = ManagedProcess("server", SLEEP, tmp_path / "x.log", never)
     starting = asyncio.create_task(process.start())
     await until(lambda: process.pid is not None)
@@ -67,7 +67,7 @@ async def test_cancelled_start_leaves_nothing(tmp_path: Path) -> None:
     assert not process.running
 
 
-async def test_stop_restart_and_kill(tmp_path: Path) -> None:
+async def test_a_process_can_be_stopped_restarted_and_killed(tmp_path: Path) -> None:
     process = ManagedProcess("server", SLEEP, tmp_path / "x.log")
     await process.start()
     first = process.pid
@@ -84,7 +84,7 @@ async def test_stop_restart_and_kill(tmp_path: Path) -> None:
     assert process.pid is None
 
 
-async def test_deaf_process_is_killed_after_the_deadline(tmp_path: Path) -> None:
+async def test_a_process_that_ignores_sigterm_is_killed_after_the_deadline(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
 
     async def up() -> bool:
@@ -96,7 +96,7 @@ async def test_deaf_process_is_killed_after_the_deadline(tmp_path: Path) -> None
     assert process.exit_code == -signal.SIGKILL
 
 
-async def test_suspended_process_stands_still(tmp_path: Path) -> None:
+async def test_a_suspended_process_does_not_run(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     process = ManagedProcess("server", [sys.executable, "-uc", BUSY], log)
     await process.start()
@@ -113,7 +113,7 @@ async def test_suspended_process_stands_still(tmp_path: Path) -> None:
         await process.stop()
 
 
-async def test_process_that_has_ended_can_be_suspended(tmp_path: Path) -> None:
+async def test_suspending_an_ended_process_has_no_effect(tmp_path: Path) -> None:
     process = ManagedProcess("server", SLEEP, tmp_path / "x.log")
     await process.start()
     await process.kill()
@@ -121,7 +121,7 @@ async def test_process_that_has_ended_can_be_suspended(tmp_path: Path) -> None:
         await process.suspend()
 
 
-async def test_suspended_process_can_be_stopped(tmp_path: Path) -> None:
+async def test_a_suspended_process_can_be_stopped(tmp_path: Path) -> None:
     process = ManagedProcess("server", SLEEP, tmp_path / "x.log", stop_within=60.0)
     await process.start()
     await process.suspend()
@@ -139,7 +139,7 @@ async def test_a_process_that_ends_by_itself_is_not_a_zombie(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
-async def test_children_die_with_a_killed_parent(tmp_path: Path) -> None:
+async def test_child_processes_end_with_a_killed_parent(tmp_path: Path) -> None:
     parent = subprocess.Popen(  # noqa: ASYNC220 - returns at once
         [sys.executable, "-c", PARENT, str(tmp_path / "x.log")], stdout=subprocess.PIPE, text=True
     )
@@ -152,7 +152,7 @@ async def test_children_die_with_a_killed_parent(tmp_path: Path) -> None:
     await until(lambda: not alive(child))
 
 
-async def test_missing_program(tmp_path: Path) -> None:
+async def test_a_missing_program_is_reported(tmp_path: Path) -> None:
     process = ManagedProcess("server", [tmp_path / "nothing"], tmp_path / "x.log")
     with pytest.raises(LocalClusterError, match=r"server cannot be started: .*does not exist or is not executable"):
         await process.start()
@@ -189,7 +189,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_of_a_large_log_only_its_end_is_read(tmp_path: Path) -> None:
+def test_only_the_end_of_a_large_log_is_read(tmp_path: Path) -> None:
     process = ManagedProcess("server", ["server"], tmp_path / "server.log")
     process.log.write_text("old\n" + "x" * QUOTED_BYTES + "\nlast\n")
     assert process.log_tail(5).splitlines() == ["x" * (QUOTED_BYTES - 6), "last"]

@@ -49,7 +49,7 @@ def script(folder: Path, name: str, says: str) -> Path:
     return path
 
 
-async def test_first_source_that_has_it_wins(tmp_path: Path) -> None:
+async def test_the_first_source_with_the_program_is_used(tmp_path: Path) -> None:
     calls: list[str] = []
     ready = [Fake("no", calls, "installed"), Fake(tmp_path / "etcd", calls, "cache"), Fake("no", calls, "package")]
     programs = Programs(cache=ProgramCache(tmp_path), ready=ready, makers=[Fake("no", calls, "build")])
@@ -58,7 +58,7 @@ async def test_first_source_that_has_it_wins(tmp_path: Path) -> None:
     assert calls == ["installed", "cache"], "asked once, and no further than needed"
 
 
-async def test_nowhere_names_every_reason_and_what_to_do(tmp_path: Path) -> None:
+async def test_a_missing_program_is_reported_with_every_reason_and_advice(tmp_path: Path) -> None:
     programs = Programs(
         cache=ProgramCache(tmp_path), ready=[Fake("not on PATH")], makers=[Fake("no network"), Fake("no Go")]
     )
@@ -80,14 +80,14 @@ async def test_a_wrong_checksum_is_not_a_reason_to_try_the_next_source(tmp_path:
     assert calls == []
 
 
-async def test_unknown_program(tmp_path: Path) -> None:
+async def test_an_unknown_program_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         ProgramUnavailableError, match="'minikube' is not a program of a local cluster; use one of etcd"
     ):
         await Programs(cache=ProgramCache(tmp_path)).obtain("minikube")
 
 
-async def test_two_at_once_make_it_once(tmp_path: Path) -> None:
+async def test_concurrent_requests_build_once(tmp_path: Path) -> None:
     maker = Maker(ProgramCache(tmp_path))
     first, second = (Programs(cache=ProgramCache(tmp_path), ready=[], makers=[maker]) for _ in range(2))
     paths = await asyncio.gather(first.obtain("kwok"), second.obtain("kwok"))
@@ -102,7 +102,7 @@ async def test_assets_come_before_path(tmp_path: Path) -> None:
     assert await InstalledSource(environ).find(ETCD, Progress()) == good
 
 
-async def test_unsuitable_version_is_passed_over(tmp_path: Path) -> None:
+async def test_an_unsuitable_version_is_skipped(tmp_path: Path) -> None:
     script(tmp_path / "assets", "etcd", "etcd Version: 3.5.1")
     good = script(tmp_path / "path", "etcd", "etcd Version: 3.6.1")
     environ = {"KUBEBUILDER_ASSETS": str(tmp_path / "assets"), "PATH": str(good.parent)}
@@ -124,7 +124,7 @@ async def test_unsuitable_version_is_passed_over(tmp_path: Path) -> None:
         ("usage: etcd", None),
     ],
 )
-def test_parse_version(output: str, version: tuple[int, int, int] | None) -> None:
+def test_versions_are_parsed(output: str, version: tuple[int, int, int] | None) -> None:
     assert parse_version(output) == version
 
 
@@ -142,16 +142,16 @@ def test_parse_version(output: str, version: tuple[int, int, int] | None) -> Non
         (ETCD, None, False),
     ],
 )
-def test_suitable_versions(program: Program, version: tuple[int, int, int] | None, accepted: bool) -> None:
+def test_suitable_versions_are_accepted(program: Program, version: tuple[int, int, int] | None, accepted: bool) -> None:
     assert program.accepts(version) is accepted
 
 
-def test_every_pinned_version_is_one_we_accept() -> None:
+def test_every_pinned_version_is_suitable() -> None:
     for program in PROGRAMS.values():
         assert program.accepts(parse_version(program.version)), program.name
 
 
-async def test_an_interrupted_maker_leaves_nothing(tmp_path: Path) -> None:
+async def test_an_interrupted_build_leaves_no_file(tmp_path: Path) -> None:
     cache = ProgramCache(tmp_path)
     with contextlib.suppress(KeyboardInterrupt), cache.staging(ETCD) as folder:
         (folder / "half").write_text("half")
@@ -161,18 +161,18 @@ async def test_an_interrupted_maker_leaves_nothing(tmp_path: Path) -> None:
         await CacheSource(cache).find(ETCD, Progress())
 
 
-def test_cache_root() -> None:
+def test_the_cache_directory_follows_the_environment() -> None:
     assert default_cache_root({"XDG_CACHE_HOME": "/c"}) == Path("/c/dynamo-platform")
     assert default_cache_root({}) == Path.home() / ".cache" / "dynamo-platform"
 
 
-def test_only_the_desired_programs_are_obtained() -> None:
+def test_only_the_requested_programs_are_obtained() -> None:
     bare = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
     assert bare.programs == ("etcd", "kube-apiserver")
     assert set(ControlPlaneOptions().programs) == set(NEEDED) - {"kubectl", "nats-server"}
 
 
-async def test_what_is_optional_may_be_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_optional_programs_may_be_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class ButOne:
         async def find(self, program: Program, progress: Progress) -> Path:
             if program.name == without:

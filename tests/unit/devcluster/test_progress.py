@@ -5,7 +5,7 @@ import io
 from dynamo_devcluster.progress import LineProgress
 
 
-def test_the_rest_is_estimated_from_the_pace_of_what_is_counted() -> None:
+def test_the_remaining_time_is_estimated_from_the_pace() -> None:
     now, stream = [0.0], io.StringIO()
     progress = LineProgress(stream, every=5.0, clock=lambda: now[0])
     progress.started("building")

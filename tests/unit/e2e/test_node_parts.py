@@ -28,7 +28,7 @@ def root_of(folder: Path) -> Path:
     return folder
 
 
-def test_an_archive_is_what_container_engines_load(tmp_path: Path) -> None:
+def test_container_engines_can_load_an_archive(tmp_path: Path) -> None:
     target = tmp_path / "image.tar"
     archive.write(Image("example.local/x:1", ("/bin/run",), {"A": "b"}, "65535"), root_of(tmp_path / "root"), target)
     content = files(target)
@@ -42,7 +42,7 @@ def test_an_archive_is_what_container_engines_load(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".layer")] == []
 
 
-def test_a_layer_leaves_out_what_is_the_machines_and_is_roots(tmp_path: Path) -> None:
+def test_a_layer_excludes_files_of_the_machine_and_is_owned_by_root(tmp_path: Path) -> None:
     archive.write(Image("x"), root_of(tmp_path / "root"), tmp_path / "image.tar")
     (layer,) = (name for name in files(tmp_path / "image.tar") if name.endswith("layer.tar"))
     (tmp_path / "layer").write_bytes(files(tmp_path / "image.tar")[layer])
@@ -55,7 +55,7 @@ def test_a_layer_leaves_out_what_is_the_machines_and_is_roots(tmp_path: Path) ->
     assert {(each.uid, each.gid, each.mtime) for each in members.values()} == {(0, 0, 0)}
 
 
-def test_the_same_files_are_the_same_image(tmp_path: Path) -> None:
+def test_equal_files_give_the_same_image(tmp_path: Path) -> None:
     for name in ("a", "b"):
         archive.write(Image("x"), root_of(tmp_path / name / "root"), tmp_path / f"{name}.tar")
     assert (tmp_path / "a.tar").read_bytes() == (tmp_path / "b.tar").read_bytes()
@@ -71,13 +71,13 @@ def test_configurations_are_well_formed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("of", configuration.NETWORKS.values())
-def test_nothing_leads_out_of_the_nodes_network(of: configuration.Network) -> None:
+def test_the_nodes_network_is_isolated(of: configuration.Network) -> None:
     routes = [each for each in configuration.addresses(of) if "route" in each]
     assert [each[each.index("add") + 1] for each in routes] == [of.services]
     assert all("lo" in each for each in routes)
 
 
-def test_what_a_killed_run_left_is_removed_and_a_running_one_is_left_alone(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed_and_a_running_one_is_kept(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     left, used = (tmp_path / f"{confinement.FOLDER_PREFIX}{pid}" for pid in (ended.pid, os.getpid()))
@@ -89,7 +89,7 @@ def test_what_a_killed_run_left_is_removed_and_a_running_one_is_left_alone(tmp_p
     assert (tmp_path / f"{confinement.FOLDER_PREFIX}other").exists()
 
 
-def test_who_is_not_root_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_other_than_root_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(machine.UnsuitableMachineError, match="sudo make e2e-runtime"):
         machine.check()
@@ -106,5 +106,5 @@ def test_a_machine_without_apt_reports_what_to_install(monkeypatch: pytest.Monke
     ("installed", "suitable"),
     [("", False), ("1.5.9", False), ("1.6.20~ds1-1+deb12u3", True), ("1:1.7.1", True), ("2.0.1-1", False)],
 )
-def test_versions_of_packages(installed: str, suitable: bool) -> None:
+def test_versions_of_packages_are_compared(installed: str, suitable: bool) -> None:
     assert machine.suitable(machine.Package("containerd", "1.6", "2.0"), installed) is suitable

@@ -34,14 +34,14 @@ def line(code: int = 200, verb: str = "patch", user: str = "dynamo:pod-builder:2
     )
 
 
-def test_only_what_the_services_wrote_counts() -> None:
+def test_only_writes_of_the_services_count() -> None:
     log = [line(), line(code=409), line(verb="get"), line(user="system:admin"), '{"half']
     result = writes(log)
     assert [(each.service, each.replica, each.key) for each in result] == [("pod-builder", "2", KEY)]
     assert result[0].ended - result[0].began == 1.0
 
 
-def test_back_and_forth_is_two_writers_and_a_handover_is_not() -> None:
+def test_alternating_writes_are_reported_and_a_handover_is_not() -> None:
     assert not two_writers([write("1", 0.0), write("2", 0.5), write("2", 0.6)])
     assert not two_writers([write("1", 0.0), write("2", 0.1, ""), write("1", 0.2)])
     assert not two_writers([write("1", 0.0), write("2", 5.0), write("1", 10.0)])
@@ -56,5 +56,5 @@ def test_a_write_after_the_claim_was_lost_is_late() -> None:
     assert len(late_writes([write("2", 5.0)], claims, known)) == 1
 
 
-def test_where_claims_could_not_be_read_nothing_is_said() -> None:
+def test_nothing_is_reported_without_claims() -> None:
     assert not late_writes([write("1", 12.0)], {}, [Held("", 0.0, 10.0), Held("", 20.0, 30.0)])

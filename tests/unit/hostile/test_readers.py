@@ -232,7 +232,7 @@ def _read(reader: Reader, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_texts_that_cost_more_than_they_weigh(name: str) -> None:
+def test_expensive_texts_are_read_quickly(name: str) -> None:
     failed: dict[str, str] = {}
     for what, text in _texts().items():
         try:
@@ -261,12 +261,12 @@ _DOCUMENTS = st.dictionaries(_KEYS, _JSON | st.dictionaries(_KEYS, _JSON, max_si
 @pytest.mark.parametrize("name", READERS)
 @examples(10, suppress_health_check=list(HealthCheck))
 @given(value=_DOCUMENTS | _JSON)
-def test_documents_of_known_keys_and_any_values(name: str, value: Any) -> None:
+def test_documents_of_known_keys_and_any_values_are_read(name: str, value: Any) -> None:
     _read(READERS[name], json.dumps(value))
 
 
 @pytest.mark.parametrize("name", READERS)
 @examples(10, suppress_health_check=list(HealthCheck))
 @given(text=st.text(max_size=200))
-def test_any_text(name: str, text: str) -> None:
+def test_any_text_is_read(name: str, text: str) -> None:
     _read(READERS[name], text)

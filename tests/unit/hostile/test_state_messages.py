@@ -82,7 +82,7 @@ FORGED = dict(forged())
 
 
 @pytest.mark.parametrize("name", FORGED)
-async def test_a_reader_reads_on(name: str) -> None:
+async def test_a_reader_continues_after_invalid_messages(name: str) -> None:
     bus = MemoryBus()
     await bus.declare(streams.STATE)
     cache = ObjectCache()

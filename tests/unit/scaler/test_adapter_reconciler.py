@@ -30,14 +30,14 @@ from prometheus_client import CollectorRegistry
 
 from tests.building.clock import ManualClock
 from tests.unit.announced import Announced
-from tests.unit.scaler.desk import Desk, DeskKube
+from tests.unit.scaler.harness import HarnessKube, ScalerHarness
 
 ADAPTERS = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 GRAPH = ObjectKey("team", "g")
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class StatusKube(DeskKube):
+class StatusKube(HarnessKube):
     """`failure` is raised by patches of graphs, `refuses_apply` by applies."""
 
     failure: KubeError | None = None
@@ -73,21 +73,21 @@ class GivenAutoscalers:
         return state
 
 
-class ReconcilerDesk:
+class ReconcilerHarness:
     """A reconciler without servers; its graph `g` has an adapter for each component."""
 
     def __init__(self, **replicas: int) -> None:
         self.kube = StatusKube()
         self.kube.acts = False
-        self.desk = Desk(Scaler(), self.kube)
-        self.desk.graph("g", **replicas)  # type: ignore[arg-type]
+        self.harness = ScalerHarness(Scaler(), self.kube)
+        self.harness.graph("g", **replicas)  # type: ignore[arg-type]
         self.announced = Announced()
         self.autoscalers = GivenAutoscalers()
         self.clock = ManualClock()
         self.reconciler = AdapterReconciler(
             kube=self.kube,  # type: ignore[arg-type]
-            cache=self.desk.cache,
-            statuses=StatusWriter(self.kube, self.desk.cache, self.clock),  # type: ignore[arg-type]
+            cache=self.harness.cache,
+            statuses=StatusWriter(self.kube, self.harness.cache, self.clock),  # type: ignore[arg-type]
             announcer=self.announced,
             metrics=AdapterMetrics(CollectorRegistry()),
             autoscalers=self.autoscalers,  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ class ReconcilerDesk:
         adapter = self.adapter(name)
         how(adapter)
         self.kube.put(adapter)
-        self.desk.read()
+        self.harness.read()
 
     def adapter(self, name: str) -> KubeObject:
         return self.kube.objects[ADAPTERS.id, ObjectKey("team", name)]
@@ -120,36 +120,36 @@ class ReconcilerDesk:
 @pytest.mark.parametrize("message", ["a policy says no", "the policy of password=hunter2hunter2 says no"])
 async def test_a_lasting_problem_is_announced_once(message: str) -> None:
     """Even if the status repeats it in other words, because the status leaves out what may be a secret."""
-    desk = ReconcilerDesk(Decode=1)
+    harness = ReconcilerHarness(Decode=1)
     refused = ConditionState(False, "RefusedByApiServer", message)
-    desk.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
+    harness.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
     for replicas in (2, 3, 4):
-        desk.change("g-decode", lambda adapter, n=replicas: adapter["spec"].update(replicas=n))  # type: ignore[misc]
-        await desk.reconcile()
-    assert [fact.reason for fact in desk.announced.facts] == ["Scaled", "RefusedByApiServer", "Scaled", "Scaled"]
+        harness.change("g-decode", lambda adapter, n=replicas: adapter["spec"].update(replicas=n))  # type: ignore[misc]
+        await harness.reconcile()
+    assert [fact.reason for fact in harness.announced.facts] == ["Scaled", "RefusedByApiServer", "Scaled", "Scaled"]
 
 
 async def test_each_adapter_reports_the_problem_of_its_own_replicas() -> None:
-    desk = ReconcilerDesk(Decode=4, Prefill=4)
-    desk.desk.on_grove("g", Decode=3, Prefill=4)
+    harness = ReconcilerHarness(Decode=4, Prefill=4)
+    harness.harness.on_grove("g", Decode=3, Prefill=4)
     for name in ("g-decode", "g-prefill"):
-        desk.change(name, lambda adapter: adapter["spec"].update(replicas=1))
-    await desk.reconcile()
+        harness.change(name, lambda adapter: adapter["spec"].update(replicas=1))
+    await harness.reconcile()
     said = [
-        (find(desk.adapter(name)["status"]["conditions"], "Synced") or {})["message"]
+        (find(harness.adapter(name)["status"]["conditions"], "Synced") or {})["message"]
         for name in ("g-decode", "g-prefill")
     ]
     assert ["3 of minAvailable" in said[0], "4 of minAvailable" in said[1]] == [True, True]
 
 
 async def test_more_replicas_than_a_cluster_supports_do_not_reach_the_graph() -> None:
-    desk = ReconcilerDesk(Decode=1, Prefill=1)
-    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=10_000_000))
-    desk.change("g-prefill", lambda adapter: adapter["spec"].update(replicas=2))
-    await desk.reconcile()
-    graph = desk.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]
+    harness = ReconcilerHarness(Decode=1, Prefill=1)
+    harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=10_000_000))
+    harness.change("g-prefill", lambda adapter: adapter["spec"].update(replicas=2))
+    await harness.reconcile()
+    graph = harness.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]
     assert {each["name"]: each["replicas"] for each in graph["spec"]["components"]} == {"Decode": 1, "Prefill": 2}
-    entry = find(desk.adapter("g-decode")["status"]["conditions"], "Synced") or {}
+    entry = find(harness.adapter("g-decode")["status"]["conditions"], "Synced") or {}
     assert entry["message"].endswith(
         "10000000 replicas are more than the 150000 pods that Kubernetes supports in a cluster: write a smaller number"
     )
@@ -161,7 +161,7 @@ def pod(name: str, phase: str = "Running", component: str = "Decode", **conditio
     return {**PODS.type_meta, "metadata": {"name": name, "namespace": "team", "labels": own}, "status": status}
 
 
-def reads_of_pods(desk: ReconcilerDesk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def reads_of_pods(harness: ReconcilerHarness, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the pods that are read from now on."""
     read: list[str] = []
     get = _Table.get
@@ -177,122 +177,122 @@ def reads_of_pods(desk: ReconcilerDesk, monkeypatch: pytest.MonkeyPatch) -> list
 
 async def test_pods_of_replicas_with_one_pod_are_counted_without_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph may have ten thousand pods: reading them took most of a second, in which nothing else ran."""
-    desk = ReconcilerDesk(Decode=1)
+    harness = ReconcilerHarness(Decode=1)
     for name, phase in (("a", "Running"), ("b", "Pending"), ("c", "Failed")):
-        desk.kube.put(pod(name, phase))
-    desk.desk.read()
-    read = reads_of_pods(desk, monkeypatch)
-    await desk.reconcile()
-    assert (desk.adapter("g-decode")["status"]["replicas"], read) == (2, [])
+        harness.kube.put(pod(name, phase))
+    harness.harness.read()
+    read = reads_of_pods(harness, monkeypatch)
+    await harness.reconcile()
+    assert (harness.adapter("g-decode")["status"]["replicas"], read) == (2, [])
 
 
 async def test_pods_of_replicas_with_several_pods_are_read_once_for_all_adapters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Users may create thousands of adapters."""
-    desk = ReconcilerDesk(Decode=1)
-    desk.desk.change("g", lambda graph: graph["spec"]["components"][0].update(multinode={"nodeCount": 2}))
-    desk.kube.put(pod("a"))
+    harness = ReconcilerHarness(Decode=1)
+    harness.harness.change("g", lambda graph: graph["spec"]["components"][0].update(multinode={"nodeCount": 2}))
+    harness.kube.put(pod("a"))
     for number in range(3):
-        other = {**desk.adapter("g-decode"), "metadata": {"name": f"other-{number}", "namespace": "team"}}
-        desk.kube.put(other)
-    desk.desk.read()
-    read = reads_of_pods(desk, monkeypatch)
-    await desk.reconciler.reconcile(GRAPH)
-    assert (desk.adapter("g-decode")["status"]["replicas"], read) == (1, ["a"])
-    assert [desk.condition(f"other-{number}", "Synced") for number in range(3)] == [("False", "NotOwner")] * 3
+        other = {**harness.adapter("g-decode"), "metadata": {"name": f"other-{number}", "namespace": "team"}}
+        harness.kube.put(other)
+    harness.harness.read()
+    read = reads_of_pods(harness, monkeypatch)
+    await harness.reconciler.reconcile(GRAPH)
+    assert (harness.adapter("g-decode")["status"]["replicas"], read) == (1, ["a"])
+    assert [harness.condition(f"other-{number}", "Synced") for number in range(3)] == [("False", "NotOwner")] * 3
 
 
 async def test_a_decision_reads_only_the_first_pod_that_waits_for_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    harness = ReconcilerHarness(Decode=1, Prefill=1)
     waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
     for name, conditions in (("runs", {}), ("w2", waits), ("w1", waits), ("gated", {**waits, "reason": "Gated"})):
-        desk.kube.put(pod(name, **conditions))
-    desk.kube.put(pod("w0", "Failed", **waits))
-    desk.desk.read()
-    read = reads_of_pods(desk, monkeypatch)
-    answer = await desk.desk.scaling.carry_out(desk.desk.ask("g", Prefill=2))
+        harness.kube.put(pod(name, **conditions))
+    harness.kube.put(pod("w0", "Failed", **waits))
+    harness.harness.read()
+    read = reads_of_pods(harness, monkeypatch)
+    answer = await harness.harness.scaling.carry_out(harness.harness.ask("g", Prefill=2))
     assert "2 pods wait for a node (w1, w2): no GPU" in answer.message
     assert read == ["w1"]
 
 
 async def test_a_problem_that_returns_is_announced_again() -> None:
-    desk = ReconcilerDesk(Decode=1)
+    harness = ReconcilerHarness(Decode=1)
     refused = ConditionState(False, "RefusedByApiServer", "a policy says no")
-    desk.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
-    await desk.reconcile()
-    desk.autoscalers.states["g-decode"] = AutoscalerState(
+    harness.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
+    await harness.reconcile()
+    harness.autoscalers.states["g-decode"] = AutoscalerState(
         ConditionState(True, "HorizontalPodAutoscaler", "it is there")
     )
-    await desk.reconcile()
-    assert desk.condition("g-decode", "Autoscaling") == ("True", "HorizontalPodAutoscaler")
-    desk.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
-    await desk.reconcile()
-    assert [fact.reason for fact in desk.announced.facts] == ["RefusedByApiServer", "RefusedByApiServer"]
+    await harness.reconcile()
+    assert harness.condition("g-decode", "Autoscaling") == ("True", "HorizontalPodAutoscaler")
+    harness.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
+    await harness.reconcile()
+    assert [fact.reason for fact in harness.announced.facts] == ["RefusedByApiServer", "RefusedByApiServer"]
 
 
 async def test_a_message_that_another_program_rewords_is_announced_once() -> None:
     """An HPA names another pod each time that it fails for the same reason."""
-    desk = ReconcilerDesk(Decode=1)
+    harness = ReconcilerHarness(Decode=1)
     for pod in ("a", "b", "c"):
         said = ConditionState(False, "FailedGetResourceMetric", f"pod {pod} has no metrics", by_other=True)
-        desk.autoscalers.states["g-decode"] = AutoscalerState(said)
-        await desk.reconcile()
-        assert "pod " + pod in str(desk.adapter("g-decode")["status"])
-    assert [fact.message for fact in desk.announced.facts] == ["pod a has no metrics"]
+        harness.autoscalers.states["g-decode"] = AutoscalerState(said)
+        await harness.reconcile()
+        assert "pod " + pod in str(harness.adapter("g-decode")["status"])
+    assert [fact.message for fact in harness.announced.facts] == ["pod a has no metrics"]
     said = ConditionState(False, "FailedGetScale", "pod c has no metrics", by_other=True)
-    desk.autoscalers.states["g-decode"] = AutoscalerState(said)
-    await desk.reconcile()
-    assert [fact.reason for fact in desk.announced.facts] == ["FailedGetResourceMetric", "FailedGetScale"]
+    harness.autoscalers.states["g-decode"] = AutoscalerState(said)
+    await harness.reconcile()
+    assert [fact.reason for fact in harness.announced.facts] == ["FailedGetResourceMetric", "FailedGetScale"]
 
 
 async def test_a_failing_autoscaler_does_not_block_other_adapters() -> None:
     """If a webhook for autoscalers is away, the API server answers with an error that may pass."""
-    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    harness = ReconcilerHarness(Decode=1, Prefill=1)
     away = Unavailable(500, "InternalError", "failed calling webhook")
-    desk.autoscalers.states["g-decode"] = away
-    desk.autoscalers.states["g-prefill"] = AutoscalerState(
+    harness.autoscalers.states["g-decode"] = away
+    harness.autoscalers.states["g-prefill"] = AutoscalerState(
         ConditionState(True, "HorizontalPodAutoscaler", "it is there")
     )
-    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
     for _ in range(3):
         with pytest.raises(Unavailable):
-            await desk.reconciler.reconcile(GRAPH)
-        desk.clock.now += 1.0
-    assert desk.condition("g-prefill", "Autoscaling") == ("True", "HorizontalPodAutoscaler")
-    assert desk.condition("g-decode", "Autoscaling") == ("False", "RefusedByApiServer")
-    assert desk.condition("g-decode", "Synced") == ("True", "Synced")
-    assert "lastScaleTime" in desk.adapter("g-decode")["status"]
+            await harness.reconciler.reconcile(GRAPH)
+        harness.clock.now += 1.0
+    assert harness.condition("g-prefill", "Autoscaling") == ("True", "HorizontalPodAutoscaler")
+    assert harness.condition("g-decode", "Autoscaling") == ("False", "RefusedByApiServer")
+    assert harness.condition("g-decode", "Synced") == ("True", "Synced")
+    assert "lastScaleTime" in harness.adapter("g-decode")["status"]
     # An error that a retry may fix says nothing about the autoscaler.
-    desk.autoscalers.states["g-decode"] = AutoscalerState(ConditionState(True, "ScaledObject", "it is there"))
-    await desk.reconcile()
-    desk.autoscalers.states["g-decode"] = Conflict(409, "Conflict", "it has changed")
+    harness.autoscalers.states["g-decode"] = AutoscalerState(ConditionState(True, "ScaledObject", "it is there"))
+    await harness.reconcile()
+    harness.autoscalers.states["g-decode"] = Conflict(409, "Conflict", "it has changed")
     with pytest.raises(Conflict):
-        await desk.reconciler.reconcile(GRAPH)
-    assert desk.condition("g-decode", "Autoscaling") == ("True", "ScaledObject")
+        await harness.reconciler.reconcile(GRAPH)
+    assert harness.condition("g-decode", "Autoscaling") == ("True", "ScaledObject")
 
 
 async def test_a_rejected_status_does_not_block_the_status_of_other_adapters() -> None:
-    desk = ReconcilerDesk(Decode=1, Prefill=1)
-    desk.kube.refused_status = "g-decode"
+    harness = ReconcilerHarness(Decode=1, Prefill=1)
+    harness.kube.refused_status = "g-decode"
     with pytest.raises(Invalid):
-        await desk.reconciler.reconcile(GRAPH)
-    assert desk.condition("g-prefill", "Synced") == ("True", "Synced")
+        await harness.reconciler.reconcile(GRAPH)
+    assert harness.condition("g-prefill", "Synced") == ("True", "Synced")
 
 
 async def test_an_unreachable_api_server_ends_the_reconcile_at_once() -> None:
-    desk = ReconcilerDesk(Decode=1, Prefill=1)
-    desk.autoscalers.states["g-decode"] = Unavailable(0, "TimedOut", "no answer")
+    harness = ReconcilerHarness(Decode=1, Prefill=1)
+    harness.autoscalers.states["g-decode"] = Unavailable(0, "TimedOut", "no answer")
     with pytest.raises(Unavailable):
-        await desk.reconciler.reconcile(GRAPH)
-    assert "status" not in desk.adapter("g-prefill")
+        await harness.reconciler.reconcile(GRAPH)
+    assert "status" not in harness.adapter("g-prefill")
 
 
 async def test_a_failed_reconcile_leaves_no_request_running() -> None:
     """The reconciler reads all adapters at once to know their writers. After an error it retries, and reads again."""
-    desk = ReconcilerDesk(Decode=1, Prefill=1)
+    harness = ReconcilerHarness(Decode=1, Prefill=1)
     for name in ("g-decode", "g-prefill"):
-        desk.change(name, lambda adapter: adapter["spec"].update(replicas=2))
+        harness.change(name, lambda adapter: adapter["spec"].update(replicas=2))
     ended: list[str] = []
 
     async def get(resource: Resource, key: ObjectKey) -> KubeObject:
@@ -302,41 +302,41 @@ async def test_a_failed_reconcile_leaves_no_request_running() -> None:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             ended.append(key.name)
-        return await DeskKube.get(desk.kube, resource, key)
+        return await HarnessKube.get(harness.kube, resource, key)
 
-    desk.kube.get = get  # type: ignore[method-assign]
+    harness.kube.get = get  # type: ignore[method-assign]
     with pytest.raises(Unavailable):
-        await desk.reconciler.reconcile(GRAPH)
+        await harness.reconciler.reconcile(GRAPH)
     assert len(ended) == 2, "its writer is read, and its number applied as it is"
 
 
 async def test_a_graph_update_that_the_webhook_cannot_check_is_reported() -> None:
     """If the webhook of graphs is away, pods still follow their adapters, and autoscalers must read correct numbers."""
-    desk = ReconcilerDesk(Decode=1)
-    desk.kube.failure = Unavailable(500, "InternalError", "failed calling webhook")
-    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    harness = ReconcilerHarness(Decode=1)
+    harness.kube.failure = Unavailable(500, "InternalError", "failed calling webhook")
+    harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
     for _ in range(3):
         with pytest.raises(Unavailable):
-            await desk.reconciler.reconcile(GRAPH)
-        desk.clock.now += 1.0
-    assert desk.condition("g-decode", "Synced") == ("False", "UpdateFailed")
-    assert desk.adapter("g-decode")["status"]["selector"]
-    assert desk.desk.replicas("g")["Decode"] == 2
-    assert [fact.reason for fact in desk.announced.facts] == ["UpdateFailed"]
-    desk.kube.failure = None
-    await desk.reconcile()
-    assert desk.condition("g-decode", "Synced") == ("True", "Synced")
+            await harness.reconciler.reconcile(GRAPH)
+        harness.clock.now += 1.0
+    assert harness.condition("g-decode", "Synced") == ("False", "UpdateFailed")
+    assert harness.adapter("g-decode")["status"]["selector"]
+    assert harness.harness.replicas("g")["Decode"] == 2
+    assert [fact.reason for fact in harness.announced.facts] == ["UpdateFailed"]
+    harness.kube.failure = None
+    await harness.reconcile()
+    assert harness.condition("g-decode", "Synced") == ("True", "Synced")
 
 
 @pytest.mark.parametrize("error", [Forbidden(403, "Forbidden", "a policy says no"), Invalid(422, "Invalid", "no")])
 async def test_replicas_reach_the_graph_even_if_their_writer_cannot_be_tracked(error: KubeError) -> None:
     """The platform applies the adapter only to know the next writer by name."""
-    desk = ReconcilerDesk(Decode=1)
-    desk.kube.refuses_apply = error
-    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
-    await desk.reconcile()
-    assert desk.condition("g-decode", "Synced") == ("True", "Synced")
-    assert [fact.message for fact in desk.announced.facts] == ["Scaled component Decode from 1 to 2 replicas"]
+    harness = ReconcilerHarness(Decode=1)
+    harness.kube.refuses_apply = error
+    harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    await harness.reconcile()
+    assert harness.condition("g-decode", "Synced") == ("True", "Synced")
+    assert [fact.message for fact in harness.announced.facts] == ["Scaled component Decode from 1 to 2 replicas"]
 
 
 def leave_out(graph: KubeObject) -> None:
@@ -345,30 +345,30 @@ def leave_out(graph: KubeObject) -> None:
 
 
 async def test_a_scaling_missing_from_the_status_is_still_reported_after_the_next_change() -> None:
-    it = ReconcilerDesk(Decode=1)
+    it = ReconcilerHarness(Decode=1)
     it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
     it.kube.refused_status = "g-decode"
     with pytest.raises(Invalid):
         await it.reconciler.reconcile(GRAPH)
     it.kube.refused_status = ""
-    it.desk.change("g", leave_out)
+    it.harness.change("g", leave_out)
     await it.reconcile()
     assert "lastScaleTime" in it.adapter("g-decode")["status"]
 
 
 async def test_a_graph_without_replicas_gets_its_adapters_number_and_reports_no_scaling() -> None:
     """A user often applies a manifest without replicas: the platform restores the adapter's number; nothing scales."""
-    it = ReconcilerDesk(Decode=1)
+    it = ReconcilerHarness(Decode=1)
     it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
     await it.reconcile()
     scaled_at = it.adapter("g-decode")["status"]["lastScaleTime"]
 
-    it.desk.change("g", leave_out)
+    it.harness.change("g", leave_out)
     await it.reconcile()
     graph = it.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]
     assert graph["spec"]["components"][0]["replicas"] == 2
     assert it.adapter("g-decode")["status"]["lastScaleTime"] == scaled_at
-    it.desk.change("g", leave_out)
+    it.harness.change("g", leave_out)
     it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=5))
     await it.reconcile()
     assert [fact.message for fact in it.announced.facts] == [
@@ -378,23 +378,23 @@ async def test_a_graph_without_replicas_gets_its_adapters_number_and_reports_no_
 
 
 async def test_a_graph_that_is_being_deleted_is_not_reported_as_scaled() -> None:
-    desk = ReconcilerDesk(Decode=1)
-    desk.desk.change("g", lambda graph: graph["metadata"].update(deletionTimestamp="2026-03-01T12:00:00Z"))
-    desk.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
-    await desk.reconcile()
-    assert desk.condition("g-decode", "Synced") != ("True", "Synced")
+    harness = ReconcilerHarness(Decode=1)
+    harness.harness.change("g", lambda graph: graph["metadata"].update(deletionTimestamp="2026-03-01T12:00:00Z"))
+    harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    await harness.reconcile()
+    assert harness.condition("g-decode", "Synced") != ("True", "Synced")
 
 
 @pytest.mark.parametrize("followed", [False, True], ids=["gone", "deleted and created again"])
 async def test_an_adapter_whose_graph_is_deleted_is_not_reported(followed: bool) -> None:
     """The garbage collector deletes the adapter soon. Users, and subscribers to failures, need no report."""
-    it = ReconcilerDesk(Decode=1)
+    it = ReconcilerHarness(Decode=1)
     await it.reconcile()
-    graph = it.desk.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, GRAPH)
+    graph = it.harness.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, GRAPH)
     assert graph is not None
-    it.desk.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, GRAPH, graph["metadata"]["uid"])
+    it.harness.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, GRAPH, graph["metadata"]["uid"])
     if followed:
-        it.desk.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": {**graph["metadata"], "uid": "another"}})
+        it.harness.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, {**graph, "metadata": {**graph["metadata"], "uid": "another"}})
     before = len(it.announced.facts)
     await it.reconcile()
     assert it.announced.facts[before:] == []
@@ -402,9 +402,9 @@ async def test_an_adapter_whose_graph_is_deleted_is_not_reported(followed: bool)
 
 async def test_an_adapter_that_its_graph_no_longer_requests_is_not_reported() -> None:
     """The pod-builder deletes it. It is not an adapter that the platform did not create."""
-    it = ReconcilerDesk(Decode=1)
+    it = ReconcilerHarness(Decode=1)
     await it.reconcile()
-    it.desk.change("g", lambda graph: graph["spec"]["components"][0].pop("scalingAdapter"))
+    it.harness.change("g", lambda graph: graph["spec"]["components"][0].pop("scalingAdapter"))
     before = len(it.announced.facts)
     await it.reconcile()
     assert it.announced.facts[before:] == []
@@ -414,7 +414,7 @@ async def test_an_adapter_that_its_graph_no_longer_requests_is_not_reported() ->
 
 
 async def test_two_writers_that_undo_each_other_are_named() -> None:
-    it = ReconcilerDesk(Decode=1)
+    it = ReconcilerHarness(Decode=1)
 
     def scale(adapter: KubeObject, writer: str, replicas: int) -> None:
         owned = {"manager": writer, "time": "2026-03-01T12:00:00Z", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
@@ -432,11 +432,11 @@ async def test_two_writers_that_undo_each_other_are_named() -> None:
 async def test_an_adapter_that_the_platform_did_not_create_scales_nothing_and_reports_why(
     graph: str, reason: str
 ) -> None:
-    it = ReconcilerDesk(Decode=1)
+    it = ReconcilerHarness(Decode=1)
     metadata = {"name": "mine", "namespace": "team", "uid": "m"}
     spec = {"dgdRef": {"name": graph, "componentName": "Decode"}, "replicas": 3}
     it.kube.put({**ADAPTERS.type_meta, "metadata": metadata, "spec": spec})
-    it.desk.read()
+    it.harness.read()
     await it.reconciler.reconcile(ObjectKey("team", graph))
     assert it.condition("mine", "Synced") == ("False", reason)
     assert it.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]["spec"]["components"][0]["replicas"] == 1

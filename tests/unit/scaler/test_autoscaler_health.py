@@ -27,12 +27,12 @@ NOT_READY = {"type": "Ready", "status": "False", "reason": "ScaledObjectCheckFai
 
 async def reported(rules: Any, status: Any) -> tuple[bool, str, str]:
     """The condition of an adapter whose autoscaler has a status."""
-    desk = AutoscalerDesk()
-    await desk.ask(rules)
-    (stored,) = desk.api.objects.values()
-    desk.api.put({**stored, "status": status})
-    desk.read()
-    condition = (await desk.ask(rules)).condition
+    harness = AutoscalerDesk()
+    await harness.ask(rules)
+    (stored,) = harness.api.objects.values()
+    harness.api.put({**stored, "status": status})
+    harness.read()
+    condition = (await harness.ask(rules)).condition
     assert condition is not None
     return condition.status, condition.reason, condition.message
 
@@ -78,11 +78,11 @@ async def test_an_hpa_of_keda_that_does_not_scale_is_a_problem_of_its_adapter(
     conditions: list[Any], expected: tuple[bool, str]
 ) -> None:
     """Most releases of KEDA do not report this in `Ready`."""
-    desk = AutoscalerDesk()
-    kedas = await desk.kedas(TRIGGERS)
-    desk.api.put({**kedas, "status": {"conditions": conditions}})
-    desk.read()
-    condition = (await desk.ask(TRIGGERS)).condition
+    harness = AutoscalerDesk()
+    kedas = await harness.kedas(TRIGGERS)
+    harness.api.put({**kedas, "status": {"conditions": conditions}})
+    harness.read()
+    condition = (await harness.ask(TRIGGERS)).condition
     assert condition is not None
     assert (condition.status, condition.reason) == expected
     if not condition.status:
@@ -101,13 +101,13 @@ async def test_an_hpa_of_keda_that_does_not_scale_is_a_problem_of_its_adapter(
 async def test_problems_that_may_pass_while_pods_start_are_reported_after_two_minutes(
     since: float, reason: str, again: Any
 ) -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
-    (stored,) = desk.api.objects.values()
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
+    (stored,) = harness.api.objects.values()
     at = (NOW - timedelta(seconds=since)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    desk.api.put({**stored, "status": {"conditions": [{**FAILED, "lastTransitionTime": at}]}})
-    desk.read()
-    state = await desk.ask(HPA)
+    harness.api.put({**stored, "status": {"conditions": [{**FAILED, "lastTransitionTime": at}]}})
+    harness.read()
+    state = await harness.ask(HPA)
     assert state.condition is not None
     assert (state.condition.reason, state.again) == (reason, again)
 

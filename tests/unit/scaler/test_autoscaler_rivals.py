@@ -13,37 +13,37 @@ BOTH = (
 )
 
 
-async def reported(desk: AutoscalerDesk, rules: Any) -> tuple[bool, str, str] | None:
+async def reported(harness: AutoscalerDesk, rules: Any) -> tuple[bool, str, str] | None:
     """The condition after the scaler has read all stored objects."""
-    desk.read()
-    condition = (await desk.ask(rules)).condition
+    harness.read()
+    condition = (await harness.ask(rules)).condition
     return (condition.status, condition.reason, condition.message) if condition is not None else None
 
 
 async def test_a_users_autoscaler_next_to_the_platforms_is_a_problem_until_it_is_deleted() -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
-    mine = desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "mine")
-    assert await reported(desk, HPA) == (False, "SeveralAutoscalers", BOTH)
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
+    mine = harness.foreign(HORIZONTAL_POD_AUTOSCALERS, "mine")
+    assert await reported(harness, HPA) == (False, "SeveralAutoscalers", BOTH)
     # This message says more than the autoscaler's own condition.
-    stored = await desk.api.get(HORIZONTAL_POD_AUTOSCALERS, KEY)
+    stored = await harness.api.get(HORIZONTAL_POD_AUTOSCALERS, KEY)
     ambiguous = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector", "message": "two"}
-    desk.api.put({**stored, "status": {"conditions": [ambiguous]}})
-    assert await reported(desk, HPA) == (False, "SeveralAutoscalers", BOTH)
-    desk.api.put(stored)
+    harness.api.put({**stored, "status": {"conditions": [ambiguous]}})
+    assert await reported(harness, HPA) == (False, "SeveralAutoscalers", BOTH)
+    harness.api.put(stored)
     mine["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
-    desk.api.put(mine)
-    condition = await reported(desk, HPA)
+    harness.api.put(mine)
+    condition = await reported(harness, HPA)
     assert condition is not None
     assert condition[:2] == (True, "HorizontalPodAutoscaler")
 
 
 async def test_several_autoscalers_of_users_are_a_problem_and_one_is_not() -> None:
-    desk = AutoscalerDesk()
-    desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "one")
-    assert await reported(desk, None) is None
-    desk.foreign(SCALED_OBJECTS, "two")
-    assert await reported(desk, None) == (
+    harness = AutoscalerDesk()
+    harness.foreign(HORIZONTAL_POD_AUTOSCALERS, "one")
+    assert await reported(harness, None) is None
+    harness.foreign(SCALED_OBJECTS, "two")
+    assert await reported(harness, None) == (
         False,
         "SeveralAutoscalers",
         "HorizontalPodAutoscaler one and ScaledObject two scale W, and overwrite each other: keep one of them",
@@ -51,9 +51,9 @@ async def test_several_autoscalers_of_users_are_a_problem_and_one_is_not() -> No
 
 
 async def test_the_hpa_that_keda_creates_belongs_to_its_scaled_object() -> None:
-    desk = AutoscalerDesk()
-    await desk.kedas(TRIGGERS)
-    condition = await reported(desk, TRIGGERS)
+    harness = AutoscalerDesk()
+    await harness.kedas(TRIGGERS)
+    condition = await reported(harness, TRIGGERS)
     assert condition is not None
     assert condition[:2] == (True, "ScaledObject")
 
@@ -68,9 +68,9 @@ async def test_the_hpa_that_keda_creates_belongs_to_its_scaled_object() -> None:
     ],
 )
 async def test_autoscalers_of_other_targets_do_not_count(spec: dict[str, Any]) -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
-    desk.foreign(SCALED_OBJECTS, "other", **spec)
-    condition = await reported(desk, HPA)
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
+    harness.foreign(SCALED_OBJECTS, "other", **spec)
+    condition = await reported(harness, HPA)
     assert condition is not None
     assert condition[0] is True

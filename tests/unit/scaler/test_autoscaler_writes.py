@@ -12,64 +12,64 @@ from tests.unit.scaler.autoscaler_api import HPA, KEY, TRIGGERS, AutoscalerDesk
 
 @pytest.mark.parametrize("taken_by_another", [False, True])
 async def test_a_deletion_by_another_writer_is_not_announced(taken_by_another: bool) -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
 
     def deleted_by_a_user() -> None:
-        del desk.api.objects[HORIZONTAL_POD_AUTOSCALERS.id, KEY]
+        del harness.api.objects[HORIZONTAL_POD_AUTOSCALERS.id, KEY]
         if taken_by_another:
-            desk.foreign(HORIZONTAL_POD_AUTOSCALERS)
+            harness.foreign(HORIZONTAL_POD_AUTOSCALERS)
 
-    desk.api.before_delete = deleted_by_a_user
-    state = await desk.ask(None)
+    harness.api.before_delete = deleted_by_a_user
+    state = await harness.ask(None)
     assert state.condition is None
-    assert desk.announced.lines == [
+    assert harness.announced.lines == [
         "Normal AutoscalerCreated Autoscale: Created HorizontalPodAutoscaler g-w between 1 and 3 replicas"
     ]
     # The platform deletes neither that autoscaler again nor the other object of that name.
-    desk.api.calls.clear()
-    await desk.ask(None)
-    assert desk.api.calls == []
+    harness.api.calls.clear()
+    await harness.ask(None)
+    assert harness.api.calls == []
 
 
 async def test_a_deletion_is_announced() -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
-    await desk.ask(None)
-    assert desk.api.kinds() == []
-    assert desk.announced.lines[1:] == [
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
+    await harness.ask(None)
+    assert harness.api.kinds() == []
+    assert harness.announced.lines[1:] == [
         "Normal AutoscalerDeleted Autoscale: Deleted HorizontalPodAutoscaler g-w between 1 and 3 replicas"
     ]
 
 
 async def test_an_hpa_stays_if_the_name_of_the_scaled_object_is_taken() -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
-    desk.foreign(SCALED_OBJECTS)
-    desk.api.has_keda_webhook = False
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
+    harness.foreign(SCALED_OBJECTS)
+    harness.api.has_keda_webhook = False
     for known in (False, True):
         if known:
-            desk.read()
-        desk.api.calls.clear()
-        state = await desk.ask(TRIGGERS)
+            harness.read()
+        harness.api.calls.clear()
+        state = await harness.ask(TRIGGERS)
         assert state.condition is not None
         assert (state.condition.status, state.condition.reason) == (False, "NameTaken")
         assert state.condition.message == (
             "a ScaledObject named 'g-w' exists already and belongs to another owner: delete or rename it, or remove the "
             "request for an autoscaler; until then HorizontalPodAutoscaler g-w between 1 and 3 replicas stays"
         )
-        assert "delete HorizontalPodAutoscaler" not in desk.api.calls
+        assert "delete HorizontalPodAutoscaler" not in harness.api.calls
 
 
 async def test_a_scaled_object_stays_if_the_name_of_the_hpa_is_taken() -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(TRIGGERS)
-    desk.foreign(HORIZONTAL_POD_AUTOSCALERS)
-    state = await desk.ask(HPA)
+    harness = AutoscalerDesk()
+    await harness.ask(TRIGGERS)
+    harness.foreign(HORIZONTAL_POD_AUTOSCALERS)
+    state = await harness.ask(HPA)
     assert state.condition is not None
     assert (state.condition.status, state.condition.reason) == (False, "NameTaken")
     assert state.condition.message.endswith("until then ScaledObject g-w between 1 and 3 replicas stays")
-    assert "delete ScaledObject" not in desk.api.calls
+    assert "delete ScaledObject" not in harness.api.calls
 
 
 @pytest.mark.parametrize(
@@ -80,30 +80,30 @@ async def test_a_scaled_object_stays_if_the_name_of_the_hpa_is_taken() -> None:
     ],
 )
 async def test_an_autoscaler_stays_if_a_policy_rejects_the_other_kind(before, after, refused, stays) -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(before)
-    desk.api.refused = {refused}
-    state = await desk.ask(after)
+    harness = AutoscalerDesk()
+    await harness.ask(before)
+    harness.api.refused = {refused}
+    state = await harness.ask(after)
     assert state.condition is not None
     assert (state.condition.status, state.condition.reason, state.again) == (False, "RefusedByApiServer", 30.0)
     assert "a policy says no" in state.condition.message
     assert state.condition.message.endswith(f"until then {stays} g-w between 1 and 3 replicas stays")
-    assert desk.api.kinds() == [stays]
-    assert len(desk.announced.lines) == 1
+    assert harness.api.kinds() == [stays]
+    assert len(harness.announced.lines) == 1
     # Without the policy, the other kind replaces it.
-    desk.api.refused = set()
-    state = await desk.ask(after)
+    harness.api.refused = set()
+    state = await harness.ask(after)
     assert state.condition is not None
-    assert (state.condition.status, desk.api.kinds()) == (True, [refused])
+    assert (state.condition.status, harness.api.kinds()) == (True, [refused])
 
 
 async def test_an_hpa_is_created_before_the_scaled_object_is_deleted() -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(TRIGGERS)
-    desk.api.calls.clear()
-    await desk.ask(HPA)
-    assert desk.api.calls == ["create HorizontalPodAutoscaler", "delete ScaledObject"]
-    assert [line.split()[1] for line in desk.announced.lines] == [
+    harness = AutoscalerDesk()
+    await harness.ask(TRIGGERS)
+    harness.api.calls.clear()
+    await harness.ask(HPA)
+    assert harness.api.calls == ["create HorizontalPodAutoscaler", "delete ScaledObject"]
+    assert [line.split()[1] for line in harness.announced.lines] == [
         "AutoscalerCreated",
         "AutoscalerCreated",
         "AutoscalerDeleted",
@@ -112,87 +112,87 @@ async def test_an_hpa_is_created_before_the_scaled_object_is_deleted() -> None:
 
 async def test_a_scaled_object_is_dry_run_before_the_hpa_is_deleted() -> None:
     """KEDA's webhook rejects a ScaledObject next to an HPA of its target."""
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
-    desk.api.calls.clear()
-    await desk.ask(TRIGGERS)
-    assert desk.api.calls == ["try ScaledObject", "delete HorizontalPodAutoscaler", "create ScaledObject"]
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
+    harness.api.calls.clear()
+    await harness.ask(TRIGGERS)
+    assert harness.api.calls == ["try ScaledObject", "delete HorizontalPodAutoscaler", "create ScaledObject"]
     # The dry run says that it takes over the HPA. The real object does not, because the HPA no longer exists.
-    made = await desk.api.get(SCALED_OBJECTS, KEY)
+    made = await harness.api.get(SCALED_OBJECTS, KEY)
     assert list(made["metadata"]["annotations"]) == ["nvidia.com/last-applied-hash"]
     assert "advanced" not in made["spec"]
 
 
 async def test_an_hpa_stays_if_keda_rejects_the_scaled_object_because_of_a_users_hpa() -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
-    desk.foreign(HORIZONTAL_POD_AUTOSCALERS, "mine")
-    state = await desk.ask(TRIGGERS)
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
+    harness.foreign(HORIZONTAL_POD_AUTOSCALERS, "mine")
+    state = await harness.ask(TRIGGERS)
     assert state.condition is not None
     assert "already managed by the hpa 'mine'" in state.condition.message
-    assert "delete HorizontalPodAutoscaler" not in desk.api.calls
+    assert "delete HorizontalPodAutoscaler" not in harness.api.calls
 
 
 async def test_a_create_that_is_rejected_after_the_deletion_is_retried_soon() -> None:
     """KEDA may observe the deletion after the API server has answered."""
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
-    desk.api.refused, desk.api.strict = {"ScaledObject"}, False
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
+    harness.api.refused, harness.api.strict = {"ScaledObject"}, False
     # It is not a problem yet.
-    assert await desk.ask(TRIGGERS) == AutoscalerState(None, 1.0)
+    assert await harness.ask(TRIGGERS) == AutoscalerState(None, 1.0)
     # It is one when KEDA rejects it again although the HPA no longer exists.
-    state = await desk.ask(TRIGGERS)
+    state = await harness.ask(TRIGGERS)
     assert state.condition is not None
     assert (state.condition.reason, state.again) == ("RefusedByApiServer", 30.0)
 
 
 async def test_the_hpa_is_deleted_before_the_scaled_object_changes_if_both_exist() -> None:
     """A scaler that stopped in between leaves both. KEDA rejects changes of a ScaledObject next to an HPA, too."""
-    desk = AutoscalerDesk()
-    await desk.ask(TRIGGERS)
-    scaled_object = await desk.api.get(SCALED_OBJECTS, KEY)
-    await desk.ask(HPA)
+    harness = AutoscalerDesk()
+    await harness.ask(TRIGGERS)
+    scaled_object = await harness.api.get(SCALED_OBJECTS, KEY)
+    await harness.ask(HPA)
     del scaled_object["metadata"]["uid"]
-    desk.api.put(scaled_object)
-    desk.read()
-    desk.api.calls.clear()
-    await desk.ask({**TRIGGERS, "maxReplicas": 5})
-    assert desk.api.calls == ["delete HorizontalPodAutoscaler", "apply ScaledObject"]
-    assert desk.api.kinds() == ["ScaledObject"]
+    harness.api.put(scaled_object)
+    harness.read()
+    harness.api.calls.clear()
+    await harness.ask({**TRIGGERS, "maxReplicas": 5})
+    assert harness.api.calls == ["delete HorizontalPodAutoscaler", "apply ScaledObject"]
+    assert harness.api.kinds() == ["ScaledObject"]
 
 
 async def test_an_object_that_is_being_deleted_counts_until_it_is_gone() -> None:
     """KEDA's finalizer keeps a ScaledObject for a while. Until it is gone, the name is taken."""
-    desk = AutoscalerDesk()
-    await desk.ask(TRIGGERS)
-    (stored,) = desk.api.objects.values()
+    harness = AutoscalerDesk()
+    await harness.ask(TRIGGERS)
+    (stored,) = harness.api.objects.values()
     stored["metadata"]["finalizers"] = ["finalizer.keda.sh"]
-    await desk.ask(None)
+    await harness.ask(None)
     for known in (False, True):
         if known:
-            desk.read()
-        state = await desk.ask(TRIGGERS)
+            harness.read()
+        state = await harness.ask(TRIGGERS)
         assert state.condition is not None
         assert (state.condition.status, state.condition.reason, state.again) == (False, "BeingDeleted", 30.0)
     # An HPA is not deleted for a ScaledObject that is being deleted.
-    await desk.ask(HPA)
-    state = await desk.ask(TRIGGERS)
+    await harness.ask(HPA)
+    state = await harness.ask(TRIGGERS)
     assert state.condition is not None
-    assert (state.condition.reason, desk.api.kinds()) == ("BeingDeleted", ["HorizontalPodAutoscaler"])
+    assert (state.condition.reason, harness.api.kinds()) == ("BeingDeleted", ["HorizontalPodAutoscaler"])
 
 
 @pytest.mark.parametrize(
     ("rules", "reason"), [({"maxReplicas": "many"}, "InvalidAutoscaling"), (TRIGGERS, "KedaNotInstalled")]
 )
 async def test_an_autoscaler_stays_if_the_next_one_cannot_be_created(rules: Any, reason: str) -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(HPA)
-    desk.autoscalers = replace(desk.autoscalers, is_served=lambda _: False)
-    state = await desk.ask(rules)
+    harness = AutoscalerDesk()
+    await harness.ask(HPA)
+    harness.autoscalers = replace(harness.autoscalers, is_served=lambda _: False)
+    state = await harness.ask(rules)
     assert state.condition is not None
     assert (state.condition.status, state.condition.reason) == (False, reason)
     assert state.condition.message.endswith("; until then HorizontalPodAutoscaler g-w between 1 and 3 replicas stays")
-    assert desk.api.calls == ["create HorizontalPodAutoscaler"]
+    assert harness.api.calls == ["create HorizontalPodAutoscaler"]
 
 
 def _authenticated(reference: Any) -> dict[str, Any]:
@@ -205,9 +205,9 @@ def _authenticated(reference: Any) -> dict[str, Any]:
 
 async def test_secrets_of_the_cluster_are_not_sent_to_a_server_that_a_graph_names() -> None:
     """KEDA would send them, but a user who may write graphs need not have the right to create ScaledObjects."""
-    desk = AutoscalerDesk()
-    state = await desk.ask(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
-    assert desk.api.kinds() == []
+    harness = AutoscalerDesk()
+    state = await harness.ask(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
+    assert harness.api.kinds() == []
     assert state.condition is not None
     assert (state.condition.status, state.condition.reason) == (False, "InvalidAutoscaling")
     assert state.condition.message == (
@@ -219,25 +219,25 @@ async def test_secrets_of_the_cluster_are_not_sent_to_a_server_that_a_graph_name
 
 @pytest.mark.parametrize("kind", ["SomethingOfALaterKeda", ["ClusterTriggerAuthentication"], 1])
 async def test_only_authentications_of_the_namespace_are_allowed_by_default(kind: Any) -> None:
-    desk = AutoscalerDesk()
-    state = await desk.ask(_authenticated({"name": "central", "kind": kind}))
-    assert (desk.api.kinds(), state.condition and state.condition.status) == ([], False)
+    harness = AutoscalerDesk()
+    state = await harness.ask(_authenticated({"name": "central", "kind": kind}))
+    assert (harness.api.kinds(), state.condition and state.condition.status) == ([], False)
 
 
 @pytest.mark.parametrize(
     "reference", [{"name": "own"}, {"name": "own", "kind": "TriggerAuthentication"}, {"name": "own", "kind": ""}, None]
 )
 async def test_secrets_of_the_namespace_may_be_used(reference: Any) -> None:
-    desk = AutoscalerDesk()
-    await desk.ask(_authenticated(reference))
-    assert desk.api.kinds() == ["ScaledObject"]
+    harness = AutoscalerDesk()
+    await harness.ask(_authenticated(reference))
+    assert harness.api.kinds() == ["ScaledObject"]
 
 
 async def test_secrets_of_the_cluster_that_the_settings_name_may_be_used() -> None:
-    desk = AutoscalerDesk()
-    desk.autoscalers = replace(desk.autoscalers, cluster_authentications=frozenset({"central"}))
-    await desk.ask(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
-    assert desk.api.kinds() == ["ScaledObject"]
-    state = await desk.ask(_authenticated({"name": "other", "kind": "ClusterTriggerAuthentication"}))
+    harness = AutoscalerDesk()
+    harness.autoscalers = replace(harness.autoscalers, cluster_authentications=frozenset({"central"}))
+    await harness.ask(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
+    assert harness.api.kinds() == ["ScaledObject"]
+    state = await harness.ask(_authenticated({"name": "other", "kind": "ClusterTriggerAuthentication"}))
     assert state.condition is not None
     assert state.condition.status is False

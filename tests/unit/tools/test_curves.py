@@ -23,12 +23,12 @@ def test_columns_become_panels() -> None:
     )
 
 
-def test_what_is_not_a_number_is_refused() -> None:
+def test_values_that_are_not_numbers_are_rejected() -> None:
     with pytest.raises(ValueError, match="soon"):
         curves.read("graphs,seconds\n100,soon\n")
 
 
-def test_points_are_where_their_figures_say(tmp_path: Path) -> None:
+def test_points_are_at_their_values(tmp_path: Path) -> None:
     source = tmp_path / "size.csv"
     source.write_text(TEXT)
     root = ElementTree.fromstring(curves.draw(source))
@@ -42,7 +42,7 @@ def test_points_are_where_their_figures_say(tmp_path: Path) -> None:
     assert {"KiB a graph", "80", "60", "goal 100", "1,000", "10,000", "graphs"} <= set(words)
 
 
-def test_a_diagram_is_outdated_where_its_figures_changed(tmp_path: Path) -> None:
+def test_a_diagram_is_outdated_if_its_data_changed(tmp_path: Path) -> None:
     source = tmp_path / "size.csv"
     source.write_text(TEXT)
     assert DIAGRAMS.outdated(tmp_path) == [source]

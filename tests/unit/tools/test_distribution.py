@@ -68,33 +68,33 @@ def dealt_out(processes: int, files: list[str]) -> list[list[str]]:
     return [list(dict.fromkeys(collection[index].split("::")[0] for index in node.given)) for node in nodes]
 
 
-def test_what_shares_a_control_plane_comes_first_and_what_needs_no_server_last():
+def test_files_with_a_shared_control_plane_come_first_and_files_without_servers_last():
     assert sorted(sorted(ROW), key=place) == ROW
 
 
-def test_the_last_process_takes_from_the_end():
+def test_the_last_worker_takes_files_from_the_end():
     first, second, last = dealt_out(3, sorted(ROW))
     assert (first[0], second[0]) == (ROW[0], ROW[1])
     assert last[:2] == [ROW[-1], ROW[-2]]
 
 
-def test_of_four_processes_two_take_from_the_end():
+def test_two_of_four_workers_take_files_from_the_end():
     first, second, third, last = dealt_out(4, sorted(ROW))
     assert (first[0], second[0]) == (ROW[0], ROW[1])
     assert {third[0], last[0]} == {ROW[-1], ROW[-2]}
 
 
-def test_one_process_takes_all_in_order():
+def test_one_worker_takes_all_files_in_order():
     assert dealt_out(1, sorted(ROW)) == [ROW]
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_files_of_a_group_go_to_one_process(group: tuple[str, ...]):
+def test_files_of_a_group_go_to_one_worker(group: tuple[str, ...]):
     results = dealt_out(3, [*group, *ROW])
     assert [set(group) & set(files) for files in results if set(group) & set(files)] == [set(group)]
 
 
-def test_the_tables_name_files_that_are_there():
+def test_the_tables_name_existing_files():
     named = {*LONG, *(file for group in GROUPS for file in group), *(f"{INTEGRATION}/{name}" for name in OWN_SERVERS)}
     assert {file for file in named if not (ROOT / file).is_file()} == set()
     assert {file for file in LONG if group_of(file) != file} == set()
@@ -111,7 +111,7 @@ def fixtures_of(file: Path) -> tuple[set[str], set[str]]:
     return own, asked
 
 
-def test_own_servers_have_the_files_that_do_not_share_the_sessions_control_plane():
+def test_the_table_of_own_servers_lists_files_without_the_shared_control_plane():
     of_the_session = {"control_plane", "kube", "namespace"}
     results = set()
     for file in (ROOT / INTEGRATION).glob("test_*.py"):

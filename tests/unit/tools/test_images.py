@@ -22,7 +22,7 @@ def test_an_entry_of_the_lock_has_its_version_marker_and_hashes() -> None:
 
 
 @pytest.mark.parametrize("name", ["runtime", "planner"])
-def test_nothing_that_is_locked_is_left_out_of_the_bill(name: str) -> None:
+def test_every_locked_package_is_in_the_sbom(name: str) -> None:
     text = (REQUIREMENTS / f"{name}.txt").read_text()
     entries = list(locked(text))
     assert len(entries) == sum("==" in line and not line.startswith(" ") for line in text.splitlines())
@@ -36,5 +36,5 @@ def test_nothing_that_is_locked_is_left_out_of_the_bill(name: str) -> None:
         ("registry.example.com:5000/mirror/python:3.13@sha256:" + "0" * 64, "localhost/python:3.13"),
     ],
 )
-def test_a_stand_in_cannot_be_taken_for_the_official_image(base: str, expected: str) -> None:
+def test_a_locally_built_base_is_not_labelled_as_the_official_image(base: str, expected: str) -> None:
     assert stand_in_name(base) == expected

@@ -19,7 +19,7 @@ def test_every_row_has_a_state_and_tests_that_exist() -> None:
     assert problems(page) == []
 
 
-def test_what_is_wrong_with_a_row_is_said(tmp_path: Path) -> None:
+def test_errors_of_a_row_are_reported(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_a.py").write_text("def test_it(): ...\nclass TestGroup:\n  def test_one(self): ...\n")
     given = [
@@ -41,12 +41,12 @@ def test_what_is_wrong_with_a_row_is_said(tmp_path: Path) -> None:
     ]
 
 
-def test_a_line_that_is_not_a_row_is_refused() -> None:
+def test_a_line_that_is_not_a_row_is_rejected() -> None:
     with pytest.raises(ValueError, match="this one has 2"):
         rows("| a | b |\n")
 
 
-def test_a_test_passes_with_a_case_that_passed_and_none_that_failed() -> None:
+def test_a_test_passes_if_one_case_passed_and_none_failed() -> None:
     case = '<testcase classname="tests.unit.test_a" name="{}">{}</testcase>'
     cases = (("test_x[1]", ""), ("test_x[2]", "<skipped/>"), ("test_y", "<skipped/>"), ("test_z[1]", ""))
     text = "".join(case.format(*each) for each in (*cases, ("test_z[2]", "<failure/>"), ("test_e", "<error/>")))

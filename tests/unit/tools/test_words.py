@@ -22,7 +22,7 @@ def report(source: str) -> list[tuple[int, str]]:
         ('raise ValueError(f"{name} is no quantity")', [(1, "is no")]),
     ],
 )
-def test_a_replaced_word_is_reported_where_it_stands(source: str, expected: list[tuple[int, str]]) -> None:
+def test_a_replaced_word_is_reported_with_its_place(source: str, expected: list[tuple[int, str]]) -> None:
     assert report(source) == expected
 
 
@@ -62,6 +62,6 @@ def test_every_folder_of_the_project_is_checked() -> None:
     assert {"Makefile", "compose.yaml", "docs", "helm", "proto", "services", "shared", "tests", "tools"} <= checked
 
 
-def test_what_is_exempt_exists() -> None:
+def test_exempt_paths_exist() -> None:
     names = [path.relative_to(words.ROOT).as_posix() for path in words.ROOT.rglob("*") if ".venv" not in path.parts]
     assert [each for each in words.EXEMPT if not any(name.startswith(each.rstrip("/")) for name in names)] == []

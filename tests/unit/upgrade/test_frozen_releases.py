@@ -49,7 +49,7 @@ CONFIG = render.RenderConfig(operator_version="1.2.0")
 OF_PODS = ("DynamoComponentDeployment", "Deployment", "LeaderWorkerSet")
 
 
-def test_every_frozen_release_is_here() -> None:
+def test_every_frozen_release_exists() -> None:
     assert [folder.name for folder in FROZEN] == [each["release"] for each in releases(HERE.parents[2])]
 
 
@@ -79,7 +79,7 @@ def _without_own(obj: KubeObject) -> KubeObject:
 
 
 @pytest.mark.parametrize("entry", GRAPHS)
-def test_pods_of_a_stored_graph_stay(entry: KubeObject) -> None:
+def test_pods_of_a_stored_graph_are_not_replaced(entry: KubeObject) -> None:
     graph = json.loads(json.dumps(entry["stored"]))
     graph["metadata"]["uid"] = "u"
     now = _of_pods(json.loads(json.dumps(render.graph_children(parse_graph(graph), CONFIG))))
@@ -100,7 +100,7 @@ def _as_sent(read: Any, sent: Any) -> Any:
 
 
 @pytest.mark.parametrize(("name", "message"), MESSAGES)
-def test_a_message_is_read(name: str, message: KubeObject) -> None:
+def test_a_message_of_an_earlier_release_is_read(name: str, message: KubeObject) -> None:
     """The next release of a frozen one reads what that one sent, so that both may run side by side."""
     subject, headers, payload = message["subject"], message["headers"], message["payload"]
     assert subject.startswith((subjects.STATE_PREFIX, subjects.EVENT_PREFIX, subjects.COMMAND_PREFIX))

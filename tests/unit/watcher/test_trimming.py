@@ -62,7 +62,7 @@ def test_variables_commands_and_arguments_are_removed() -> None:
     assert SECRET not in str(trimmed(pod()))
 
 
-def test_fields_that_services_read_stay() -> None:
+def test_fields_that_services_read_are_kept() -> None:
     result = trimmed(pod())
     assert result["metadata"]["annotations"] == {RESTART_AT: "now"}
     main = {"name": "main", "image": "x", "resources": {"limits": {"memory": "1Gi"}}}
@@ -75,7 +75,7 @@ def test_fields_that_services_read_stay() -> None:
     assert trimmed(result) == result
 
 
-def test_a_nearly_empty_pod() -> None:
+def test_a_nearly_empty_pod_is_trimmed() -> None:
     bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     assert trimmed(bare) == {**bare, "spec": {}, "status": {}}
 

@@ -9,7 +9,7 @@ from tools.generate.validation import text
 PAGE = Path(__file__).parents[4] / "docs" / "validation.md"
 
 
-def test_the_page_is_what_the_rules_make() -> None:
+def test_the_page_is_generated_from_the_rules() -> None:
     assert PAGE.read_text(encoding="utf-8") == text(), "run make generate"
 
 

@@ -16,7 +16,7 @@ from tests.unit.api.validation.junk import FACTS, JUNK, KINDS, broken
 
 @examples(70)
 @given(obj=broken(), old=st.none() | broken(), facts=FACTS)
-def test_junk_is_never_raised_upon(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> None:
+def test_invalid_values_never_raise(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> None:
     before = json.dumps([obj, old])
     result = validate(obj, old, facts)
     assert json.dumps([obj, old]) == before
@@ -31,7 +31,9 @@ def test_junk_is_never_raised_upon(obj: dict[str, Any], old: dict[str, Any] | No
     rest=st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), JUNK),
     facts=FACTS,
 )
-def test_nothing_but_junk(kind: Any, version: Any, rest: dict[str, Any], facts: Facts) -> None:
+def test_objects_of_only_invalid_values_never_raise(
+    kind: Any, version: Any, rest: dict[str, Any], facts: Facts
+) -> None:
     obj = {"kind": kind, "apiVersion": version, **rest}
     assert validate(obj, None, facts) == validate(obj, None, facts)
     validate(obj, obj, facts)
@@ -60,6 +62,8 @@ def test_nothing_but_junk(kind: Any, version: Any, rest: dict[str, Any], facts: 
     ],
     ids=["override", "mount of a picker"],
 )
-def test_junk_where_little_else_is_drawn(kind: str, version: str, spec: Callable[[Any], Any], junk: Any) -> None:
+def test_small_objects_with_invalid_values_never_raise(
+    kind: str, version: str, spec: Callable[[Any], Any], junk: Any
+) -> None:
     obj = {"apiVersion": f"nvidia.com/{version}", "kind": kind, "metadata": {"name": "a"}, "spec": spec(junk)}
     assert validate(obj, None, Facts()) == validate(obj, None, Facts())

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not FILES, reason="the recorded cases are not ne
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_admission_as_recorded(file: Path) -> None:
+def test_findings_equal_the_recorded_ones(file: Path) -> None:
     case = json.loads(file.read_text(encoding="utf-8"))
     facts = Facts(user="jane", grove=file.parent.name == "grove", inference_pools=True)
     accepted = {(each["kind"], each["name"]): each["accepted"] for each in case.get("admission") or ()}
@@ -36,7 +36,7 @@ def test_admission_as_recorded(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_examples_can_be_written_again_as_they_are(file: Path) -> None:
+def test_updates_without_a_change_are_accepted(file: Path) -> None:
     facts = Facts(user="jane", grove=True, inference_pools=True)
     for manifest in json.loads(file.read_text(encoding="utf-8"))["input"]:
         stored = _created(manifest)

@@ -26,7 +26,7 @@ RULES = [rule for rule_set in (*REFUSING, *WARNING) for rule in rule_set.rules]
 
 
 @EACH
-def test_findings(case: Case) -> None:
+def test_rules_report_the_expected_findings(case: Case) -> None:
     before = copy.deepcopy((case.obj, case.old))
     result = validate(case.obj, case.old, case.facts)
     findings = (*(f"error: {each}" for each in result.errors), *(f"warning: {each}" for each in result.warnings))
@@ -35,7 +35,7 @@ def test_findings(case: Case) -> None:
 
 
 @EACH
-def test_what_rules_refuse_is_fine_by_its_schema(case: Case) -> None:
+def test_rejected_cases_are_valid_in_the_schema(case: Case) -> None:
     """So that nothing is reported twice, and no rule is about what cannot be written."""
     if case.obj["apiVersion"].startswith("nvidia.com/"):
         assert schema_errors(case.obj, embedded=False) == []
@@ -43,7 +43,7 @@ def test_what_rules_refuse_is_fine_by_its_schema(case: Case) -> None:
 
 @pytest.mark.parametrize("version", [ALPHA, BETA])
 @pytest.mark.parametrize("spec", [[], "x", {"services": [], "components": {}}])
-def test_what_cannot_be_read_is_left_to_the_schema(version: str, spec: Any) -> None:
+def test_unreadable_values_are_left_to_the_schema(version: str, spec: Any) -> None:
     graph = manifest("DynamoGraphDeployment", version, spec)
     assert validate(graph, None, PLAIN).errors == ()
     assert schema_errors(graph) != []
@@ -77,7 +77,7 @@ def test_a_script_is_read_once_for_all_rules(
     assert len(lines) == times
 
 
-def test_cases_have_names_of_their_own() -> None:
+def test_case_names_are_unique() -> None:
     names = [case.id for case in CASES]
     assert len(set(names)) == len(names)
 
@@ -130,13 +130,13 @@ def test_every_message_has_a_case(rule: Rule, said: set[tuple[str, str, str]]) -
     assert heard == set(rule.says)
 
 
-def test_rules_have_names_of_their_own_and_a_sentence_for_docs() -> None:
+def test_rules_have_unique_names_and_a_sentence_for_docs() -> None:
     names = [rule.name for rule in RULES]
     assert len(set(names)) == len(names)
     assert all(rule.about.endswith(".") for rule in RULES)
 
 
-def test_of_thousands_of_containers_that_are_not_there_the_first_are_named() -> None:
+def test_only_the_first_of_thousands_of_missing_containers_are_named() -> None:
     """Each message has the containers that are there, of which there may be thousands, too."""
     named = [f"gone-{number}" for number in range(3000)]
     containers = [{"name": "main", "image": "engine:1"}, *({"name": f"c{number}"} for number in range(3000))]

@@ -19,7 +19,7 @@ def check(hpa: ConcurrencyHpa, now: float, reported: Traffic, prefill: int, deco
     return hpa.on_tick(hpa.first_tick(now - 15), Observation(now=now, traffic=reported, workers=workers))
 
 
-def test_concurrency_is_littles_law() -> None:
+def test_concurrency_follows_littles_law() -> None:
     assert concurrency(BUSY, Pool.PREFILL) == pytest.approx(20 * 0.2)
     assert concurrency(BUSY, Pool.DECODE) == pytest.approx(20 * 100 * 0.01)
 
@@ -36,14 +36,14 @@ def test_the_hpa_grows_at_once_and_shrinks_after_its_window() -> None:
     assert later.replicas == {Pool.PREFILL: 1, Pool.DECODE: 1}
 
 
-def test_the_hpas_share_the_gpus_that_there_are() -> None:
+def test_the_hpas_share_the_available_gpus() -> None:
     hpa = ConcurrencyHpa({Pool.PREFILL: 0.5, Pool.DECODE: 2.0}, 8)
     decision = check(hpa, 15, BUSY, 1, 1).decision
     assert decision is not None
     assert decision.replicas == {Pool.PREFILL: 4, Pool.DECODE: 4}
 
 
-def test_flags_survive_being_kept() -> None:
+def test_flags_survive_storage() -> None:
     flags = np.array([True, False, True, True, False, False, True, False, True])
     reported = np.packbits(flags).tobytes().hex()
     assert splits.flags_of(reported, flags.size).tolist() == flags.tolist()

@@ -19,9 +19,7 @@ def test_a_run_is_computed_once_for_each_input(tmp_path: Path, monkeypatch: pyte
     assert [remembered([seed], run) for seed in (1, 1, 2, 1)] == [{"kept": 1}, {"kept": 1}, {"kept": 2}, {"kept": 1}]
 
 
-def test_recorded_traces_are_read_from_the_folder_that_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recorded_traces_are_read_from_the_given_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TRACES_VARIABLE, str(tmp_path))
     rebuilt = traffic("azure-code", 1)
     assert rebuilt.source.startswith("rebuilt")

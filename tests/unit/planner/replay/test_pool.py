@@ -7,7 +7,7 @@ from dynamo_planner.replay import pool
 from dynamo_planner.replay.pool import ReplicaPool
 
 
-def test_no_more_replicas_are_simulated_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_simulated_replicas_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "MOST", 10)
     engine: Any = object()
     simulated = ReplicaPool(1, 0.0, lambda _: engine, lambda *_: None, lambda _: None, lambda _: False)

@@ -50,7 +50,7 @@ def run(requests: list[TraceRequest], profile: Profile, graph: Graph = GRAPH, **
     return simulate(requests, graph, profile, policy, name="t", **options)  # type: ignore[arg-type]
 
 
-def test_one_request_alone(profile: Profile) -> None:
+def test_one_request_takes_the_time_of_its_phases(profile: Profile) -> None:
     (job,) = run([TraceRequest(1.0, 1000, 11)], profile).jobs
     assert job.ttft == pytest.approx(0.020 + 0.001 + 0.0051, rel=1e-3), "prompt, transfer, first token"
     assert job.itl == pytest.approx(0.0051, rel=1e-3)
@@ -59,7 +59,7 @@ def test_one_request_alone(profile: Profile) -> None:
     assert job.itl == pytest.approx(0.0051, rel=1e-3)
 
 
-def test_prompts_come_in_turn_and_share_iterations(profile: Profile) -> None:
+def test_prompts_are_processed_in_order_and_share_iterations(profile: Profile) -> None:
     together = [TraceRequest(0.0, 4000, 2) for _ in range(3)]
     firsts = sorted(job.ttft or 0 for job in run(together, profile).jobs)
     # The first is alone, since the others come while it runs; then 8000 tokens fit one iteration, so both end at once.
@@ -68,7 +68,7 @@ def test_prompts_come_in_turn_and_share_iterations(profile: Profile) -> None:
     assert firsts[2] == pytest.approx(firsts[1] + 0.0053, rel=0.01), "which joins the tokens of its fellow"
 
 
-def test_long_prompts_are_computed_in_pieces(profile: Profile) -> None:
+def test_long_prompts_are_chunked(profile: Profile) -> None:
     (job,) = run([TraceRequest(0.0, 10_000, 2)], profile, replace(GRAPH, max_num_batched_tokens=4000)).jobs
     assert job.ttft == pytest.approx(2 * 0.050 + 0.030 + 0.010 + 0.0051, rel=0.01)
 
@@ -79,14 +79,14 @@ def test_prompts_slow_tokens_of_the_same_engine(profile: Profile) -> None:
     assert (mixed.itl or 0) > (apart.itl or 0) * 1.15
 
 
-def test_a_cache_that_is_full_makes_sequences_wait(profile: Profile) -> None:
+def test_sequences_wait_if_the_cache_is_full(profile: Profile) -> None:
     requests = [TraceRequest(0.0, 1000, 100) for _ in range(4)]
     free = run(requests, profile)
     full = run(requests, profile, replace(GRAPH, max_kv_tokens=2500))
     assert max(job.finished or 0 for job in full.jobs) > 1.5 * max(job.finished or 0 for job in free.jobs)
 
 
-def test_prompts_that_begin_alike_are_cached(profile: Profile) -> None:
+def test_common_prefixes_are_cached(profile: Profile) -> None:
     blocks = tuple(range(8))
     requests = [TraceRequest(float(i), 4096, 2, blocks) for i in range(3)]
     jobs = run(requests, profile).jobs
@@ -106,14 +106,14 @@ def test_replicas_start_serve_and_drain(profile: Profile) -> None:
     assert outcome.events == 2
 
 
-def test_the_youngest_and_those_that_start_go_first(profile: Profile) -> None:
+def test_starting_and_youngest_replicas_are_removed_first(profile: Profile) -> None:
     policy = Script({5.0: {Pool.DECODE: 2}, 10.0: {Pool.DECODE: 1}, 100.0: {}})
     outcome = run([TraceRequest(0.0, 10, 2)], profile, replace(GRAPH, startup=60.0), policy=policy, until=120.0)
     assert policy.observations[-1].workers[Pool.DECODE].ready == 1
     assert outcome.gpu_seconds == pytest.approx(2 * 120 + 5)
 
 
-def test_a_cluster_that_is_full_leaves_replicas_pending(profile: Profile) -> None:
+def test_replicas_stay_pending_if_the_cluster_is_full(profile: Profile) -> None:
     policy = Script({1.0: {Pool.DECODE: 4}, 2.0: {}, 3.0: {Pool.PREFILL: 2, Pool.DECODE: 1}, 4.0: {}})
     run([TraceRequest(0.0, 10, 2)], profile, replace(GRAPH, cluster_gpus=3), policy=policy, until=9.0)
     _, then, _, last = (each.workers for each in policy.observations)
@@ -121,14 +121,14 @@ def test_a_cluster_that_is_full_leaves_replicas_pending(profile: Profile) -> Non
     assert (last[Pool.PREFILL].ready, last[Pool.DECODE].ready, last[Pool.DECODE].pending) == (2, 1, 0)
 
 
-def test_without_replicas_requests_wait(profile: Profile) -> None:
+def test_requests_wait_without_replicas(profile: Profile) -> None:
     policy = Script({0.0: {Pool.PREFILL: 0}, 20.0: {Pool.PREFILL: 1}})
     outcome = run([TraceRequest(5.0, 100, 2)], profile, replace(GRAPH, startup=10.0), policy=policy, until=60.0)
     assert outcome.jobs[0].first == pytest.approx(30.0, abs=0.1)
     assert outcome.attainment() == 0.0
 
 
-def test_what_a_policy_sees(profile: Profile) -> None:
+def test_a_policy_gets_the_observations(profile: Profile) -> None:
     policy = Script({30.0: {}, 60.0: {}, 200.0: {}})
     requests = traces.constant(rate=10, seconds=100, isl=1000, osl=50)
     outcome = run(requests, profile, policy=policy, until=200.0)
@@ -146,7 +146,7 @@ def test_what_a_policy_sees(profile: Profile) -> None:
     assert decode.wall_time == pytest.approx(0.005 + 0.0001 * decode.scheduled.num_decode_requests, rel=0.01)
 
 
-def test_an_iteration_reports_how_unlike_its_prompts_are(profile: Profile) -> None:
+def test_an_iteration_reports_the_variation_of_its_prompts(profile: Profile) -> None:
     policy = Script({0.02 * step: {} for step in range(1, 50)})
     requests = [TraceRequest(at, isl, 5) for at, isl in ((0.0, 4000), (0.001, 1000), (0.002, 3000))]
     run(requests, profile, policy=policy, until=1.0)
@@ -159,7 +159,7 @@ def test_an_iteration_reports_how_unlike_its_prompts_are(profile: Profile) -> No
     assert observed == {(1, 0.0), (2, 1000.0**2)}
 
 
-def test_a_run_can_be_had_again(profile: Profile) -> None:
+def test_a_run_is_reproducible(profile: Profile) -> None:
     requests = traces.bursts(low=5, high=60, every=30, length=10, seconds=120, isl=2000, osl=50)
     one, two = run(requests, profile), run(requests, profile)
     assert [(job.ttft, job.itl) for job in one.jobs] == [(job.ttft, job.itl) for job in two.jobs]
@@ -171,7 +171,7 @@ def test_a_run_can_be_had_again(profile: Profile) -> None:
     st.booleans(),
     st.sampled_from([512, 8192]),
 )
-def test_everybody_is_served_once_and_in_order(
+def test_every_request_is_served_once_and_in_order(
     profile: Profile, made: list[tuple[float, int, int]], apart: bool, chunk: int
 ) -> None:
     requests = [TraceRequest(*values) for values in sorted(made)]
@@ -185,7 +185,7 @@ def test_everybody_is_served_once_and_in_order(
         assert job.request.osl == 1 or (job.itl or 0) >= 0.005
 
 
-def test_a_prompt_gets_its_first_token_from_a_tokens_part_where_one_comes_after_the_other(profile: Profile) -> None:
+def test_a_first_token_comes_from_a_decode_step_if_phases_alternate(profile: Profile) -> None:
     # A request for a single token has no part of a token: that one comes with its prompt.
     for apart, tokens, expected in ((False, 2, 0.020), (True, 2, 0.020 + 0.0051), (True, 1, 0.020)):
         graph = replace(ONE_POOL, one_after_another=apart)
@@ -193,7 +193,7 @@ def test_a_prompt_gets_its_first_token_from_a_tokens_part_where_one_comes_after_
         assert job.first == pytest.approx(expected)
 
 
-def test_prompts_and_tokens_one_after_another_take_longer_than_together(profile: Profile) -> None:
+def test_alternating_phases_take_longer_than_mixed_ones(profile: Profile) -> None:
     requests = traces.constant(rate=12, seconds=20, isl=1000, osl=60, seed=3)
     took = []
     for apart in (False, True):

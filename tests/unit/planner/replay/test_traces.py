@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 LINE = '{"timestamp": 1500, "input_length": 100, "output_length": 5, "hash_ids": [1, 2]}'
 
 
-def test_a_record() -> None:
+def test_a_record_is_read() -> None:
     assert read_trace([LINE, "", "  "], "t") == [TraceRequest(1.5, 100, 5, (1, 2))]
 
 
@@ -39,19 +39,19 @@ def test_requests_are_in_order_of_time(requests: list[TraceRequest]) -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_line_that_is_wrong(line: str, words: str) -> None:
+def test_an_invalid_line_is_named(line: str, words: str) -> None:
     with pytest.raises(TraceError) as refused:
         read_trace([LINE, line], "t")
     assert str(refused.value).startswith("t, line 2: ")
     assert words in str(refused.value)
 
 
-def test_an_empty_trace() -> None:
+def test_an_empty_trace_is_rejected() -> None:
     with pytest.raises(TraceError, match="contains no request"):
         read_trace([""], "t")
 
 
-def test_generators_have_the_rates_that_they_are_asked_for() -> None:
+def test_generators_have_the_requested_rates() -> None:
     wave = traces.sine(low=5, high=45, period=600, seconds=1800, isl=10, osl=2, seed=3)
     assert len(wave) == pytest.approx(25 * 1800, rel=0.02)
     assert sum(270 <= r.at < 330 for r in wave) == pytest.approx(45 * 60, rel=0.06)

@@ -45,7 +45,7 @@ def job(profile: Profile, *configs: dict[str, Any]) -> Replays:
     return Replays(**sent)
 
 
-def test_a_price_of_gpus_takes_fewer_of_them(profile: Profile) -> None:
+def test_a_gpu_price_reduces_gpus(profile: Profile) -> None:
     current = plan().config
     changed, remarks = changed_config(current, {"gpu_price": 0.9})
     assert remarks == []
@@ -64,7 +64,7 @@ def test_a_price_of_gpus_takes_fewer_of_them(profile: Profile) -> None:
     assert json.dumps(rows, allow_nan=False)
 
 
-def test_a_budget_of_power_is_kept_in_replays_too(profile: Profile) -> None:
+def test_replays_keep_the_power_budget(profile: Profile) -> None:
     powered = plan(watts=1000, enable_power_awareness=True, total_gpu_power_limit=2000)
     configs = [written_config(plan().config), written_config(powered.config)]
     made = job_of(powered, profile, configs, STEPS, startup=30, replicas={"decode": 1})
@@ -75,7 +75,7 @@ def test_a_budget_of_power_is_kept_in_replays_too(profile: Profile) -> None:
     assert max(each["ready"]["decode"] for each in bounded["replicas"]) == 2
 
 
-def test_each_run_is_judged_by_its_own_times(profile: Profile) -> None:
+def test_each_run_is_judged_by_its_own_targets(profile: Profile) -> None:
     current = plan().config
     strict, _ = changed_config(current, {"itl_ms": 1})
     rows = replay(job(profile, written_config(current), strict), lambda *_: None)
@@ -83,12 +83,12 @@ def test_each_run_is_judged_by_its_own_times(profile: Profile) -> None:
     assert rows[0]["itlAttainment"] > 0.5
 
 
-def test_a_time_without_requests_gives_nothing(profile: Profile) -> None:
+def test_a_period_without_requests_gives_no_result(profile: Profile) -> None:
     made = job_of(plan(), profile, [WRITTEN], [(0.0, 60.0, 1000, 100)], startup=30, replicas={})
     assert replay(made, lambda *_: None) == ()
 
 
-def test_a_change_that_breaks_a_rule_is_named() -> None:
+def test_an_invalid_change_is_named() -> None:
     with pytest.raises(InvalidChange) as refused:
         changed_config(plan(enable_load_scaling=True).config, {"load_adjustment_interval_seconds": 90})
     assert refused.value.field == "load_adjustment_interval_seconds"
@@ -96,12 +96,12 @@ def test_a_change_that_breaks_a_rule_is_named() -> None:
     assert remarks == ["attainment ignored with gpu_price, which weighs requests against GPUs; leave one of them out"]
 
 
-def test_a_profile_of_one_part_is_not_enough(profile: Profile) -> None:
+def test_a_profile_of_one_role_is_not_sufficient(profile: Profile) -> None:
     with pytest.raises(ProfileError):
         job_of(plan(), Profile(prefill=profile.prefill), [WRITTEN], STEPS, startup=30, replicas={})
 
 
-def test_only_moments_with_other_replicas_are_kept() -> None:
+def test_only_times_with_changed_replicas_are_kept() -> None:
     def sample(number: int, ready: int) -> GraphSample:
         counts = {Pool.DECODE: ready}
         return GraphSample(at=5.0 * number, rate=1, ready=counts, target=counts, gpus=ready)

@@ -65,7 +65,7 @@ EXPERTS = {
 }
 
 
-def test_workers_may_have_an_image_of_their_own():
+def test_workers_may_have_their_own_image():
     what = parts(image="nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.1.1")
     what = replace(what, request=replace(what.request, workers_image="worker:2"))
     made = unmeasured(layout(**DENSE), what)[0]
@@ -136,7 +136,7 @@ def test_vllm_experts_across_nodes():
     assert "multinode" not in component(graph, "prefill")
 
 
-def test_a_node_of_four_gpus_makes_two_nodes_of_eight():
+def test_an_engine_of_eight_gpus_uses_two_nodes_of_four():
     graph = made(
         layout(agg=EngineLayout(tp=8, gpus=8)), hardware={"gpuSku": "h200_sxm", "totalGpus": 16, "numGpusPerNode": 4}
     )
@@ -170,7 +170,7 @@ def test_trtllm_disaggregated():
     assert json.loads(decode["--override-engine-args"] or "") == {"cache_transceiver_config": {"backend": "DEFAULT"}}
 
 
-def test_trtllm_takes_prompts_that_are_longer_than_typical_ones():
+def test_trtllm_accepts_prompts_longer_than_the_typical_length():
     """They are cut into parts of --max-num-tokens, where kernels can."""
     result = flags(made(layout("trtllm", agg=EngineLayout(tp=2, batch_size=48, gpus=2)), backend="trtllm"), "worker")
     assert json.loads(result["--override-engine-args"] or "") == {"enable_chunked_prefill": True}
@@ -205,14 +205,14 @@ def test_a_compressed_cache_has_larger_blocks():
         ("l40s", EngineLayout(tp=1, gpus=1), "5120"),
     ],
 )
-def test_sequences_are_as_long_as_the_cache_holds(sku: str, engine: EngineLayout, tokens: str | None):
+def test_the_sequence_length_is_limited_by_the_cache(sku: str, engine: EngineLayout, tokens: str | None):
     model = known_model("Qwen/Qwen3-32B", Rapid())
     hardware = {"gpuSku": sku, "totalGpus": 8, "numGpusPerNode": 8}
     graph, _ = unmeasured(layout(agg=engine), parts(model=model, hardware=hardware))
     assert flags(graph, "worker").get("--max-model-len") == tokens
 
 
-def test_engines_keep_the_cache_in_the_format_that_figures_are_of():
+def test_engines_use_the_cache_format_of_the_simulation():
     engines = {"agg": EngineLayout(tp=2, batch_size=48, gpus=2, eight_bit_cache=True)}
     assert flags(made(layout(**engines)), "worker")["--kv-cache-dtype"] == "fp8"
     assert flags(made(layout("sglang", **engines), backend="sglang"), "worker")["--kv-cache-dtype"] == "fp8_e4m3"
@@ -223,7 +223,7 @@ def test_engines_keep_the_cache_in_the_format_that_figures_are_of():
 
 @pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])
 @pytest.mark.parametrize("engines", [DENSE, EXPERTS, {"agg": EngineLayout(tp=2, pp=2, gpus=4)}])
-def test_every_graph_is_one_that_the_platform_takes(backend: str, engines: dict[str, EngineLayout]):
+def test_every_generated_graph_passes_admission(backend: str, engines: dict[str, EngineLayout]):
     load_manifest(made(layout(backend, **engines), backend=backend).dgd)
 
 
@@ -244,7 +244,7 @@ CACHE = {"pvcName": "models", "pvcModelPath": "/model/Qwen3-32B"}
 @pytest.mark.parametrize(
     ("backend", "flag"), [("vllm", "--model"), ("sglang", "--model-path"), ("trtllm", "--model-path")]
 )
-def test_the_model_comes_from_the_volume(cache: dict[str, str], path: str, backend: str, flag: str):
+def test_the_model_is_read_from_the_volume(cache: dict[str, str], path: str, backend: str, flag: str):
     graph = made(layout(backend, **DENSE), backend=backend, modelCache=cache)
     for name in ("prefill", "decode"):
         assert flags(graph, name)[flag] == path
@@ -256,13 +256,13 @@ def test_the_model_comes_from_the_volume(cache: dict[str, str], path: str, backe
         assert spec["containers"][0]["volumeMounts"] == [{"name": "model-cache", "mountPath": mount}]
 
 
-def test_a_volume_without_a_path_is_the_cache_of_downloads():
+def test_a_volume_without_a_path_is_the_download_cache():
     graph = made(layout(**DENSE), modelCache={"pvcName": "models", "pvcMountPath": "/opt/model"})
     assert flags(graph, "decode")["--model"] == "Qwen/Qwen3-32B"
     assert main(graph, "decode")["env"] == [{"name": "HF_HOME", "value": "/opt/model"}]
 
 
-def test_tolerations_and_pull_secrets_of_the_job_are_on_every_component():
+def test_every_component_gets_the_tolerations_and_pull_secrets_of_the_job():
     tolerations = [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]
     pod = {"tolerations": tolerations, "imagePullSecrets": [{"name": "regcred"}], "containers": [{"name": "profiler"}]}
     graph = made(layout(**DENSE), overrides={"profilingJob": {"template": {"spec": pod}}})
@@ -272,13 +272,13 @@ def test_tolerations_and_pull_secrets_of_the_job_are_on_every_component():
         assert spec["imagePullSecrets"] == pod["imagePullSecrets"]
 
 
-def test_every_component_may_have_the_token_of_hugging_face():
+def test_every_component_refers_to_the_hugging_face_token():
     for each in made(layout(**DENSE)).dgd["spec"]["components"]:
         container = each["podTemplate"]["spec"]["containers"][0]
         assert container["envFrom"] == [{"secretRef": {"name": "hf-token-secret", "optional": True}}]
 
 
-def test_engines_stay_on_the_gpus_that_are_planned_for():
+def test_engines_run_only_on_nodes_with_the_planned_gpus():
     graph = made(layout(**DENSE))
     assert component(graph, "decode")["podTemplate"]["spec"]["nodeSelector"] == {
         "nvidia.com/gpu.product": "NVIDIA-H200"
@@ -300,14 +300,14 @@ def test_engines_stay_on_the_gpus_that_are_planned_for():
         (None, "r.io/b/vllm-runtime:1.2.0"),
     ],
 )
-def test_images_are_next_to_the_named_one(named: str | None, image: str):
+def test_images_are_in_the_repository_of_the_named_image(named: str | None, image: str):
     assert runtime_image("vllm", named, repository="r.io/b", version="1.2.0") == image
 
 
 PLANNER = {"planner": {"optimization_target": "sla", "mode": "disagg", "max_gpu_budget": 12}}
 
 
-def test_a_planner_is_named_by_annotation():
+def test_an_annotation_names_the_planner():
     graph = made(layout(**DENSE), features=PLANNER, sla={"itl": 50})
     name = graph.dgd["metadata"]["annotations"]["nvidia.com/planner-config"]
     assert graph.config_maps[0]["metadata"]["name"] == name == "planner-config-qwen-dgd"
@@ -343,7 +343,7 @@ def test_a_planner_is_named_by_annotation():
         ({}, {"optimizationType": "latency"}, (None, None)),
     ],
 )
-def test_a_planner_works_towards_the_times_of_the_request(
+def test_a_planner_gets_the_latency_targets_of_the_request(
     planner: dict[str, Any], sla: dict[str, Any], times: tuple[float | None, float | None]
 ):
     graph = made(layout(**DENSE), features={"planner": planner}, sla=sla)
@@ -351,13 +351,13 @@ def test_a_planner_works_towards_the_times_of_the_request(
     assert (config.get("ttft_ms"), config.get("itl_ms")) == times
 
 
-def test_a_planner_keeps_no_more_engines_than_there_are():
+def test_the_minimum_of_a_planner_is_at_most_the_number_of_engines():
     graph, remarks = unmeasured(layout(**DENSE), parts(features={"planner": {"min_endpoint": 2}}))
     assert json.loads(graph.config_maps[0]["data"]["planner_config.json"])["min_endpoint"] == 1
     assert [remark.reason for remark in remarks] == ["EndpointsLowered"]
 
 
-def test_a_planner_keeps_no_more_engines_of_a_role_than_there_are():
+def test_the_minimum_of_a_role_is_at_most_its_number_of_engines():
     asked = {"min_endpoint": 0, "prefill_min_endpoint": 3, "decode_min_endpoint": 2}
     graph, (remark,) = unmeasured(layout(**DENSE), parts(features={"planner": asked}))
     config = json.loads(graph.config_maps[0]["data"]["planner_config.json"])
@@ -366,7 +366,7 @@ def test_a_planner_keeps_no_more_engines_of_a_role_than_there_are():
     assert "(prefill_min_endpoint 3 and decode_min_endpoint 2); the planner keeps 1 and 1" in remark.message
 
 
-def test_without_planner_nothing_is_named():
+def test_no_planner_is_named_without_a_planner():
     graph = made(layout(**DENSE))
     assert "annotations" not in graph.dgd["metadata"]
     assert graph.config_maps == ()
@@ -384,7 +384,7 @@ _names = st.from_regex(r"[a-z]([-a-z0-9.]{0,60}[a-z0-9])?", fullmatch=True)
 
 
 @given(_names, st.booleans())
-def test_names_leave_room_for_what_is_made_of_them(name: str, spans: bool):
+def test_names_leave_room_for_suffixes(name: str, spans: bool):
     made = graph_name(name, None, [("Frontend", False), ("prefill", spans)])
     longest = max(len("Frontend"), len("prefill") + (len("prefill-ldr") if spans else 0))
     assert len(made) + longest <= MAX_TOGETHER
@@ -396,7 +396,7 @@ def test_a_name_begins_with_a_letter():
     assert graph_name("3qwen", None, [("decode", False)]) == "dgdr-3qwen-dgd"
 
 
-def test_long_names_stay_apart():
+def test_long_names_stay_distinct():
     first, second = ("a" * 60 + "-1", "a" * 60 + "-2")
     assert graph_name(first, None, [("decode", False)]) != graph_name(second, None, [("decode", False)])
 
@@ -407,7 +407,7 @@ def test_a_desired_name_is_never_shortened():
         graph_name("request", "m" * 40, [("decode", False)])
 
 
-def test_a_remark_names_few_of_thousands_of_unknown_components():
+def test_a_remark_lists_only_some_of_thousands_of_unknown_components():
     graph: dict[str, Any] = {"metadata": {"name": "g"}, "spec": {"components": [{"name": "Frontend"}]}}
     components = [{"name": f"c{number}" * 100} for number in range(5000)]
     override = {"apiVersion": "nvidia.com/v1beta1", "spec": {"components": components}}

@@ -4,7 +4,7 @@ from dynamo_profiler.profiling.interpolation import curves_of
 from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
 
 
-def test_engines_without_a_profile_are_simulated_as_the_configuration_says() -> None:
+def test_engines_without_a_profile_are_simulated_by_their_configuration() -> None:
     sizes = {"hf_id": "Qwen/Qwen3-32B", "system": "h200_sxm", "backend": "vllm", "isl": 4000, "osl": 500}
     grid = {"sweep_max_context_length": 9000, "prefill_interpolation_granularity": 10**6}
     engines = AicInterpolation.model_validate({**sizes, **grid, "decode_pick": {"tp": 2}})

@@ -30,38 +30,38 @@ def hardware(sku: str = "h100_sxm", total: int = 16, node: int = 8, **more: obje
         (600, 8, 2, 1),
     ],
 )
-def test_the_smallest_engine_that_holds_the_weights(gib: float, tp: int, pp: int, replicas: int):
+def test_the_smallest_engine_that_holds_the_weights_is_selected(gib: float, tp: int, pp: int, replicas: int):
     layout = naive(model(gib), objective(**hardware()), "why").layout
     engine = layout.engines["agg"]
     assert (engine.tp, engine.pp, layout.replicas["agg"]) == (tp, pp, replicas)
     assert layout.serving == "agg"
 
 
-def test_a_model_that_does_not_fit_is_a_clear_failure():
+def test_a_model_that_does_not_fit_fails_with_the_reason():
     with pytest.raises(ProfilingFailed, match="needs 25 GPUs of 81559 MiB or more") as failed:
         naive(model(1300), objective(**hardware()), "why")
     assert failed.value.reason == "ModelDoesNotFit"
 
 
-def test_stated_memory_wins():
+def test_stated_memory_has_precedence():
     layout = naive(model(30), objective(**hardware("l40s", 4, 4, vramMb=24_000)), "why").layout
     assert layout.engines["agg"].tp == 2
 
 
-def test_an_unknown_size_takes_a_node_and_says_so():
+def test_a_model_of_unknown_size_gets_a_node_and_a_remark():
     made = naive(model(None), objective(**hardware(total=12, node=6)), "why")
     assert made.layout.engines["agg"].tp == 4
     assert "name has no number of parameters" in made.remarks[0].message
 
 
-def test_a_guess_says_so():
+def test_a_guess_is_reported():
     made = naive(model(10), objective(**hardware()), "no one knows it")
     assert made.remarks[0].reason == "NaiveConfiguration"
     assert "no one knows it" in made.remarks[0].message
     assert "guessed from the name" in made.remarks[0].message
 
 
-def test_vllm_where_any_backend_is_right():
+def test_vllm_is_the_default_backend():
     assert naive(model(10), objective(backend="auto", **hardware()), "why").layout.backend == "vllm"
     assert naive(model(10), objective(backend="sglang", **hardware()), "why").layout.backend == "sglang"
 
@@ -69,25 +69,25 @@ def test_vllm_where_any_backend_is_right():
 LOAD = {"planner": {"mode": "disagg", "enable_load_scaling": True, "enable_throughput_scaling": False}}
 
 
-def test_a_planner_of_both_sides_gets_both():
+def test_a_disaggregated_planner_gets_both_roles():
     layout = naive(model(10), objective(features=LOAD, **hardware()), "why").layout
     assert layout.replicas == {"prefill": 1, "decode": 1}
 
 
-def test_a_planner_gets_as_many_of_each_role_as_it_must_keep():
+def test_a_planner_gets_its_minimum_of_each_role():
     least = {"prefill_min_endpoint": 2, "decode_min_endpoint": 3}
     planner = {"mode": "disagg", "enable_throughput_scaling": False, "enable_load_scaling": True, **least}
     made = naive(model(10), objective(features={"planner": planner}, **hardware()), "why")
     assert made.layout.replicas == {"prefill": 2, "decode": 3}
 
 
-def test_one_gpu_is_one_pool():
+def test_one_gpu_gives_one_pool():
     made = naive(model(10), objective(features=LOAD, **hardware(total=1, node=1)), "why")
     assert made.layout.replicas == {"agg": 1}
     assert [remark.reason for remark in made.remarks] == ["NaiveConfiguration", "PlannerModeChanged"]
 
 
-def test_throughput_scaling_has_nothing_to_go_by():
+def test_throughput_scaling_is_disabled_without_a_profile():
     features = {"planner": {"optimization_target": "sla", "enable_throughput_scaling": True}}
     with pytest.raises(ProfilingFailed, match="throughput scaling needs figures") as failed:
         naive(model(10), objective(features=features, **hardware()), "why")

@@ -12,7 +12,7 @@ def test_case_25():
     assert pareto_front([math.nan, 10, 20], [100, math.nan, 200]) == [2]
 
 
-def test_of_equal_costs_the_largest_gain_stays():
+def test_the_largest_gain_of_equal_costs_is_kept():
     assert pareto_front([1, 1, 2, 3], [5, 7, 7, 9]) == [1, 3]
 
 
@@ -22,7 +22,7 @@ def test_lengths_must_agree():
 
 
 @given(values)
-def test_no_point_is_better_in_both_ways_than_one_of_the_front(points):
+def test_no_point_dominates_a_point_of_the_front(points):
     front = pareto_front([x for x, _ in points], [y for _, y in points])
     kept = [points[index] for index in front]
     assert kept == sorted(kept)

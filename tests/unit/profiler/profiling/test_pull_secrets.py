@@ -20,14 +20,14 @@ def roles(*pods: dict[str, Any]) -> list[dict[str, Any]]:
         {"services": {"w": {"roles": [None, 1, {"podTemplate": []}, *roles(SECRETS, {})]}}},
     ],
 )
-def test_secrets_of_a_role_reach_the_pods_of_all_components(spec: dict[str, Any]) -> None:
+def test_pull_secrets_of_a_role_reach_the_pods_of_all_components(spec: dict[str, Any]) -> None:
     graph = {"spec": {"components": [{"name": "f"}]}}
     (made,) = share_pull_secrets(graph, {"spec": spec})["spec"]["components"]
     assert made["podTemplate"]["spec"] == SECRETS
 
 
 @pytest.mark.parametrize("template", [{}, {"podTemplate": None}])
-def test_pods_of_each_role_get_them(template: dict[str, Any]) -> None:
+def test_pods_of_each_role_get_the_pull_secrets(template: dict[str, Any]) -> None:
     other = {"imagePullSecrets": [{"name": "other"}]}
     graph = {"spec": {"components": [{"name": "w", "multinode": {}, "roles": roles({}, other), **template}]}}
     override = {"spec": {"components": [{"name": "f", "podTemplate": {"spec": SECRETS}}]}}

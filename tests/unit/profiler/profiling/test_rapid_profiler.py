@@ -73,7 +73,7 @@ async def test_phases_go_forward():
     )
 
 
-async def test_again_from_the_cache():
+async def test_a_repeated_request_is_answered_from_the_cache():
     async with profiler() as rapid:
         first = await rapid.run(request(), Steps())
         ended = rapid.simulations.pool.workers
@@ -86,7 +86,7 @@ async def test_again_from_the_cache():
     assert "r.io/x/vllm-runtime:9" in json.dumps(again.selected.dgd)
 
 
-async def test_the_cache_outlives_the_process(tmp_path):
+async def test_the_cache_survives_the_process(tmp_path):
     async with profiler(cache_dir=tmp_path) as rapid:
         await rapid.run(request(), Steps())
     async with profiler(cache_dir=tmp_path) as rapid:
@@ -95,7 +95,7 @@ async def test_the_cache_outlives_the_process(tmp_path):
         assert computed(rapid) == 0
 
 
-async def test_a_broken_file_of_the_cache_is_computed_again(tmp_path):
+async def test_an_invalid_cache_file_is_computed_again(tmp_path):
     async with profiler(cache_dir=tmp_path) as rapid:
         await rapid.run(request(), Steps())
     for path in tmp_path.glob("*.json"):
@@ -113,13 +113,13 @@ async def test_the_cache_is_bounded(tmp_path):
     assert len(list(tmp_path.glob("*.json"))) == 2
 
 
-async def test_two_of_the_same_are_simulated_once():
+async def test_concurrent_equal_requests_are_simulated_once():
     async with profiler() as rapid:
         await asyncio.gather(*(rapid.run(request(), Steps()) for _ in range(2)))
         assert computed(rapid) == 2
 
 
-async def test_other_objectives_are_other_sweeps():
+async def test_different_objectives_use_different_sweeps():
     async with profiler() as rapid:
         await rapid.run(request(), Steps())
         await rapid.run(request(sla={"itl": 29}), Steps())
@@ -142,7 +142,7 @@ async def test_sweeps_and_processes_are_counted():
     assert registry.get_sample_value("dynamo_planner_profiling_workers") is None
 
 
-async def test_what_none_keeps_is_answered_with_the_closest():
+async def test_targets_that_no_engine_meets_give_the_closest_engine():
     result = await profile(sla={"ttft": 5, "itl": 1})
     assert not result.selected.figures.meets_sla
     assert result.selected.figures.itl == 10
@@ -151,7 +151,7 @@ async def test_what_none_keeps_is_answered_with_the_closest():
     assert result.selected.figures.gpus == 16
 
 
-async def test_a_load_that_is_too_much_is_reported():
+async def test_a_load_above_the_capacity_is_reported():
     result = await profile(workload={"requestRate": 1000.0})
     assert "LoadNotServed" in reasons(result)
     assert not result.selected.figures.meets_sla
@@ -163,7 +163,7 @@ async def test_all_backends_are_compared():
         assert computed(rapid) == 6
 
 
-async def test_a_point_that_overrides_do_not_suit_is_left_out():
+async def test_a_point_that_overrides_invalidate_is_dropped():
     spec: dict[str, Any] = {"model": "Qwen/Qwen3-8B", "sla": {"itl": 30}}
     plain = await profile(**spec)
     assert plain.selected.figures.serving == "agg"
@@ -176,18 +176,18 @@ async def test_a_point_that_overrides_do_not_suit_is_left_out():
     assert reasons(result) == ["OverrideIgnored"]
 
 
-async def test_lengths_beyond_a_model_are_reported():
+async def test_lengths_above_the_models_context_are_reported():
     result = await profile(workload={"isl": 120_000})
     assert reasons(result) == ["BeyondContext"]
 
 
-async def test_lengths_beyond_a_model_are_reported_without_figures_too():
+async def test_lengths_above_the_models_context_are_reported_without_data():
     hardware = {"gpuSku": "t4", "totalGpus": 8, "numGpusPerNode": 8}
     result = await profile(workload={"isl": 120_000}, hardware=hardware)
     assert reasons(result) == ["NaiveConfiguration", "BeyondContext"]
 
 
-async def test_a_model_of_the_same_architecture_stands_in():
+async def test_a_model_of_the_same_architecture_is_simulated_instead():
     result = await profile(model="meta-llama/Llama-3.3-70B-Instruct")
     assert reasons(result) == ["SiblingModel"]
     assert "meta-llama/Llama-3.3-70B-Instruct" in json.dumps(result.selected.dgd)
@@ -209,7 +209,7 @@ async def test_a_model_of_the_same_architecture_stands_in():
         ),
     ],
 )
-async def test_what_cannot_be_simulated_is_chosen_by_memory(spec: dict[str, Any], why: str):
+async def test_models_that_cannot_be_simulated_are_sized_by_memory(spec: dict[str, Any], why: str):
     result = await profile(**spec)
     assert result.source == "naive"
     assert reasons(result) == ["NaiveConfiguration"]
@@ -232,13 +232,13 @@ async def test_what_cannot_be_simulated_is_chosen_by_memory(spec: dict[str, Any]
         ({"hardware": {"gpuSku": "a100_sxm", "totalGpus": 8, "numGpusPerNode": 8}}, "SimulationFailed"),
     ],
 )
-async def test_what_there_is_no_deployment_for(spec: dict[str, Any], reason: str):
+async def test_requests_without_a_possible_deployment_fail(spec: dict[str, Any], reason: str):
     with pytest.raises(ProfilingFailed) as failed:
         await profile(**spec)
     assert failed.value.reason == reason
 
 
-async def test_cancelling_ends_what_was_started():
+async def test_cancellation_ends_running_simulations():
     async with profiler() as rapid:
         steps = Steps()
         endless = request(hardware={"gpuSku": "b200_sxm", "totalGpus": 8, "numGpusPerNode": 8})
@@ -261,13 +261,13 @@ async def test_a_planner_gets_the_profile_of_its_engines():
     assert result.selected.parallelism["prefill"]["replicas"] == 1
 
 
-async def test_a_planner_of_one_pool():
+async def test_a_planner_of_one_pool_gets_an_aggregated_engine():
     result = await profile(features={"planner": {"mode": "agg"}})
     assert result.selected.figures.serving == "agg"
     assert json.loads(result.selected.config_maps[0]["data"]["planner_config.json"])["mode"] == "agg"
 
 
-async def test_a_planner_whose_engines_fit_as_one_pool_alone_gets_the_closest_of_that():
+async def test_a_planner_gets_one_pool_if_two_do_not_fit():
     hardware = {"gpuSku": "gb300", "totalGpus": 8, "numGpusPerNode": 8}
     result = await profile(hardware=hardware, sla={"ttft": 600, "itl": 5}, features={"planner": {"mode": "disagg"}})
     assert result.source == "aiconfigurator"
@@ -276,14 +276,14 @@ async def test_a_planner_whose_engines_fit_as_one_pool_alone_gets_the_closest_of
     assert reasons(result) == ["ObjectiveNotMet", "PlannerModeChanged"]
 
 
-async def test_one_gpu_has_no_pair_of_engines_and_the_reason_is_that_of_one_pool():
+async def test_one_gpu_reports_the_reason_of_the_aggregated_engine():
     hardware = {"gpuSku": "rtx_pro_6000_server", "totalGpus": 1, "numGpusPerNode": 1, "vramMb": 200_000}
     planner = {"enable_throughput_scaling": False, "enable_load_scaling": True}
     result = await profile(hardware=hardware, features={"planner": planner})
     assert "(no figures of vllm on rtx_pro_6000_server)" in result.remarks[0].message
 
 
-async def test_the_planners_budget_bounds_the_graph():
+async def test_the_planners_budget_limits_the_graph():
     result = await profile(features={"planner": {"mode": "disagg", "max_gpu_budget": 4}})
     assert result.selected.figures.gpus == 4
 
@@ -298,7 +298,7 @@ async def test_mocked_engines_read_the_profile():
 
 
 @pytest.mark.parametrize("model", ["Qwen/Qwen3-32B", "unknown/model-7b"])
-async def test_each_graph_of_a_large_request_is_made_apart_from_the_loop(model):
+async def test_graphs_of_large_requests_are_generated_in_threads(model):
     """With a megabyte of overrides each takes a second."""
     labels = {f"l{number}": "x" for number in range(2000)}
     async with profiler() as rapid:

@@ -33,7 +33,7 @@ def test_each_component_gets_the_version():
     assert versions(made) == dict.fromkeys(("Frontend", "prefill", "decode"), "1.5.0")
 
 
-def test_a_components_own_version_wins():
+def test_a_components_own_version_has_precedence():
     made = versioned(graph(decode="1.4.2"), request(runtimeVersionOverride="1.5.0").spec)
     assert versions(made) == {"Frontend": "1.5.0", "prefill": "1.5.0", "decode": "1.4.2"}
 

@@ -76,18 +76,18 @@ async def test_a_worker_is_kept_for_the_next_job():
     assert gone(first.pid)
 
 
-async def test_nothing_starts_before_there_is_work():
+async def test_no_worker_starts_without_work():
     async with WorkerPool(settings(), FAKE) as pool:
         assert pool.workers == 0
 
 
-async def test_no_more_workers_than_the_setting_says():
+async def test_the_number_of_workers_is_limited():
     async with WorkerPool(settings(), FAKE) as pool:
         await asyncio.gather(*(pool.run(job(), Reports()) for _ in range(6)))
         assert pool.workers == 2
 
 
-async def test_cancelling_ends_the_process():
+async def test_cancellation_ends_the_process():
     async with WorkerPool(settings(), FAKE) as pool:
         reported = Reports()
         task = asyncio.create_task(pool.run(job("b200_sxm"), reported))
@@ -101,7 +101,7 @@ async def test_cancelling_ends_the_process():
     assert gone(reported.pid)
 
 
-async def test_a_job_that_waits_is_cancelled_alone():
+async def test_a_waiting_job_can_be_cancelled():
     async with WorkerPool(settings(processes=1), FAKE) as pool:
         reported = Reports()
         busy = asyncio.create_task(pool.run(job("b200_sxm"), reported))
@@ -126,7 +126,7 @@ async def test_a_job_that_waits_is_cancelled_alone():
         ),
     ],
 )
-async def test_a_worker_beyond_its_limits_ends(limit, system, error):
+async def test_a_worker_above_its_limits_is_killed(limit, system, error):
     async with WorkerPool(settings().model_copy(update=limit), FAKE) as pool:
         reported = Reports()
         with error:
@@ -135,7 +135,7 @@ async def test_a_worker_beyond_its_limits_ends(limit, system, error):
     assert gone(reported.pid)
 
 
-async def test_a_worker_that_does_not_start_is_not_blamed_on_the_job(monkeypatch: pytest.MonkeyPatch):
+async def test_a_worker_that_does_not_start_is_not_an_error_of_the_job(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(worker_pool, "_START_LIMIT", 0.1)
     never_ready = (sys.executable, "-c", "import time; time.sleep(60)")
     simulations = Simulations(settings(), never_ready)
@@ -146,7 +146,7 @@ async def test_a_worker_that_does_not_start_is_not_blamed_on_the_job(monkeypatch
     assert answer.message == "a worker process was not ready within 0.1 s"
 
 
-async def test_a_worker_that_has_grown_begins_again():
+async def test_a_worker_that_has_grown_is_restarted():
     async with WorkerPool(settings(processes=1).model_copy(update={"memory_mib": 100}), FAKE) as pool:
         pids = []
         for _ in range(3):
@@ -157,7 +157,7 @@ async def test_a_worker_that_has_grown_begins_again():
         assert pool.workers == 0
 
 
-async def test_a_job_that_another_left_no_room_is_tried_again():
+async def test_a_job_without_memory_is_retried():
     limits = settings(processes=1).model_copy(update={"memory_mib": 100})
     simulations = Simulations(limits, FAKE)
     async with simulations.pool:
@@ -173,14 +173,14 @@ async def test_a_job_that_another_left_no_room_is_tried_again():
         assert len(pids) == 2
 
 
-async def test_a_worker_that_dies_reports_its_last_words():
+async def test_a_killed_worker_is_reported_with_its_last_output():
     async with WorkerPool(settings(), FAKE) as pool:
         with pytest.raises(WorkerDied, match="out of luck"):
             await pool.run(job("a100_sxm"), Reports())
         assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
 
 
-async def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch):
+async def test_a_worker_that_cannot_be_started_is_retried(monkeypatch: pytest.MonkeyPatch):
     """For a moment the node had no room for a process: the request failed for good, as if by a fault of the platform."""
     begun: list[object] = []
     start = Process.start
@@ -205,7 +205,7 @@ async def test_an_idle_worker_ends():
         assert (await pool.run(job(), Reports())).outcome is JobStatus.FEASIBLE
 
 
-async def test_too_many_that_wait_are_sent_away():
+async def test_too_many_waiting_jobs_are_rejected():
     async with WorkerPool(settings(processes=1, waiting=1), FAKE) as pool:
         reported = Reports()
         busy = asyncio.create_task(pool.run(job("b200_sxm"), reported))
@@ -218,7 +218,7 @@ async def test_too_many_that_wait_are_sent_away():
         await asyncio.gather(busy, waiting, return_exceptions=True)
 
 
-async def test_workers_end_with_the_service():
+async def test_workers_stop_with_the_service():
     """A service that is killed closes no pool: its workers see their standard input end."""
     async with WorkerPool(settings(), FAKE) as pool:
         reported = Reports()
@@ -229,7 +229,7 @@ async def test_workers_end_with_the_service():
         await until(lambda: not worker.alive)
 
 
-async def test_a_worker_is_not_a_child_of_the_services_group():
+async def test_a_worker_is_not_in_the_services_process_group():
     async with WorkerPool(settings(), FAKE) as pool:
         reported = Reports()
         await pool.run(job(), reported)

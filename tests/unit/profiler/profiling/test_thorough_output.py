@@ -53,7 +53,7 @@ def output(*objects: dict[str, Any], rows: list[list[Any]] | None = None) -> dic
     return data
 
 
-def test_the_last_graph_counts_and_config_maps_come_along():
+def test_the_last_graph_is_used_with_its_config_maps():
     result = read_output(request(backend="sglang"), output(CONFIG_MAP, graph(replicas=1), graph()))
     selected = result.selected
     assert result.source == "thorough"
@@ -69,7 +69,7 @@ def test_the_last_graph_counts_and_config_maps_come_along():
     assert result.pareto == (selected,)
 
 
-def test_metadata_and_the_workers_image_of_a_v1alpha1_request_are_the_graphs():
+def test_the_graph_gets_metadata_and_workers_image_of_a_v1alpha1_request():
     labels, annotations = {"team": "chat"}, {"owner": "jane"}
     asked = replace(
         request(backend="sglang", overrides={"dgd": {"metadata": {"labels": labels, "annotations": annotations}}}),
@@ -83,7 +83,7 @@ def test_metadata_and_the_workers_image_of_a_v1alpha1_request_are_the_graphs():
     assert images == {"Frontend": "r.io/i:1", "prefill": "worker:2", "decode": "worker:2"}
 
 
-def test_the_image_of_workers_is_that_of_all_roles() -> None:
+def test_the_workers_image_applies_to_all_roles() -> None:
     given = graph()
     decode = given["spec"]["services"]["decode"]
     main = {"name": "main", **decode.pop("extraPodSpec")["mainContainer"]}
@@ -110,7 +110,7 @@ def test_the_request_names_the_graph():
     assert read_output(named, output(graph())).selected.dgd["metadata"]["name"] == "mine"
 
 
-def test_other_objects_are_left_out_and_reported():
+def test_other_objects_are_ignored_and_reported():
     result = read_output(request(), output({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}, graph()))
     assert result.remarks[0].reason == "ObjectsLeftOut"
     assert "Secret" in result.remarks[0].message
@@ -129,7 +129,7 @@ def test_further_graphs_are_points_of_the_front():
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"cost": 1}', "}"])
-def test_a_table_of_another_form_is_not_a_failure(text: str):
+def test_a_table_of_another_format_is_ignored(text: str):
     assert len(read_output(request(), {**output(graph()), "webui_data.json": text}).pareto) == 1
 
 
@@ -143,13 +143,13 @@ def test_a_table_of_another_form_is_not_a_failure(text: str):
         (output({**graph(), "apiVersion": "nvidia.com/v9"}), "cannot be read"),
     ],
 )
-def test_what_is_not_a_result(data: dict[str, str], said: str):
+def test_invalid_results_are_rejected(data: dict[str, str], said: str):
     with pytest.raises(ProfilingFailed, match=said) as failed:
         read_output(request(), data)
     assert failed.value.reason == "GenerationFailed"
 
 
-def test_gpus_of_any_maker_count():
+def test_gpus_of_all_vendors_count():
     amd = graph()
     for service in amd["spec"]["services"].values():
         for amounts in service.get("resources", {}).values():
@@ -158,7 +158,7 @@ def test_gpus_of_any_maker_count():
     assert read_output(request(), output(amd)).selected.figures.gpus == 2 + 3 * 4
 
 
-def test_a_graph_that_would_be_refused_is_not_offered():
+def test_a_graph_that_admission_would_reject_is_not_offered():
     wrong = graph()
     wrong["spec"]["services"]["decode"]["replicas"] = -1
     with pytest.raises(ProfilingFailed, match="would refuse"):
@@ -170,7 +170,7 @@ def test_a_model_that_fits_is_measured(given):
     require_candidates(request(**given), Rapid())
 
 
-def test_no_engine_that_holds_the_model_is_a_clear_failure():
+def test_a_model_that_no_engine_holds_fails_with_the_reason():
     hardware = {"gpuSku": "l40s", "totalGpus": 1, "numGpusPerNode": 1}
     asked = request(model="deepseek-ai/DeepSeek-R1", backend="sglang", hardware=hardware)
     with pytest.raises(ProfilingFailed, match=r"DeepSeek-R1 \(653.9 GiB of weights\) fit 1 GPU l40s") as failed:
@@ -178,7 +178,7 @@ def test_no_engine_that_holds_the_model_is_a_clear_failure():
     assert failed.value.reason == "NoCandidates"
 
 
-def test_both_sides_need_room():
+def test_prefill_and_decode_must_both_fit():
     hardware = {"gpuSku": "h100_sxm", "totalGpus": 2, "numGpusPerNode": 2}
     asked = request(model="meta-llama/Meta-Llama-3.1-70B", hardware=hardware)
     with pytest.raises(ProfilingFailed):
@@ -202,7 +202,7 @@ def test_objects_whose_metadata_are_not_valid_are_reported(added: dict[str, Any]
     assert failed.value.reason == "GenerationFailed"
 
 
-def test_a_profiler_that_does_not_know_directives_is_named():
+def test_an_old_profiler_that_ignores_directives_is_reported():
     given = graph()
     given["spec"]["services"]["decode"]["extraPodSpec"]["mainContainer"]["$patch"] = {"args": "append"}
     with pytest.raises(ProfilingFailed, match=r"use an image of Dynamo 1\.5 or newer") as failed:

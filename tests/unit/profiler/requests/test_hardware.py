@@ -54,7 +54,7 @@ from dynamo_shared.state.cache import ObjectCache
         ("Quadro-RTX-6000", ""),
     ],
 )
-def test_kinds_are_read_off_product_names(product: str, kind: str) -> None:
+def test_gpu_skus_are_read_from_product_names(product: str, kind: str) -> None:
     assert infer_sku(product) == kind
 
 
@@ -76,7 +76,7 @@ MIXED = [
 ]
 
 
-def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> None:
+def test_mixed_clusters_are_reported_by_sku_with_the_largest_nodes() -> None:
     result = kinds(nodes_with_labels(MIXED))
     assert [(each.gpu_sku, each.num_gpus_per_node, each.nodes, each.total_gpus) for each in result] == [
         ("h100_sxm", 8, 2, 16),
@@ -92,7 +92,7 @@ def test_mixed_clusters_are_shown_kind_by_kind_and_the_largest_nodes_count() -> 
     assert [each.gpu_sku for each in named.status.observed] == ["l40s", "h100_sxm", "h100_sxm"]
 
 
-def test_nodes_of_a_kind_are_known_by_its_newer_name_too() -> None:
+def test_nodes_of_a_sku_also_match_its_newer_name() -> None:
     observed = kinds(nodes_with_labels([node("a", "NVIDIA-GB200", "4", "189471"), *MIXED]))
     plan = complete(HardwareSpec(gpu_sku="gb200"), observed, cap=32, source="nodeLabels")
     assert plan.planned == HardwareSpec(gpu_sku="gb200", vram_mb=189471, total_gpus=4, num_gpus_per_node=4)
@@ -100,13 +100,13 @@ def test_nodes_of_a_kind_are_known_by_its_newer_name_too() -> None:
     assert planned_product(status) == "NVIDIA-GB200"
 
 
-def test_only_what_no_one_asked_for_is_capped() -> None:
+def test_only_gpus_that_the_request_does_not_set_are_limited() -> None:
     result = kinds([GpuNode(f"n{i}", "NVIDIA-H200", 8, 143771) for i in range(9)])
     assert complete(None, result, cap=32, source="dcgm").planned.total_gpus == 32
     assert complete(HardwareSpec(total_gpus=64), result, cap=32, source="dcgm").planned.total_gpus == 64
 
 
-def test_a_spec_that_says_all_needs_no_cluster() -> None:
+def test_a_complete_hardware_spec_needs_no_discovery() -> None:
     asked = HardwareSpec(gpu_sku="h200_sxm", total_gpus=8, num_gpus_per_node=8)
     made = complete(asked, (), cap=32, source="nodeLabels")
     assert (made.planned.vram_mb, made.status.source, made.status.observed) == (143_771, "spec", None)
@@ -132,7 +132,7 @@ def test_a_spec_that_says_all_needs_no_cluster() -> None:
         ),
     ],
 )
-def test_what_no_one_says_is_asked_for(asked: HardwareSpec | None, nodes: Any, says: str) -> None:
+def test_unknown_hardware_is_reported(asked: HardwareSpec | None, nodes: Any, says: str) -> None:
     with pytest.raises(HardwareUnknown) as unknown:
         complete(asked, nodes, cap=32, source="nodeLabels")
     assert says in str(unknown.value)
@@ -151,12 +151,12 @@ DCGM_FI_DEV_FB_USED{gpu="1"} 31559
 """
 
 
-def test_exporters_report_gpus_and_their_memory() -> None:
+def test_dcgm_exporters_report_gpus_and_their_memory() -> None:
     assert parse(METRICS, "node-1") == GpuNode("node-1", "NVIDIA H100 80GB HBM3", 2, 81559)
 
 
 @pytest.mark.parametrize("text", ["", "<html>", "DCGM_FI_DEV_GPU_TEMP 4", 'DCGM_FI_DEV_GPU_TEMP{gpu="0"} x'])
-def test_what_reports_no_gpus_is_not_a_node(text: str) -> None:
+def test_an_exporter_without_gpus_is_ignored(text: str) -> None:
     assert parse(text, "node-1") is None
 
 
@@ -165,13 +165,13 @@ def reported(*nodes: GpuNode, asked: HardwareSpec | None = None, source: str = "
     return result.status.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def test_engines_are_kept_to_the_nodes_that_are_planned_for():
+def test_engines_run_only_on_the_planned_nodes():
     mixed = (GpuNode("a", "NVIDIA-H200", 8, 143771), GpuNode("b", "NVIDIA-L40S", 4, 46068))
     assert planned_product(reported(*mixed)) == "NVIDIA-H200"
     assert planned_product(reported(*mixed, asked=HardwareSpec(gpu_sku="l40s"))) == "NVIDIA-L40S"
 
 
-def test_what_no_label_distinguishes_keeps_engines_nowhere():
+def test_no_node_selector_is_set_without_a_distinguishing_label():
     one = GpuNode("a", "NVIDIA H200", 8, 143771)
     # Exporters report products of nodes without labels.
     assert planned_product(reported(one, source="dcgm")) is None
@@ -188,7 +188,7 @@ def exporter(node: str, account: str = "nvidia-dcgm-exporter", **status: Any) ->
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Running", "podIP": "10.0.0.7", **status}}
 
 
-def test_only_pods_of_the_platforms_exporters_are_asked_and_one_for_each_node() -> None:
+def test_only_trusted_exporters_are_read_and_one_for_each_node() -> None:
     pods = [
         exporter("a"),
         exporter("a"),
@@ -237,7 +237,7 @@ class NoPods:
         raise Unavailable(503, "", "not now")
 
 
-async def test_requests_share_a_failure_to_list_exporters() -> None:
+async def test_concurrent_requests_share_a_failed_list_of_exporters() -> None:
     kube = NoPods()
     asked = DcgmExporters(kube, lambda: 0.0, Dcgm())  # type: ignore[arg-type]
     results = await asyncio.gather(*(asked.nodes() for _ in range(3)), return_exceptions=True)
@@ -257,15 +257,15 @@ async def test_requests_share_a_failure_to_list_exporters() -> None:
         'DCGM_FI_DEV_GPU_TEMP{gpu="0",modelName="' + "x" * 1_000_000 + '"} 1\nDCGM_FI_DEV_FB_FREE{gpu="0"} 80000\n',
     ],
 )
-def test_what_no_exporter_would_answer_is_not_believed(text: str) -> None:
+def test_implausible_answers_of_exporters_are_rejected(text: str) -> None:
     assert parse(text, "node-1") is None
 
 
-def test_other_metrics_are_not_even_parsed() -> None:
+def test_other_metrics_are_not_parsed() -> None:
     assert parse("another_metric{ 1\n" * 100_000 + METRICS, "node-1") == parse(METRICS, "node-1")
 
 
-def test_nodes_say_how_many_gpus_they_have_at_most() -> None:
+def test_the_number_of_gpus_of_a_node_is_limited_by_its_status() -> None:
     reported = [GpuNode(name, "H100", 16, 80_000) for name in ("a", "b", "c", "d", "parts")]
     nodes = [
         {"metadata": {"name": "a"}, "status": {"capacity": {"nvidia.com/gpu": "8"}}},
@@ -276,7 +276,7 @@ def test_nodes_say_how_many_gpus_they_have_at_most() -> None:
     assert [(each.name, each.gpus) for each in limited_to_nodes(reported, nodes)] == [("a", 8), ("b", 16)]
 
 
-def test_a_request_that_switches_discovery_off_names_its_hardware() -> None:
+def test_a_request_without_discovery_must_name_its_hardware() -> None:
     result = stated(HardwareSpec(gpu_sku="h200_sxm", num_gpus_per_node=8))
     assert (result.planned.total_gpus, result.planned.vram_mb, result.status.source) == (8, 143_771, "spec")
     assert stated(HardwareSpec(gpu_sku="l4", num_gpus_per_node=2, total_gpus=16)).planned.total_gpus == 16

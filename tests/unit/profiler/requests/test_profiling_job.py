@@ -29,7 +29,7 @@ def made(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, An
     return profiling_job(obj, request, INFRASTRUCTURE, image=IMAGE, deadline=14_400)
 
 
-def test_the_job_is_the_references_with_an_added_relay() -> None:
+def test_the_job_equals_the_references_plus_the_relay() -> None:
     job = made(modelCache={"pvcName": "models", "pvcMountPath": "/opt/model"})
     assert job["metadata"]["name"] == "profile-qwen"
     assert job["metadata"]["labels"] == {
@@ -77,7 +77,7 @@ def of_v1alpha1(**spec: Any) -> dict[str, Any]:
     return profiling_job(stored, request, INFRASTRUCTURE, image=request.spec.image or "", deadline=14_400)
 
 
-def test_what_v1alpha1_says_reaches_the_job() -> None:
+def test_fields_of_v1alpha1_reach_the_job() -> None:
     profiling = {
         "profilerImage": "profiler:1",
         "configMapRef": {"name": "base", "key": "graph.yaml"},
@@ -111,7 +111,7 @@ def test_what_v1alpha1_says_reaches_the_job() -> None:
     assert (reported["workload"]["isl"], reported["sla"]["ttft"]) == (3000, 200)
 
 
-def test_what_the_go_operator_kept_is_mounted() -> None:
+def test_config_maps_of_the_go_operator_are_mounted() -> None:
     job = made(
         {
             "nvidia.com/dgdr-config-map-ref": '{"name": "base", "key": "graph.yaml"}',
@@ -124,7 +124,7 @@ def test_what_the_go_operator_kept_is_mounted() -> None:
     assert volumes["profiling-config"]["configMap"]["items"] == [{"key": "graph.yaml", "path": "disagg.yaml"}]
 
 
-def test_overrides_replace_defaults_and_labels_stay() -> None:
+def test_overrides_replace_defaults_and_keep_labels() -> None:
     toleration = {"key": "gpu", "operator": "Exists"}
     env = [{"name": "DGDR_NAME", "value": "x"}, {"name": "MORE", "value": "y"}]
     container = {"name": "whatever", "image": "mine:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}, "env": env}
@@ -171,7 +171,7 @@ COPIER = {"name": "output-copier", "image": "mine/kubectl:1", "resources": {"lim
         (({"name": "another", "image": "other:1"}, {"name": "profiler", "image": "mine:1"}), "mine:1"),
     ],
 )
-def test_what_is_said_of_the_output_copier_is_not_said_of_the_profiler(
+def test_overrides_of_the_output_copier_do_not_reach_the_profiler(
     given: tuple[dict[str, Any], ...], image: str
 ) -> None:
     job = made(overrides={"profilingJob": {"template": {"spec": {"containers": [COPIER, *given]}}}})
@@ -181,7 +181,7 @@ def test_what_is_said_of_the_output_copier_is_not_said_of_the_profiler(
     assert (profiler.get("resources"), relay["resources"]) == (None, COPIER["resources"])
 
 
-def test_an_override_may_shorten_the_time_but_not_stretch_the_budget() -> None:
+def test_an_override_may_shorten_the_deadline_but_not_extend_it() -> None:
     job = made(overrides={"profilingJob": {"activeDeadlineSeconds": 999_999, "template": {}}})
     assert job["spec"]["activeDeadlineSeconds"] == 14_400
 
@@ -221,7 +221,7 @@ def test_a_job_that_waits_for_a_pod_on_a_lost_node_has_failed_after_a_while(sinc
     assert end_of_job(job) is None, "its pod may take longer"
 
 
-def test_the_profilers_own_word_comes_before_the_jobs() -> None:
+def test_the_profilers_message_has_precedence_over_the_jobs() -> None:
     output = {"data": {"profiler_status": "failed", "profiler_error": "no candidate fits", "phase": "SweepingDecode"}}
     failed = failure(output, end_of_job(job_status("Complete")), [])
     assert failed is not None
@@ -281,7 +281,7 @@ def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
     ],
     ids=["evicted", "preempted", "no words", "out of memory"],
 )
-def test_a_job_whose_pod_was_ended_reports_by_what(status: dict[str, Any], said: str) -> None:
+def test_a_job_whose_pod_was_ended_reports_the_cause(status: dict[str, Any], said: str) -> None:
     """Its log ends in the middle, and the Job knows its limit of attempts alone."""
     failed = failure(
         None, end_of_job(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [{"status": status}]
@@ -290,7 +290,7 @@ def test_a_job_whose_pod_was_ended_reports_by_what(status: dict[str, Any], said:
     assert said in str(failed)
 
 
-def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
+def test_a_running_job_reports_its_progress() -> None:
     assert failure(None, end_of_job({"status": {}}), []) is None
     output = {"data": {"phase": "SweepingDecode", "message": "4 of 9"}}
     assert step_of(output, []) == (ProfilingPhase.SWEEPING_DECODE, "4 of 9")
@@ -319,7 +319,7 @@ def test_a_job_under_way_has_not_failed_and_reports_where_it_is() -> None:
     ],
 )
 @pytest.mark.parametrize("character", ["x", "é"])
-def test_what_the_relay_hands_over_fits_a_config_map(
+def test_the_output_of_the_relay_fits_a_config_map(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sizes: dict[str, int], kept: set[str], character: str
 ) -> None:
     monkeypatch.setattr(relay, "OUTPUT", tmp_path)

@@ -51,9 +51,7 @@ def serving(answers: list[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 @pytest.mark.parametrize("first", [b"HT", b"<html>busy</html>\r\n", b"", b"HTTP/1.1 503 Busy\r\n\r\n"])
-def test_what_could_not_be_written_is_written_again(
-    serving: threading.Thread, answers: list[bytes], first: bytes
-) -> None:
+def test_a_failed_write_is_retried(serving: threading.Thread, answers: list[bytes], first: bytes) -> None:
     answers += [first, WRITTEN]
     serving.start()
     assert relay.deliver({"phase": "Done"}, 2)
@@ -64,7 +62,7 @@ WORDS = st.sampled_from(["word", "it's", '"q"', "\n", " ", "\\", "a: b", "# c", 
 
 
 @given(st.text(max_size=100) | st.lists(WORDS, max_size=60).map(" ".join))
-def test_a_status_is_read_as_it_is_written_however_long_it_is(message: str) -> None:
+def test_a_status_of_any_length_is_read_as_written(message: str) -> None:
     """PyYAML folds what is longer than a line: of errors the first eighty characters were relayed, with half of the quotation."""
     written = {"status": "failed", "message": message, "outputs": {"final": "x", "more": ["y"]}, "phase": "Done"}
     reported = relay.status_of(yaml.safe_dump(written, sort_keys=False))

@@ -98,7 +98,7 @@ async def test_a_new_request_is_validated(spec, others, becomes, event, says):
     assert world.announced.events == [status["phase"].lower()]
 
 
-async def test_a_large_request_is_validated_and_its_result_is_made_apart_from_the_loop():
+async def test_a_large_request_is_validated_and_generated_in_threads():
     """Of a megabyte of overrides either takes a third of a second."""
     obj = request(spec={"overrides": {"dgd": {"metadata": {"labels": {f"l{number}": "x" for number in range(2000)}}}}})
     world = World(obj, ends=result())
@@ -120,7 +120,7 @@ async def test_a_large_request_is_validated_and_its_result_is_made_apart_from_th
         ),
     ],
 )
-async def test_a_request_is_profiled_for_the_hardware_that_its_status_has(hardware, source, product, planned):
+async def test_a_request_is_profiled_for_the_hardware_in_its_status(hardware, source, product, planned):
     world = World(request(spec={"hardware": hardware}), NODE)
     await world.reconcile(times=4)
     status = (await world.status())["hardware"]
@@ -133,7 +133,7 @@ async def test_a_request_is_profiled_for_the_hardware_that_its_status_has(hardwa
 
 
 @pytest.mark.parametrize(("others", "says"), [(0, "no GPU"), (8, "starting")])
-async def test_of_pods_that_users_may_label_a_few_are_read(others, says):
+async def test_only_a_few_pods_with_the_jobs_label_are_read(others, says):
     """Each may have a megabyte, and all were read every ten seconds."""
     no_node = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no GPU"}]}
     pods = [stored(PODS, f"pod-{number}") for number in range(others)]
@@ -148,7 +148,7 @@ async def test_of_pods_that_users_may_label_a_few_are_read(others, says):
 @pytest.mark.parametrize(
     "obj", [pending, profiling, ready, partial(request, "Failed", REFUSAL.removeprefix("Failed "))]
 )
-async def test_that_a_reconcile_failed_is_taken_back_by_one_that_does_not(obj):
+async def test_a_successful_reconcile_clears_the_failure(obj):
     failed = obj()
     failed["status"]["conditions"] += conditions("Reconciled-ReconcileFailed")
     world = World(failed)
@@ -204,7 +204,7 @@ TAKEN = "Failed Profiling-NameTaken Succeeded-NameTaken"
         ),
     }
 )
-async def test_profiling_begins(given, outcome):
+async def test_profiling_starts(given, outcome):
     world = given()
     assert await world.reconcile() == Result(POD_INTERVAL if outcome.startswith("Pending") else None)
     assert await world.outcome() == outcome
@@ -349,7 +349,7 @@ async def test_profiling_ends(given, outcome):
         ),
     }
 )
-async def test_whatever_its_phase_is(given, outcome):
+async def test_a_changed_or_deleted_request_has_the_expected_outcome(given, outcome):
     world = given()
     assert await world.reconcile() == Result()
     assert await world.outcome() == outcome
@@ -361,11 +361,11 @@ async def test_a_change_is_rejected_once():
     assert await world.outcome() == "Ready Validation-SpecChangeRejected; SpecChangeRejected"
 
 
-async def test_of_one_that_is_gone_nothing_happens():
+async def test_a_missing_request_is_ignored():
     assert await World().reconcile() == Result()
 
 
-async def test_the_work_for_one_that_is_leaving_ends():
+async def test_the_work_for_a_deleted_request_ends():
     world = World(profiling())
     await world.reconcile(times=2)
     assert world.profilings.step("u-1") is not None

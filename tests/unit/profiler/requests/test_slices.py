@@ -35,7 +35,7 @@ def node(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}, "spec": spec}
 
 
-def test_whole_gpus_of_nodes_that_take_pods_are_counted() -> None:
+def test_whole_gpus_of_schedulable_nodes_are_counted() -> None:
     slices = [
         resource_slice("a", device(), device(), device(type_="mig")),
         resource_slice("a", device("NIC"), driver="rdma.nvidia.com"),
@@ -47,7 +47,7 @@ def test_whole_gpus_of_nodes_that_take_pods_are_counted() -> None:
     assert nodes_with_slices(slices, nodes) == [GpuNode("a", H100, 2, 81559)]
 
 
-def test_the_newest_generation_of_a_pool_counts() -> None:
+def test_only_the_newest_generation_of_a_pool_counts() -> None:
     old = resource_slice("a", device(), device(), name="old", generation=1)
     new = [resource_slice("a", device(), name=name, generation=2) for name in ("one", "two", "three")]
     assert nodes_with_slices([old, *new], [node("a")]) == [GpuNode("a", H100, 3, 81559)]
@@ -58,7 +58,7 @@ class _NoExporters:
         raise AssertionError("exporters are asked only where nothing else says it")
 
 
-async def test_a_request_is_planned_for_what_slices_publish() -> None:
+async def test_a_request_is_planned_for_the_gpus_in_slices() -> None:
     cache = ObjectCache()
     cache.put(NODES, node("a"))
     published = resource_slice("a", *[device()] * 8)

@@ -18,14 +18,14 @@ REQUEST = {"metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"}}
         (None, None, "NotEstimated", "what to know"),
     ],
 )
-def test_the_condition_of_a_result(meets: bool | None, status: bool | None, reason: str, message: str) -> None:
+def test_a_result_has_a_condition(meets: bool | None, status: bool | None, reason: str, message: str) -> None:
     candidate = DeploymentCandidate(figures=Figures(meets_sla=meets), parallelism={}, dgd={})
     result = ProfilingResult(selected=candidate, remarks=(Remark(reason="Any", message="what to know"),))
     assert _objective(result, "a graph") == (status, reason, message)
 
 
 @pytest.mark.parametrize(("size", "points"), [(1_000, 20), (MAX_BYTES // 5, 3), (MAX_BYTES, 0)])
-def test_a_status_holds_as_many_points_as_an_object_may(size: int, points: int) -> None:
+def test_a_status_has_only_as_many_points_as_fit_an_object(size: int, points: int) -> None:
     """Overrides are in each graph, and may be large."""
     one = DeploymentCandidate(figures=Figures(), parallelism={}, dgd={"spec": "x" * size})
     status = results_status(REQUEST, ProfilingResult(selected=one, pareto=(one,) * 20))
@@ -33,7 +33,7 @@ def test_a_status_holds_as_many_points_as_an_object_may(size: int, points: int) 
     assert status["selectedConfig"]["spec"] == one.dgd["spec"]
 
 
-def test_what_a_user_applies_is_known_as_made_for_the_request() -> None:
+def test_a_graph_applied_by_a_user_is_recognized_as_the_requests() -> None:
     """`kubectl apply` of the selected graph, as Dynamo's guide has it: its ConfigMaps then outlive the request."""
     one = DeploymentCandidate(figures=Figures(), parallelism={}, dgd={"metadata": {"name": "qwen-dgd"}, "spec": {}})
     status = results_status(REQUEST, ProfilingResult(selected=one, pareto=(one,)))

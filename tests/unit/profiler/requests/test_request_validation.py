@@ -29,13 +29,13 @@ def test_loads_are_positive(field: str, value: int) -> None:
 
 
 @pytest.mark.parametrize("field", ["vramMb", "totalGpus", "numGpusPerNode"])
-def test_hardware_is_not_less_than_nothing(field: str) -> None:
+def test_hardware_is_not_negative(field: str) -> None:
     assert refused(hardware={field: -1}) == [f"spec.hardware.{field}"]
     # Zero is what some clients write for what is not given.
     assert refused(hardware={field: 0}) == []
 
 
-def test_a_planner_has_a_mode_that_there_is() -> None:
+def test_a_planner_has_a_known_mode() -> None:
     assert refused(features={"planner": {"mode": "both"}}) == ["spec.features.planner.mode"]
 
 
@@ -51,16 +51,16 @@ def test_a_blank_model_is_refused() -> None:
     assert refused(model="  ") == ["spec.model"]
 
 
-def test_a_name_that_no_label_holds() -> None:
+def test_a_name_too_long_for_a_label_is_rejected() -> None:
     assert refused("a" * 63) == []
     assert refused("a" * 64) == ["metadata.name"]
 
 
-def test_a_request_as_people_write_it_is_planned() -> None:
+def test_a_typical_request_is_planned() -> None:
     assert refused(sla={"ttft": 200.5, "itl": 20}, workload={"isl": 1, "osl": 1, "requestRate": 0.01}) == []
 
 
-def test_the_job_of_a_long_name_has_a_name_that_labels_hold() -> None:
+def test_the_job_of_a_long_name_has_a_name_that_fits_labels() -> None:
     assert names.job("qwen") == "profile-qwen"
     first, second = names.job("a" * 62 + "1"), names.job("a" * 62 + "2")
     assert len(first) == len(second) == 63
@@ -74,12 +74,12 @@ def test_volumes_are_mounted_at_absolute_paths(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "a" * 254])
-def test_a_volume_has_the_name_of_an_object(name: str) -> None:
+def test_a_volume_has_a_valid_object_name(name: str) -> None:
     """Asked for one with a slash, the API server does not say that there is none: the request was tried again without end."""
     assert refused(modelCache={"pvcName": name}) == ["spec.modelCache.pvcName"]
 
 
-def test_a_path_of_a_model_is_in_a_volume() -> None:
+def test_a_model_path_requires_a_volume() -> None:
     assert refused(modelCache={"pvcModelPath": "qwen"}) == ["spec.modelCache.pvcName"]
 
 
@@ -101,10 +101,10 @@ JOB = "spec.overrides.profilingJob"
         ({"template": {"metadata": {"labels": "x"}}}, "template.metadata.labels"),
     ],
 )
-def test_a_job_that_cannot_be_merged(job: dict[str, Any], path: str) -> None:
+def test_a_job_override_that_cannot_be_merged_is_rejected(job: dict[str, Any], path: str) -> None:
     assert refused(overrides={"profilingJob": job}) == [f"{JOB}.{path}"]
 
 
 @pytest.mark.parametrize("job", [{}, {"template": None}, {"template": {"spec": {"containers": [{"image": "x"}]}}}])
-def test_a_part_of_a_job_is_enough(job: dict[str, Any]) -> None:
+def test_a_partial_job_override_is_accepted(job: dict[str, Any]) -> None:
     assert refused(overrides={"profilingJob": job}) == []

@@ -31,20 +31,20 @@ def frontend(override: dict[str, Any] | None = None, **spec: Any) -> list[dict[s
     return variables
 
 
-def test_the_frontend_alone_gets_the_mode():
+def test_only_the_frontend_gets_the_router_mode():
     assert frontend() == [MODE]
 
 
 @pytest.mark.parametrize("features", [None, {}, {"kvRouter": {}}, {"kvRouter": {"enabled": False}}])
-def test_without_the_feature_there_is_no_mode(features: dict[str, Any] | None):
+def test_no_router_mode_is_set_without_the_feature(features: dict[str, Any] | None):
     assert frontend(features=features) == []
 
 
-def test_the_mode_is_next_to_other_variables():
+def test_the_router_mode_keeps_other_variables():
     assert frontend(modelCache={"pvcName": "m"})[-1] == MODE
 
 
-def test_simulated_engines_have_it_too():
+def test_simulated_engines_get_the_router_mode():
     assert frontend(features={**KV, "mocker": {"enabled": True}}) == [MODE]
 
 
@@ -67,17 +67,17 @@ def of_main(**main: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_overrides_win(override: dict[str, Any], variables: list[dict[str, Any]]):
+def test_overrides_have_precedence(override: dict[str, Any], variables: list[dict[str, Any]]):
     assert frontend(override) == variables
 
 
-def test_a_graph_of_a_job_has_the_mode_although_its_profiler_does_not_know_of_it():
+def test_a_graph_of_a_profiling_job_gets_the_router_mode():
     result = read_output(request(backend="sglang", features=KV), output(graph_of_a_job()))
     assert main(result.selected, "Frontend")["env"] == [MODE]
     assert "env" not in main(result.selected, "decode")
 
 
-def test_a_mode_that_the_job_gives_is_kept():
+def test_a_router_mode_of_the_job_is_kept():
     given = graph_of_a_job()
     given["spec"]["services"]["Frontend"]["envs"] = [RANDOM]
     assert main(read_output(request(features=KV), output(given)).selected, "Frontend")["env"] == [RANDOM]

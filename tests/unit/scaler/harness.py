@@ -49,7 +49,7 @@ AUTOSCALER = {
 }
 
 
-class DeskKube(MemoryKube):
+class HarnessKube(MemoryKube):
     """The rest of the platform acts on changes if `acts`. The API server goes away before write `breaks` (from 1)."""
 
     def __init__(self) -> None:
@@ -98,12 +98,12 @@ class Reports(Announcer):
         return [(event, data.reason) for name, event, data in self.events if name == graph]
 
 
-class Desk:
+class ScalerHarness:
     """One scaler. `again` creates its successor, which reads everything again and has no memory of its own."""
 
-    def __init__(self, settings: Scaler, kube: DeskKube | None = None, clock: list[float] | None = None) -> None:
+    def __init__(self, settings: Scaler, kube: HarnessKube | None = None, clock: list[float] | None = None) -> None:
         self.settings = settings
-        self.kube = kube or DeskKube()
+        self.kube = kube or HarnessKube()
         self.clock = clock or [START]
         self.reported = Reports()
         self.cache = ObjectCache()
@@ -124,15 +124,15 @@ class Desk:
         self.resuming = HeldScalings(self.scaling)
         self.read()
 
-    def again(self) -> Desk:
-        return Desk(self.settings, self.kube, self.clock)
+    def again(self) -> ScalerHarness:
+        return ScalerHarness(self.settings, self.kube, self.clock)
 
     def read(self) -> None:
         """Copy all writes of others into the cache."""
         self.kube.publish(self.cache)
 
-    def having(self, name: str, *, adapters: bool = True, gpus: int = 1, **replicas: int) -> Desk:
-        """This desk with a graph added."""
+    def having(self, name: str, *, adapters: bool = True, gpus: int = 1, **replicas: int) -> ScalerHarness:
+        """This harness with a graph added."""
         self.graph(name, adapters=adapters, gpus=gpus, **replicas)
         return self
 
@@ -207,8 +207,8 @@ class Desk:
         return ScaleRequest(ObjectKey("team", name), command, targets, requester=requester, sent=sent)
 
 
-async def refused(desk: Desk, ask: Any) -> tuple[str, str]:
+async def refused(harness: ScalerHarness, ask: Any) -> tuple[str, str]:
     """Reason and message of a command that the scaler rejects."""
     with pytest.raises(CommandRefusedError) as caught:
-        await desk.scaling.carry_out(ask)
+        await harness.scaling.carry_out(ask)
     return caught.value.reason, str(caught.value)

@@ -20,16 +20,16 @@ from dynamo_shared.api.validation.request import GPU_SKUS
         ("gb10", 122_570, None),
     ],
 )
-def test_smaller_models_of_a_kind(sku: str, stated: float | None, smaller: float | None) -> None:
+def test_variants_with_less_memory_are_distinguished(sku: str, stated: float | None, smaller: float | None) -> None:
     assert smaller_vram(sku, stated) == smaller
 
 
-def test_memory_is_as_drivers_report_it():
+def test_memory_equals_what_drivers_report():
     assert [vram_of(sku, None) for sku in ("h200_sxm", "mi200", "gtx")] == [143_771, 65_536, None]
     assert vram_of("h200_sxm", 40_000) == 40_000
 
 
-def test_each_kind_that_a_request_may_name_is_known():
+def test_every_gpu_sku_of_requests_is_known():
     assert tuple(GPUS) == GPU_SKUS
     assert [system_of(sku) for sku in ("gb200", "gb200_sxm", "b300_sxm", "rtx_pro_6000_server", "gb10")] == [
         "gb200",
@@ -40,7 +40,7 @@ def test_each_kind_that_a_request_may_name_is_known():
     ]
 
 
-def test_ai_configurator_has_figures_of_each_system_that_is_named():
+def test_ai_configurator_has_data_for_every_named_system():
     """It has folders of others, which are empty: a request for such GPUs was answered as if its model were the reason."""
     package = find_spec("aiconfigurator_core")
     assert package is not None

@@ -28,7 +28,7 @@ def lines(backend: str = "vllm", **spec: Any) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("backend", ["vllm", "sglang"])
-def test_each_engine_has_the_flag(backend: str):
+def test_every_engine_gets_the_flag(backend: str):
     made = lines(backend)
     assert {name: line.count(FLAG) for name, line in made.items()} == {"Frontend": 0, "prefill": 1, "decode": 1}
     without = lines(backend, overrides=None)
@@ -36,15 +36,15 @@ def test_each_engine_has_the_flag(backend: str):
 
 
 @pytest.mark.parametrize("overrides", [None, {}, {"trustRemoteCode": False}])
-def test_without_trust_there_is_no_flag(overrides: dict[str, Any] | None):
+def test_no_flag_is_set_without_trust(overrides: dict[str, Any] | None):
     assert all(FLAG not in line for line in lines(overrides=overrides).values())
 
 
-def test_engines_without_a_flag_stay():
+def test_engines_without_such_a_flag_are_unchanged():
     assert lines("trtllm") == lines("trtllm", overrides=None)
 
 
-def test_simulated_engines_stay():
+def test_simulated_engines_are_unchanged():
     mocked: dict[str, Any] = {"features": {"mocker": {"enabled": True}}}
     assert lines(**mocked) == lines(overrides=None, **mocked)
 
@@ -67,7 +67,7 @@ def of_worker(**container: Any) -> dict[str, Any]:
     return changed
 
 
-def test_a_script_gets_it_at_its_end():
+def test_a_script_gets_the_flag_at_its_end():
     shell = {"command": ["sh", "-c"], "args": ["exec python3 -m dynamo.vllm --model m\n"]}
     assert of_worker(**shell)["args"] == [f"exec python3 -m dynamo.vllm --model m {FLAG}"]
     whole = ["sh", "-c", "exec python3 -m dynamo.vllm"]
@@ -76,7 +76,7 @@ def test_a_script_gets_it_at_its_end():
     assert of_worker(**has_it) == {"name": "main", **has_it}
 
 
-def test_engines_of_roles_with_templates_have_it_too():
+def test_engines_of_roles_with_templates_get_the_flag():
     main = {"name": "main", "command": ["python3", "-m", "dynamo.vllm"]}
     sshd = {"name": "main", "command": ["/usr/sbin/sshd"]}
     roles = [
@@ -91,12 +91,12 @@ def test_engines_of_roles_with_templates_have_it_too():
     assert worker == [sshd]
 
 
-def test_numbers_in_a_command_stay_and_are_reported():
+def test_numbers_in_a_command_are_kept_and_reported():
     line = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--port", 8000]}
     assert of_worker(**line) == {"name": "main", **line}
 
 
-def test_a_graph_of_a_job_has_it_although_its_profiler_does_not_know_of_it():
+def test_a_graph_of_a_profiling_job_gets_the_flag():
     made = read_output(request(backend="sglang", overrides=TRUST), output(graph_of_a_job())).selected
     assert FLAG in " ".join([*main(made, "decode").get("command", ()), *main(made, "decode").get("args", ())])
     assert FLAG not in str(main(made, "Frontend"))

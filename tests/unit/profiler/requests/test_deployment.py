@@ -126,7 +126,7 @@ async def test_the_graph_is_created_once_and_followed(given, outcome):
         assert not status.keys() & {"dgdName", "deploymentInfo"}
 
 
-async def test_what_is_created_is_the_requests_and_what_it_reads_outlives_the_request():
+async def test_the_request_owns_the_graph_but_not_the_objects_that_it_reads():
     world = World(new(), config_map())
     await world.reconcile()
     graph_made = await world.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("ns", "qwen-dgd"))
@@ -140,7 +140,7 @@ async def test_what_is_created_is_the_requests_and_what_it_reads_outlives_the_re
     assert await owners(world) == ["DynamoGraphDeploymentRequest", "DynamoGraphDeployment"]
 
 
-async def test_of_config_maps_a_request_reads_its_own_and_data_of_outputs_alone(monkeypatch):
+async def test_a_request_reads_only_its_own_config_maps_and_output_data(monkeypatch):
     """Users label ConfigMaps of a megabyte so, as many as they like: to read all took seconds of each reconcile."""
     world = World(new(), config_map(), output(phase="Done"))
     monkeypatch.setattr(world.cache, "list", lambda *_: pytest.fail("all are read"))
@@ -150,7 +150,7 @@ async def test_of_config_maps_a_request_reads_its_own_and_data_of_outputs_alone(
     assert ["data" in (each or {}) for each in kept] == [False, True]
 
 
-async def test_what_the_operator_1_2_selected_is_created_in_the_version_that_is_stored():
+async def test_a_result_of_operator_1_2_is_created_in_the_stored_version():
     """It wrote graphs of v1alpha1 into the status, which the API server takes under that version alone."""
     services = {"Worker": {"componentType": "worker", "replicas": 1}}
     old = {**SELECTED, "apiVersion": "nvidia.com/v1alpha1", "spec": {"services": services}}
@@ -177,7 +177,7 @@ async def owners(world: World) -> list[str]:
         (NamespaceTerminating(403, "Forbidden", "ns is being terminated"), []),
     ],
 )
-async def test_a_graph_that_cannot_be_created_now_is_tried_again(error, events):
+async def test_a_graph_that_cannot_be_created_now_is_retried(error, events):
     world = World(new(), refusals={CREATE: error})
     with pytest.raises(type(error)):
         await world.reconcile()

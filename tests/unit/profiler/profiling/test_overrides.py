@@ -63,7 +63,7 @@ BETA = {
 
 
 @pytest.mark.parametrize("override", [ALPHA, {"apiVersion": "nvidia.com/v1alpha1", **ALPHA}, BETA])
-def test_both_versions_say_the_same(override: dict[str, Any]):
+def test_both_versions_give_the_same_graph(override: dict[str, Any]):
     before = graph()
     after, remarks = overridden(copy.deepcopy(before), override)
     assert remarks == ()
@@ -87,7 +87,7 @@ def test_overrides_by_names_of_the_reference_apply(name: str):
     assert component(after, "prefill")["replicas"] == 1
 
 
-def test_unknown_services_are_left_out_and_reported():
+def test_unknown_services_are_ignored_and_reported():
     before = graph()
     after, remarks = overridden(copy.deepcopy(before), {"spec": {"services": {"Router": {"replicas": 2}}}})
     assert after == before
@@ -95,7 +95,7 @@ def test_unknown_services_are_left_out_and_reported():
     assert "has no 'Router'" in remarks[0].message
 
 
-def test_identity_stays():
+def test_name_and_namespace_are_unchanged():
     metadata = {"name": "other", "namespace": "elsewhere", "labels": {"team": "a"}}
     spec = {"env": [{"name": "A", "value": "1"}]}
     override = {"apiVersion": "nvidia.com/v1beta1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -133,7 +133,7 @@ def test_named_entries_of_v1beta1_are_merged():
     assert [c["name"] for c in component(after, "decode")["podTemplate"]["spec"]["containers"]] == ["main", "side"]
 
 
-def test_a_variable_takes_the_place_of_its_namesake():
+def test_a_variable_replaces_one_of_the_same_name():
     """Merged, it would have a value and a source, which no API server takes."""
     source = {"name": "HF_HOME", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}
     change = {"name": "decode", "podTemplate": {"spec": {"containers": [{"name": "main", "env": [source]}]}}}
@@ -152,12 +152,12 @@ def test_the_given_graph_is_not_changed():
 
 
 @pytest.mark.parametrize("override", [{"spec": []}, {"spec": {"services": ["decode"]}}])
-def test_what_is_not_a_part_of_a_graph_is_refused(override: dict[str, Any]):
+def test_unknown_fields_are_rejected(override: dict[str, Any]):
     with refused():
         overridden(graph(), override)
 
 
-def test_an_override_that_makes_a_wrong_graph_is_the_requests_fault():
+def test_an_override_that_gives_an_invalid_graph_is_an_error_of_the_request():
     override = {"spec": {"components": [{"name": "decode", "replicas": -1}]}}
     with refused(r"admission would refuse the graph with spec\.overrides\.dgd: .*replicas"):
         unmeasured(layout("sglang", **ENGINES), parts(backend="sglang", overrides={"dgd": override}))
@@ -186,7 +186,7 @@ def test_components_without_names_are_reported(components: Any):
         {"spec": {"services": {"decode": {"extraPodSpec": {"mainContainer": None}}}}},
     ],
 )
-def test_what_runs_in_a_component_cannot_be_taken_away(override: dict[str, Any]):
+def test_the_main_container_cannot_be_removed(override: dict[str, Any]):
     with refused("removes container main of decode"):
         offered(override)
 
@@ -201,7 +201,7 @@ def test_what_runs_in_a_component_cannot_be_taken_away(override: dict[str, Any])
         ({"replicass": 2}, r"replicass"),
     ],
 )
-def test_slips_in_v1alpha1_are_reported_with_their_paths(change: dict[str, Any], path: str):
+def test_errors_in_v1alpha1_are_reported_with_their_paths(change: dict[str, Any], path: str):
     with refused(rf"spec\.services\.decode\.{path}: "):
         offered({"spec": {"services": {"decode": change}}})
 
@@ -221,7 +221,7 @@ def test_amounts_may_be_numbers():
         (beta({"name": "decode", "multinode": {}}), 10),
     ],
 )
-def test_gpus_are_those_of_the_graph_as_it_is_offered(override: dict[str, Any], gpus: int):
+def test_gpus_are_counted_after_overrides(override: dict[str, Any], gpus: int):
     made, remarks = unmeasured(layout(**ENGINES), parts(overrides={"dgd": override}))
     assert made.figures.gpus == gpus
     assert [remark.reason for remark in remarks] == (["OverrideChangesGpus"] if gpus != 6 else [])
@@ -243,7 +243,7 @@ def test_arguments_of_v1beta1_are_replaced_without_a_directive():
 
 
 @pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])
-def test_a_directive_appends_and_does_not_reach_the_graph(backend: str):
+def test_a_directive_appends_and_is_removed_from_the_graph(backend: str):
     before = graph(backend)
     override = beta(change(container(env=[{"name": "A", "value": "b"}])))
     made, _ = unmeasured(layout(backend, **ENGINES), parts(backend=backend, overrides={"dgd": override}))
@@ -261,7 +261,7 @@ def test_a_directive_applies_by_names_of_the_reference():
     assert main(after, "decode")["args"][-1] == "--x"
 
 
-def test_a_directive_appends_to_what_a_frontend_runs_by_itself():
+def test_a_directive_appends_to_the_default_arguments_of_a_frontend():
     """The reference's own example: the flags of the router, without the module before them."""
     after, _ = overridden(graph(), beta(change(container(args=["--router-mode", "kv"]), name="Frontend")))
     assert main(after, "Frontend")["args"] == ["-m", "dynamo.frontend", "--router-mode", "kv"]
@@ -269,7 +269,7 @@ def test_a_directive_appends_to_what_a_frontend_runs_by_itself():
     assert "env" not in main(after, "Frontend")
 
 
-def test_a_directive_of_a_component_that_the_graph_does_not_have_is_left_out_with_it():
+def test_a_directive_of_an_unknown_component_is_ignored_with_it():
     before = graph()
     after, remarks = overridden(copy.deepcopy(before), beta(change(container(), name="Router")))
     assert after == before
@@ -290,7 +290,7 @@ def test_new_containers_have_no_directive():
         ({**container(), "args": []}, ".args: required next to $patch"),
     ],
 )
-def test_a_directive_that_is_not_understood_is_refused(wrong: dict[str, Any], at: str):
+def test_an_unknown_directive_is_rejected(wrong: dict[str, Any], at: str):
     with refused("^" + re.escape(f"spec.overrides.dgd.spec.components[0].podTemplate.spec.containers[0]{at}")):
         overridden(graph(), beta(change(wrong)))
 
@@ -319,7 +319,7 @@ _templates = st.fixed_dictionaries(
 
 
 @given(st.sampled_from(["decode", "Frontend", "x"]), _templates | _anything)
-def test_no_directive_reaches_a_graph_whatever_it_is(name: str, template: Any):
+def test_no_directive_remains_in_a_graph(name: str, template: Any):
     """What is not understood is refused, and what is understood is gone."""
     after: dict[str, Any] = {}
     with contextlib.suppress(ProfilingFailed):

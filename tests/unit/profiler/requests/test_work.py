@@ -53,7 +53,7 @@ def asked(name: str, namespace: str = "ns") -> tuple[ObjectKey, Callable[[], Pro
 
 
 @pytest.mark.parametrize(("given", "left"), [("ns", {"other"}), ("none", {"one", "other"})])
-async def test_it_has_ended_before_requests_are_given_to_another_replica(given: str, left: set[str]) -> None:
+async def test_work_ends_before_requests_are_given_to_another_replica(given: str, left: set[str]) -> None:
     shared, profiler = Shared(), Endless()
     kube: Any = SimpleNamespace(acting_as=lambda _: kube, guarded=lambda _: kube)
     context = SimpleNamespace(
@@ -79,7 +79,7 @@ async def test_it_has_ended_before_requests_are_given_to_another_replica(given: 
     await controller._profilings.release(lambda _: True)
 
 
-async def test_the_requests_of_one_namespace_do_not_hold_up_those_of_another() -> None:
+async def test_requests_of_one_namespace_do_not_delay_those_of_another() -> None:
     profiler = Endless()
     profilings = Profilings(profiler.run, lambda _: None, at_once=2)
     for number in range(20):
@@ -95,7 +95,7 @@ async def test_the_requests_of_one_namespace_do_not_hold_up_those_of_another() -
     await profilings.release(lambda _: True)
 
 
-async def test_a_request_is_not_read_before_its_turn() -> None:
+async def test_a_request_is_read_only_at_its_turn() -> None:
     """Thousands may wait, and a megabyte of each would be kept."""
     profilings = Profilings(Endless().run, lambda _: None, at_once=1)
     read: list[str] = []

@@ -27,7 +27,7 @@ from dynamo_shared.runtime.settings.planner import Rapid
         ("../../etc", KnownFrom.NOTHING, None),
     ],
 )
-def test_where_an_architecture_is_known_from(name: str, known: KnownFrom, path: str | None):
+def test_an_architecture_comes_from_its_best_source(name: str, known: KnownFrom, path: str | None):
     model = known_model(name, Rapid())
     assert (model.known, model.path) == (known, path)
 
@@ -37,7 +37,7 @@ def test_where_an_architecture_is_known_from(name: str, known: KnownFrom, path: 
     ["a/" + "b" * 249, "acme/b" + "-it" * 300_000 + "!", "x" * 1_000_000],
     ids=["a file", "endings", "a megabyte"],
 )
-def test_a_name_that_is_longer_than_names_are_takes_no_time(tmp_path: Path, name: str):
+def test_a_very_long_name_is_handled_quickly(tmp_path: Path, name: str):
     """The schema has no bound: endings of training were searched for from each of its characters, for days."""
     assert known_model(name, Rapid(models_dir=tmp_path)).known is KnownFrom.NOTHING
 
@@ -61,23 +61,23 @@ def test_a_name_that_is_longer_than_names_are_takes_no_time(tmp_path: Path, name
         ("abc7bx", None),
     ],
 )
-def test_parameters_by_name(name: str, billions: float | None):
+def test_parameters_are_read_from_the_name(name: str, billions: float | None):
     assert parameters_in(name) == billions
 
 
 @pytest.mark.parametrize(
     ("name", "size"), [("Qwen3-32B", 2.0), ("Qwen3-32B-FP8", 1.0), ("x-w8a8", 1.0), ("x-AWQ", 0.5), ("x-NVFP4", 0.5)]
 )
-def test_bytes_of_a_parameter_by_name(name: str, size: float):
+def test_bytes_per_parameter_are_read_from_the_name(name: str, size: float):
     assert bytes_per_parameter(name) == size
 
 
 @pytest.mark.parametrize(("name", "billions"), [("Qwen/Qwen3-32B", 32.8), ("meta-llama/Meta-Llama-3.1-8B", 8.0)])
-def test_weights_of_shipped_configurations(name: str, billions: float):
+def test_weights_of_shipped_configurations_are_computed(name: str, billions: float):
     assert known_model(name, Rapid()).weights_bytes == pytest.approx(billions * 2e9, rel=0.03)
 
 
-def test_eight_bit_experts_with_a_compressed_cache():
+def test_eight_bit_experts_with_a_compressed_cache_are_computed():
     model = known_model("deepseek-ai/DeepSeek-V3", Rapid())
     assert model.experts
     assert model.latent
@@ -97,7 +97,7 @@ CONFIG = {
 
 
 @pytest.mark.parametrize("folder", ["Qwen/Qwen2.5-7B-Instruct", "Qwen--Qwen2.5-7B-Instruct"])
-def test_a_configuration_in_the_folder_of_models(tmp_path, folder: str):
+def test_a_configuration_in_the_models_directory_is_used(tmp_path, folder: str):
     (tmp_path / folder).mkdir(parents=True)
     (tmp_path / folder / "config.json").write_text(json.dumps(CONFIG))
     model = known_model("Qwen/Qwen2.5-7B-Instruct", Rapid(models_dir=tmp_path))
@@ -108,20 +108,20 @@ def test_a_configuration_in_the_folder_of_models(tmp_path, folder: str):
     assert model.digest
 
 
-def test_names_do_not_lead_out_of_the_folder(tmp_path):
+def test_names_cannot_leave_the_models_directory(tmp_path):
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "config.json").write_text(json.dumps(CONFIG))
     (tmp_path / "models").mkdir()
     assert known_model("../secret", Rapid(models_dir=tmp_path / "models")).path is None
 
 
-def test_what_is_not_a_configuration_is_passed_over(tmp_path):
+def test_invalid_configurations_are_ignored(tmp_path):
     (tmp_path / "a/b-7B").mkdir(parents=True)
     (tmp_path / "a/b-7B" / "config.json").write_text("[1")
     assert known_model("a/b-7B", Rapid(models_dir=tmp_path)).known is KnownFrom.NAME
 
 
-def test_downloads_are_asked_for():
+def test_downloads_happen_only_if_enabled():
     assert known_model("acme/secret", Rapid()).path is None
     assert known_model("acme/secret", Rapid(download=True)).known is KnownFrom.DOWNLOAD
     assert known_model("/models/secret", Rapid(download=True)).path is None
@@ -139,6 +139,6 @@ def test_downloads_are_asked_for():
         ("acme/secret", (None, 1)),
     ],
 )
-def test_cache_of_a_token(name: str, cache: tuple[int | None, int]):
+def test_cache_bytes_of_a_token_are_computed(name: str, cache: tuple[int | None, int]):
     model = known_model(name, Rapid())
     assert (model.cache_bytes, model.cache_heads) == cache

@@ -37,7 +37,7 @@ def asked(simulations: Simulations, count: int) -> list[asyncio.Task[JobResult]]
 
 
 @pytest.mark.parametrize("result", [FEASIBLE, LATE])
-async def test_all_get_one_result(result: JobResult) -> None:
+async def test_concurrent_requests_get_one_result(result: JobResult) -> None:
     """Also a failure: where each tried again after a time-out, the tenth request would wait for ten of them."""
     simulations = Computed(result)
     tasks = asked(simulations, 3)
@@ -50,7 +50,7 @@ async def test_all_get_one_result(result: JobResult) -> None:
 
 
 @pytest.mark.parametrize(("result", "computed"), [(FEASIBLE, 1), (LATE, 2)])
-async def test_a_failure_is_not_remembered(result: JobResult, computed: int) -> None:
+async def test_a_failure_is_not_cached(result: JobResult, computed: int) -> None:
     simulations = Computed(result)
     simulations.may_end.set()
     for _ in range(2):
@@ -58,7 +58,7 @@ async def test_a_failure_is_not_remembered(result: JobResult, computed: int) -> 
     assert simulations.computing == computed
 
 
-async def test_where_the_one_that_computes_is_cancelled_another_one_does() -> None:
+async def test_another_request_computes_if_the_first_is_cancelled() -> None:
     simulations = Computed(FEASIBLE)
     first, second = asked(simulations, 2)
     await until(lambda: simulations.computing)
@@ -69,7 +69,7 @@ async def test_where_the_one_that_computes_is_cancelled_another_one_does() -> No
     assert first.cancelled()
 
 
-async def test_those_that_waited_count_as_answered_without_a_simulation() -> None:
+async def test_waiting_requests_count_as_cached() -> None:
     registry = CollectorRegistry()
     simulations = Computed(FEASIBLE, ProfilingMetrics(registry))
     tasks = asked(simulations, 3)

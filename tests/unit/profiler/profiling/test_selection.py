@@ -25,7 +25,7 @@ HARDWARE = {"gpuSku": "h200_sxm", "numGpusPerNode": 8}
 PLANNER = {"planner": {"optimization_target": "sla", "mode": "disagg"}}
 
 
-def test_most_tokens_of_all_gpus_win_among_those_that_keep_the_times():
+def test_the_highest_throughput_within_the_targets_wins():
     fast = agg(gpus=8, itl=15, rate=5)  # 625 tokens/s of a GPU
     slow = agg(gpus=1, itl=40, rate=2)  # 2000, and too slow
     small = agg(gpus=2, itl=25, rate=1)  # 500
@@ -36,7 +36,7 @@ def test_most_tokens_of_all_gpus_win_among_those_that_keep_the_times():
     assert picked.selected.point.requests_per_second == 10
 
 
-def test_idle_gpus_count():
+def test_idle_gpus_count_as_cost():
     """12 GPUs of 16 leave 4 idle; of equals in use, the one that uses all wins."""
     odd, even = agg(gpus=12, rate=12), agg(gpus=8, rate=7)
     picked = pick([odd, even], objective())
@@ -44,7 +44,7 @@ def test_idle_gpus_count():
     assert picked.selected.tokens_per_second_per_gpu == 7 * 1000 / 8
 
 
-def test_fewest_gpus_that_serve_a_rate():
+def test_the_fewest_gpus_that_serve_a_rate_are_selected():
     large, small = agg(gpus=8, rate=10), agg(gpus=2, rate=2)
     picked = pick([large, small], objective(workload={"requestRate": 5.0}))
     assert picked.selected.point.gpus == 6
@@ -52,18 +52,18 @@ def test_fewest_gpus_that_serve_a_rate():
     assert picked.selected.served == 1.0
 
 
-def test_fewest_gpus_that_hold_as_many_requests_at_once():
+def test_the_fewest_gpus_that_serve_a_concurrency_are_selected():
     picked = pick([agg(gpus=2, concurrency=20)], objective(workload={"concurrency": 50}))
     assert picked.selected.point.replicas == {"agg": 3}
 
 
-def test_a_load_beyond_the_gpus_is_served_as_far_as_they_go():
+def test_a_load_above_the_capacity_uses_all_gpus():
     picked = pick([agg(gpus=8, rate=1), agg(gpus=4, rate=1)], objective(workload={"requestRate": 8.0}))
     assert picked.selected.point.gpus == 16
     assert picked.selected.served == 0.5
 
 
-def test_the_closest_is_taken_where_none_keeps_the_times():
+def test_the_closest_point_is_selected_if_none_meets_the_targets():
     nearer, farther = agg(ttft=100, itl=40), agg(ttft=50, itl=45, rate=9)
     picked = pick([farther, nearer], objective(sla={"ttft": 60, "itl": 20}))
     # 40/20 and 100/60 against 45/20: what is missed worst counts.
@@ -71,7 +71,7 @@ def test_the_closest_is_taken_where_none_keeps_the_times():
     assert not picked.selected.meets
 
 
-def test_the_whole_answer_counts_where_its_time_is_asked_for():
+def test_the_duration_of_the_whole_answer_counts_if_it_is_a_target():
     quick, slow = agg(ttft=5000, itl=20), agg(ttft=100, itl=30, rate=3)
     picked = pick([quick, slow], objective(sla={"e2eLatency": 26_000}))
     assert picked.selected.point.latency_ms == quick.latency_ms
@@ -79,7 +79,7 @@ def test_the_whole_answer_counts_where_its_time_is_asked_for():
 
 
 @pytest.mark.parametrize(("tune_for", "itl"), [("latency", 10), ("throughput", 40)])
-def test_without_times_the_stated_aim_decides(tune_for: str, itl: float):
+def test_without_targets_the_optimization_type_decides(tune_for: str, itl: float):
     points = [agg(itl=10, rate=1), agg(itl=40, rate=5)]
     picked = pick(points, objective(sla={"optimizationType": tune_for}))
     assert picked.selected.point.itl_ms == itl
@@ -95,7 +95,7 @@ def test_a_planner_gets_one_engine_of_each_role():
     assert chosen.tokens_per_second_per_gpu == pytest.approx(0.9 * 4.0 * 1000 / 10)
 
 
-def test_a_planner_gets_as_many_as_it_must_keep():
+def test_a_planner_gets_its_minimum_of_engines():
     features = {"planner": {"mode": "disagg", "min_endpoint": 2}}
     picked = pick([disagg((1, 2, 4.0), (1, 4, 4.0))], objective(features=features))
     assert picked.selected.point.replicas == {"prefill": 2, "decode": 2}
@@ -109,24 +109,26 @@ def test_a_planner_gets_as_many_as_it_must_keep():
         ({"min_endpoint": 1, "prefill_min_endpoint": 7}, {"prefill": 2, "decode": 1}, False),
     ],
 )
-def test_a_planner_may_keep_other_numbers_of_each_role(least: dict[str, int], replicas: dict[str, int], enough: bool):
+def test_a_planner_may_have_another_minimum_for_each_role(
+    least: dict[str, int], replicas: dict[str, int], enough: bool
+):
     features = {"planner": {"mode": "disagg", **least}}
     picked = pick([disagg((1, 2, 4.0), (1, 4, 4.0))], objective(features=features))
     assert (picked.selected.point.replicas, picked.selected.enough) == (replicas, enough)
 
 
-def test_what_is_larger_than_the_gpus_is_not_a_choice():
+def test_engines_larger_than_the_gpus_are_not_selected():
     assert selection.pick([disagg((1, 8, 1.0), (2, 8, 1.0))], objective()) is None
 
 
-def test_the_closest_fills_the_gpus():
+def test_the_closest_point_uses_all_gpus():
     point = filled(disagg((1, 2, 4.0), (1, 2, 2.0)), objective())
     assert point.gpus == 16
     # 3 x 4 x 0.9 = 10.8 against 5 x 2 x 0.92 = 9.2; 2 and 6 give 7.2.
     assert point.replicas == {"prefill": 3, "decode": 5}
 
 
-def test_any_number_of_gpus_is_filled_at_once():
+def test_any_number_of_gpus_is_handled_quickly():
     """As many as the field takes: a walk over them would hold up every other request for hours."""
     point = filled(disagg((1, 2, 4.0), (1, 2, 2.0)), objective(hardware={**HARDWARE, "totalGpus": 2**31 - 1}))
     assert point.gpus == 2**31 - 2
@@ -137,7 +139,7 @@ _engines = st.tuples(st.just(1), st.sampled_from([1, 2, 3, 4, 8]), st.floats(0.0
 
 
 @given(_engines, _engines, st.integers(1, 64))
-def test_no_other_numbers_of_engines_give_more(prefill, decode, gpus):
+def test_the_numbers_of_engines_are_optimal(prefill, decode, gpus):
     point, given_gpus = disagg(prefill, decode), objective(hardware={**HARDWARE, "totalGpus": gpus})
     rates = [
         matched(point, {"prefill": count, "decode": decodes}, 1000).requests_per_second or 0.0
@@ -163,7 +165,7 @@ _points = st.builds(
 
 
 @given(st.lists(_points, min_size=1, max_size=20), st.sampled_from([{}, {"requestRate": 4.0}, {"concurrency": 90}]))
-def test_a_choice_never_exceeds_the_gpus_and_keeps_the_times_if_any_does(points, workload):
+def test_a_choice_fits_the_gpus_and_meets_the_targets_if_possible(points, workload):
     desired = objective(workload=workload)
     picked = pick(points, desired)
     assert picked.selected.point.gpus <= desired.total_gpus
@@ -174,7 +176,7 @@ def test_a_choice_never_exceeds_the_gpus_and_keeps_the_times_if_any_does(points,
         assert picked.selected.tokens_per_second_per_gpu == pytest.approx(best)
 
 
-def test_the_front_goes_from_fast_answers_to_many_tokens():
+def test_the_front_is_ordered_from_low_latency_to_high_throughput():
     points = [agg(itl=10, rate=1), agg(itl=20, rate=2), agg(itl=30, rate=1.5), agg(itl=40, rate=4)]
     front = pick(points, objective()).front
     assert [choice.point.itl_ms for choice in front] == [10, 20, 40]
@@ -185,7 +187,7 @@ def test_backends_are_compared():
     assert pick([agg(rate=1), other], objective(backend="auto")).selected.point.backend == "sglang"
 
 
-def test_a_planner_may_have_the_prefill_of_one_point_and_the_decode_of_another():
+def test_prefill_and_decode_may_come_from_different_points():
     """8 GPUs: the fast prefill comes with too large a decode, the fast decode with too slow a prefill."""
     first = disagg((1, 4, 4.0), (1, 8, 4.0), ttft=250, itl=6)
     second = disagg((1, 1, 1.0), (1, 4, 2.0), ttft=900, itl=8)
@@ -210,14 +212,14 @@ def test_pairs_of_engines_are_tried_once_however_many_points_have_them(monkeypat
         tried.extend(product(*points))
         return tried
 
-    monkeypatch.setattr(picking, "product", recorded)
+    monkeypatch.setattr(selection, "product", recorded)
     point = disagg((1, 1, 1.0), (1, 1, 1.0))
     points = [replace(point, concurrency=float(number)) for number in range(300)]
-    assert picking.crossed(points, 100) == points
+    assert selection.crossed(points, 100) == points
     assert tried == [(points[0], points[0])]
 
 
-def test_engines_that_fit_as_often_as_the_planner_must_keep_them_come_first():
+def test_engines_that_fit_the_planners_minimum_are_preferred():
     features = {"planner": {"mode": "disagg", "min_endpoint": 4}}
     large, small = disagg((1, 2, 4.0), (1, 4, 4.0)), disagg((1, 1, 0.5), (1, 2, 0.5))
     picked = pick([large, small], objective(features=features)).selected
