@@ -1,6 +1,7 @@
 """The GPUs in use: a list of all pods, which one caller's requests share, and no other caller's."""
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,8 @@ from dynamo_dynadmin.state.hub import Hub
 from dynamo_shared.api.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, ObjectKey
 from dynamo_shared.kube import Unavailable
 from dynamo_shared.state.versions import Version
+
+from tests.building.tasks import in_background
 
 NODE = b'{"metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}}'
 
@@ -103,3 +106,26 @@ async def test_requests_of_one_caller_share_a_failure(observed: Cluster) -> None
     results = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(each) for each in results] == [Unavailable] * 3
     assert kube.lists == 1
+
+
+async def test_other_requests_get_a_turn_while_pods_are_counted(observed: Cluster, rights: Rights) -> None:
+    """All pods of the platform were decoded at once, a second for ten thousand."""
+    rights.refused = {("ann", PODS.id)}
+    pods, others = observed._hub.entries(PODS), 0
+    for number in range(50):
+        limits = {"resources": {"limits": {"nvidia.com/gpu": str(number % 2)}}}
+        pod = {
+            "metadata": {"name": f"p-{number}"},
+            "spec": {"nodeName": "a", "containers": [limits] if number < 8 else []},
+        }
+        pods.take(ObjectKey("n", f"p-{number}"), number, Version("u", number, ""), json.dumps(pod).encode())
+
+    async def work() -> None:
+        nonlocal others
+        while True:
+            others += 1
+            await asyncio.sleep(0)
+
+    async with in_background(work()):
+        assert await free(observed, call("ann", Kube(0))) == (4, False)
+    assert others > 50

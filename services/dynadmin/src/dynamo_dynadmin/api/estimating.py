@@ -62,7 +62,7 @@ class Estimating:
         await self.reading.require(call, act)
         nodes: list[KubeObject] = []
         if await self.reading.may(call, ResourceAttributes("list", NODES)):
-            nodes = self.hub.entries(NODES).objects()
+            nodes = await self.hub.entries(NODES).objects()
         simulate = partial(self.simulation.estimate, made.manifest, nodes)
         answer = partial(self._answer, call.caller.limit_key, _key(made.manifest, nodes), simulate, remarks)
         if "text/event-stream" in call.request.headers.get("Accept", ""):

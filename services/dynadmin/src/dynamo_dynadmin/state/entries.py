@@ -1,5 +1,6 @@
 """A replica's objects of one resource: the last message of each object, with its stream sequence."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -175,9 +176,13 @@ class Entries:
         """Namespaces with objects."""
         return set(self._namespaces)
 
-    def objects(self) -> list[KubeObject]:
-        """Every object, as Kubernetes has it."""
-        return [each.obj for each in self.all()]
+    async def objects(self) -> list[KubeObject]:
+        """Every object, as Kubernetes has it. Other requests get a turn between them: there may be ten thousand."""
+        decoded = []
+        for each in list(self.all()):
+            decoded.append(each.obj)
+            await asyncio.sleep(0)
+        return decoded
 
     def keys(self) -> set[ObjectKey]:
         """Names of all objects."""
