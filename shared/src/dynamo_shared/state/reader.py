@@ -45,6 +45,11 @@ FORGET_INTERVAL = 5.0
 GATHER = 0.5
 """Seconds to wait for more partitions after a gain. Several are claimed together, or as others release them."""
 
+BYTES_AT_ONCE = 256 << 10
+"""Bytes of messages that are handled before other tasks run, which takes a few milliseconds. A compressed message counts
+as that many: it may be two hundred times as large as it looks.
+"""
+
 _NO_VERSION = Version("", 0, "")
 
 log = structlog.get_logger("dynamo.bus.state")
@@ -180,9 +185,14 @@ class StateReader:
             await self._caught_up.wait()
 
     async def _read(self, subscription: Subscription) -> None:
+        handled = 0
         async for item in subscription:
             if isinstance(item, Message):
                 self._take(item)
+                handled += BYTES_AT_ONCE if messages.ENCODING in item.headers else len(item.payload)
+                if handled >= BYTES_AT_ONCE:
+                    handled = 0
+                    await asyncio.sleep(0)
             elif isinstance(item, CaughtUp):
                 self._caught_up.set()
                 # Subjects that were damaged before and were not read again are gone.
