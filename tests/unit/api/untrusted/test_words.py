@@ -57,6 +57,16 @@ def test_other_words_stay(text: str) -> None:
     assert redacted(text) == text
 
 
+@pytest.mark.parametrize(
+    "begin", ["eyJaaaaaaaa-", "nvapi-aaaaaaaaaa-", "-----BEGIN PRIVATE KEY-----", "bearer aaaaaaaa "]
+)
+def test_a_long_text_of_beginnings_of_secrets_is_read_once(begin: str) -> None:
+    """A search for the end of each JSON Web Token took thirteen seconds for 100 KB."""
+    masked = redacted(begin * (100_000 // len(begin)))
+    assert "***" in masked
+    assert begin.strip(" -") not in masked
+
+
 def test_messages_stay_short_and_on_one_line() -> None:
     assert quoted("a\n\tb\x07 c") == "a b c"
     assert len(quoted("x" * 1_000_000)) == 300

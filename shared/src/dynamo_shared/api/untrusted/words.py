@@ -26,11 +26,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     # Signed URLs carry their signature in the query.
     (re.compile(r"(?<=[\w/])\?[\w.%~+-]{1,128}=[^\s'\")]+"), "?..."),
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {MASK}"),
-    # Tokens that say what they are: Hugging Face, GitHub, GitLab, OpenAI, NVIDIA, Slack, AWS, JSON Web Tokens.
+    # Tokens that say what they are: Hugging Face, GitHub, GitLab, OpenAI, NVIDIA, Slack, AWS, JSON Web Tokens. All that
+    # begins like one is masked: a search for the dot of a JSON Web Token would read the rest of the text at each.
     (
         re.compile(
             r"\b(?:hf_|gh[oprsu]_|github_pat_|glpat-|sk-|nvapi-|xox[abprs]-|AKIA|ASIA)[\w-]{10,}"
-            r"|\beyJ[\w-]{8,}(?:\.[\w-]*){1,4}"
+            r"|\beyJ[\w-]{8,}(?:\.[\w-]*){0,4}"
         ),
         MASK,
     ),
