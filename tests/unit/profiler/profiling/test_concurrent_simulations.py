@@ -26,7 +26,7 @@ class Computed(Simulations):
         self.result, self.computing = result, 0
         self.may_end = asyncio.Event()
 
-    async def computed(self, job: Any, report: Any) -> JobResult:
+    async def computed(self, job: Any, report: Any, namespace: str = "") -> JobResult:
         self.computing += 1
         await self.may_end.wait()
         return self.result

@@ -76,6 +76,27 @@ async def test_a_worker_is_kept_for_the_next_job():
     assert gone(first.pid)
 
 
+async def test_namespaces_take_turns():
+    """A namespace with many jobs that run into their time limit delayed all others for half an hour."""
+    async with WorkerPool(settings(processes=1), FAKE) as pool:
+        order: list[str] = []
+        reported = Reports()
+        first = asyncio.create_task(pool.run(job("b200_sxm"), reported, "many"))
+        await reported.heard.wait()
+
+        async def run(name: str, namespace: str) -> None:
+            await pool.run(job(), Reports(), namespace)
+            order.append(name)
+
+        waiting = [asyncio.create_task(run(f"many {number}", "many")) for number in range(3)]
+        waiting.append(asyncio.create_task(run("one", "one")))
+        await asyncio.sleep(0)
+        await ended(waiting[0])
+        await ended(first)
+        await asyncio.gather(*waiting[1:])
+        assert order == ["many 1", "one", "many 2"]
+
+
 async def test_no_worker_starts_without_work():
     async with WorkerPool(settings(), FAKE) as pool:
         assert pool.workers == 0

@@ -149,7 +149,7 @@ class RapidProfiler:
             for backend in objective.backends
             if serving == AGG or objective.total_gpus > 1
         ]
-        answers = await self.simulations.answers(jobs, run.model.digest, run.step.report)
+        answers = await self.simulations.answers(jobs, run.model.digest, run.step.report, run.request.namespace)
         points = [point_from(data) for answer in answers for data in answer.points]
         return _Swept(
             servings=servings,
@@ -227,7 +227,8 @@ class RapidProfiler:
             vram_mib=smaller_vram(objective.gpu_sku, objective.vram_mib),
             database=self._settings.rapid.database.value,
         )
-        answer = await self.simulations.answer(job, run.model.digest, run.step.report_sentence)
+        namespace = run.request.namespace
+        answer = await self.simulations.answer(job, run.model.digest, run.step.report_sentence, namespace)
         interpolation = {
             "hf_id": run.model.name if run.model.known is KnownFrom.FOLDER else path,
             "system": system,

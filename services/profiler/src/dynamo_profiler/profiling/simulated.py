@@ -33,13 +33,15 @@ class Simulations:
             metrics.workers.set_function(lambda: self.pool.workers)
             metrics.memory.set_function(self.pool.resident)
 
-    async def answers(self, jobs: Iterable[Simulation], digest: str, report: ReportProgress) -> list[JobResult]:
-        """Answers to all jobs; as many run in parallel as there are processes."""
+    async def answers(
+        self, jobs: Iterable[Simulation], digest: str, report: ReportProgress, namespace: str = ""
+    ) -> list[JobResult]:
+        """Answers to all jobs of a namespace; as many run in parallel as there are processes."""
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self.answer(job, digest, report)) for job in jobs]
+            tasks = [group.create_task(self.answer(job, digest, report, namespace)) for job in jobs]
         return [task.result() for task in tasks]
 
-    async def answer(self, job: Simulation, digest: str, report: ReportProgress) -> JobResult:
+    async def answer(self, job: Simulation, digest: str, report: ReportProgress, namespace: str = "") -> JobResult:
         """The answer of a job, cached or computed; BROKEN for all current callers if its process failed."""
         key, computes = key_of(job, digest), False
 
@@ -48,7 +50,7 @@ class Simulations:
             known = await self._cache.get(key)
             if known is None:
                 computes = True
-                known = await self.computed(job, report)
+                known = await self.computed(job, report, namespace)
                 await self._cache.put(key, known)
             return known
 
@@ -63,11 +65,11 @@ class Simulations:
         if not cached:
             self._metrics.seconds.observe(answer.seconds)
 
-    async def computed(self, job: WorkerJob, report: ReportProgress) -> JobResult:
+    async def computed(self, job: WorkerJob, report: ReportProgress, namespace: str = "") -> JobResult:
         """The answer of a job of any kind, not cached; BROKEN if its process failed."""
         for last in (False, True):
             try:
-                return await self._turn(job, report)
+                return await self._turn(job, report, namespace)
             except WorkerDied as died:
                 # The kernel may have killed the process because another one used the memory: one failure proves
                 # nothing.
@@ -84,9 +86,9 @@ class Simulations:
                 return JobResult(outcome=JobStatus.BROKEN, message=text)
         raise AssertionError("unreachable")
 
-    async def _turn(self, job: WorkerJob, report: ReportProgress) -> JobResult:
+    async def _turn(self, job: WorkerJob, report: ReportProgress, namespace: str) -> JobResult:
         while True:
             try:
-                return await self.pool.run(job, report)
+                return await self.pool.run(job, report, namespace)
             except PoolBusy:
                 await asyncio.sleep(spread(_AGAIN, most=1.5))

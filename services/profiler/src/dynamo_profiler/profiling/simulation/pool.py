@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from dynamo_shared.aio import Process, either, ended
+from dynamo_shared.aio import Process, Turns, either, ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
 from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, WorkerJob, answer_from
@@ -80,16 +80,20 @@ class _Worker:
 
 
 class WorkerPool:
-    """Runs jobs in order of arrival, each in one worker. Closing it, or leaving `async with`, ends all workers."""
+    """Runs jobs, each in one worker. Namespaces take turns: one with many slow jobs delays only its own.
+
+    Closing it, or leaving `async with`, ends all workers.
+    """
 
     def __init__(self, settings: Rapid, child: Sequence[str] = CHILD) -> None:
         self._settings = settings
         self._child = tuple(child)
-        self._turns = asyncio.Semaphore(settings.processes)
+        self._places = settings.processes
+        """number of jobs that may start now"""
+        self._waiting: Turns[tuple[str, asyncio.Future[None]]] = Turns(lambda waiting: waiting[0])
         self._free: list[_Worker] = []
         self._all: set[_Worker] = set()
         self._endings: set[asyncio.Task[None]] = set()
-        self._waiting = 0
         self._closed = False
         self.peak = 0
         """largest memory of one worker so far, bytes"""
@@ -109,13 +113,13 @@ class WorkerPool:
         """Memory of all workers, bytes."""
         return sum(worker.resident() for worker in self._all)
 
-    async def run(self, job: WorkerJob, report: ReportProgress) -> JobResult:
-        """Run a job and return its answer. `report` receives its progress. Cancelling ends its process.
+    async def run(self, job: WorkerJob, report: ReportProgress, namespace: str = "") -> JobResult:
+        """Run a job for a namespace and return its answer. `report` receives its progress. Cancelling ends its process.
 
         Raises PoolBusy, MemoryExceeded, WorkerDied or TimeoutError. Does not repeat a job whose worker died before it began,
         or because another process used the memory: the caller decides that.
         """
-        async with self._turn():
+        async with self._turn(namespace):
             worker = await self._worker()
             try:
                 async with asyncio.timeout(self._settings.time_limit):
@@ -135,18 +139,35 @@ class WorkerPool:
         await asyncio.gather(*self._endings, return_exceptions=True)
 
     @contextlib.asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        if self._waiting >= self._settings.waiting:
-            raise PoolBusy(f"{self._waiting} parts of requests already wait for a worker process")
-        self._waiting += 1
-        try:
-            await self._turns.acquire()
-        finally:
-            self._waiting -= 1
+    async def _turn(self, namespace: str) -> AsyncIterator[None]:
+        if len(self._waiting) >= self._settings.waiting:
+            raise PoolBusy(f"{len(self._waiting)} parts of requests already wait for a worker process")
+        if self._places:
+            self._places -= 1
+        else:
+            waiting = namespace, asyncio.get_running_loop().create_future()
+            self._waiting.add(waiting)
+            try:
+                await waiting[1]
+            except asyncio.CancelledError:
+                if waiting[1].cancelled():
+                    self._waiting.discard(waiting)
+                else:
+                    self._pass_on()
+                raise
         try:
             yield
         finally:
-            self._turns.release()
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Give a place to the next job that waits."""
+        while self._waiting.available:
+            (_, waiting), _ = self._waiting.pop()
+            if not waiting.done():
+                waiting.set_result(None)
+                return
+        self._places += 1
 
     async def _worker(self) -> _Worker:
         while self._free:
