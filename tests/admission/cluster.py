@@ -20,6 +20,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import AlreadyExists, KubeClient, NotServed
 from dynamo_shared.kube.config import load
 
+from tests.building.definitions import definition_of
 from tests.integration.platform import eventually
 
 from .case import TOPOLOGIES
@@ -66,7 +67,7 @@ async def install_optional_kinds(kube: KubeClient) -> None:
     """Install what the rules need in a cluster: Grove with a ClusterTopology, and InferencePools."""
     for resource in (TOPOLOGY, POOL):
         with contextlib.suppress(AlreadyExists):
-            await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition(resource))
+            await kube.create(CUSTOM_RESOURCE_DEFINITIONS, definition_of(resource))
     for name, domains in TOPOLOGIES.items():
         spec = {"levels": [{"domain": domain, "key": f"example.com/{domain}"} for domain in domains]}
         topology = {**TOPOLOGY.type_meta, "metadata": {"name": name}, "spec": spec}
@@ -88,22 +89,3 @@ async def _created(kube: KubeClient, topology: KubeObject) -> bool:
     except NotServed:
         return False
     return True
-
-
-def _definition(resource: Resource) -> KubeObject:
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
-    return {
-        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-        "metadata": {
-            "name": f"{resource.plural}.{resource.group}",
-            # The API server demands an approval for a group in Kubernetes' own domain.
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-        },
-        "spec": {
-            "group": resource.group,
-            "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "names": {"plural": resource.plural, "kind": resource.kind, "listKind": f"{resource.kind}List"},
-            "versions": [version],
-        },
-    }

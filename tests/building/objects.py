@@ -4,7 +4,7 @@ import pickle
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import Resource
+from dynamo_shared.api.resources import Resource, controller_reference, of
 
 _OF_METADATA = {
     "annotations", "creationTimestamp", "deletionTimestamp", "finalizers", "generation", "labels", "managedFields",
@@ -23,6 +23,11 @@ def stored_object(resource: Resource, name: str, namespace: str = "ns", /, **fie
     """An object with the uid, the generation and the version that a stored one has; `fields` as in `object_of`."""
     given = {"uid": f"uid-{name}", "generation": 1, "resourceVersion": "1", **fields}
     return object_of(resource, name, namespace, **given)
+
+
+def controlled_by(owner: KubeObject) -> KubeObject:
+    """The owner reference to the object that controls another one."""
+    return controller_reference(of(owner), owner["metadata"]["name"], owner["metadata"]["uid"])
 
 
 def copied(value: Any) -> Any:

@@ -14,6 +14,8 @@ from dynamo_shared.api.resources import CLUSTER_ROLES, Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
 
+from tests.building.definitions import definition_of
+
 #: Locks the modules by version and hash.
 GO_FOLDER = Path(__file__).parent / "go"
 #: Folder of the definitions in each module.
@@ -24,13 +26,16 @@ MODULES = {
 }
 #: libyaml's parser if PyYAML has it: it is ten times as fast, and the definitions have 3 MB.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: Of Volcano; the kind only needs to be served.
+POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
 CLUSTER_ROLE_NAMES = ("dynamo-planner", "dynamo-profiling", "dynamo-epp")
 
 
 async def install(kube: KubeClient) -> None:
     """Install everything that the recorded cluster had. Needs the Go module proxy, or Go's module cache."""
-    await install_crds(kube, [*[each for module in MODULES for each in await _definitions(module)], _pod_groups()])
+    definitions = [each for module in MODULES for each in await _definitions(module)]
+    await install_crds(kube, [*definitions, definition_of(POD_GROUPS)])
     device_class = {"apiVersion": DEVICE_CLASSES.api_version, "kind": "DeviceClass"}
     await kube.apply(DEVICE_CLASSES, {**device_class, "metadata": {"name": "gpu.nvidia.com"}, "spec": {}})
     for name in CLUSTER_ROLE_NAMES:
@@ -66,25 +71,3 @@ async def _download(module: str) -> str:
     if "Dir" not in output:
         sys.exit(f"{module} cannot be had: {output.get('Error', 'unknown error')}")
     return str(output["Dir"])
-
-
-def _pod_groups() -> KubeObject:
-    """Volcano's PodGroup; it only needs to be served."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "podgroups.scheduling.volcano.sh"},
-        "spec": {
-            "group": "scheduling.volcano.sh",
-            "names": {"kind": "PodGroup", "listKind": "PodGroupList", "plural": "podgroups", "singular": "podgroup"},
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": "v1beta1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-                }
-            ],
-        },
-    }

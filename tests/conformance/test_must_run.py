@@ -23,6 +23,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists
 
+from tests.building.objects import controlled_by
 from tests.conformance.cloud import add_network_cards, bind_claims
 from tests.integration.platform import eventually
 
@@ -113,12 +114,7 @@ async def act_as_grove(kube: KubeClient, namespace: str) -> None:
         template, prefix = item["spec"]["template"], f"{item['metadata']['name']}-0"
         groups = template.get("podCliqueScalingGroups", [])
         grouped = {name for group in groups for name in group["cliqueNames"]}
-        owner = {
-            **POD_CLIQUE_SETS.type_meta,
-            "name": item["metadata"]["name"],
-            "uid": item["metadata"]["uid"],
-            "controller": True,
-        }
+        owner = controlled_by(item)
 
         def metadata(name: str, owner: KubeObject = owner) -> KubeObject:
             return {"name": name, "namespace": namespace, "ownerReferences": [owner]}

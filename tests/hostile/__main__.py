@@ -15,7 +15,7 @@ from importlib import import_module
 from dynamo_devcluster import NodeShape
 from dynamo_shared.api.resources import POD_SNAPSHOTS, SNAPSHOT_JOBS
 
-from tests.integration.grove import definition_of
+from tests.building.definitions import definition_of
 from tests.stage.cluster import StageOptions, stage, until_ready
 from tests.stage.prober import CONTROL, Prober
 from tests.stage.service import Service

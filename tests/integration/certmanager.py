@@ -9,6 +9,7 @@ from dynamo_devcluster import ManagedProcess
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, KubeObject
 
+from tests.building.definitions import definition_of
 from tests.building.objects import object_of
 
 from .platform import eventually
@@ -30,7 +31,7 @@ KINDS = (
 async def cert_manager(program: Path, kubeconfig: Path, kube: KubeClient, log: Path) -> AsyncIterator[None]:
     """cert-manager, which runs during the block."""
     for kind in KINDS:
-        await kube.create(CUSTOM_RESOURCE_DEFINITIONS, _definition(kind))
+        await kube.create(CUSTOM_RESOURCE_DEFINITIONS, definition_of(kind))
     await eventually(lambda: _established(kube), "cert-manager's kinds are served")
     process = ManagedProcess("cert-manager", [program, f"--kubeconfig={kubeconfig}"], log)
     try:
@@ -65,20 +66,6 @@ async def renew(kube: KubeClient, key: ObjectKey) -> None:
         {**issuing, "message": "Certificate re-issuance manually triggered"},
     ]
     await kube.merge_patch(CERTIFICATES, key, {"status": {"conditions": conditions}}, subresource="status")
-
-
-def _definition(kind: Resource) -> KubeObject:
-    """A definition without a schema, which its controllers do not need."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    kinds = {"kind": kind.kind, "singular": kind.kind.lower(), "listKind": kind.kind + "List"}
-    stored = {"served": True, "storage": True, "schema": {"openAPIV3Schema": anything}, "subresources": {"status": {}}}
-    spec = {
-        "group": kind.group,
-        "names": {"plural": kind.plural, **kinds},
-        "scope": "Namespaced" if kind.namespaced else "Cluster",
-        "versions": [{"name": kind.version, **stored}],
-    }
-    return {**CUSTOM_RESOURCE_DEFINITIONS.type_meta, "metadata": {"name": kind.id}, "spec": spec}
 
 
 async def _established(kube: KubeClient) -> bool:

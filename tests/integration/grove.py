@@ -17,29 +17,10 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.discovery import install_crds
 from dynamo_shared.kube.errors import NotFound
 
+from tests.building.definitions import definition_of
+from tests.building.objects import controlled_by, object_of
+
 from .platform import eventually, gone
-
-
-def definition_of(resource: Resource) -> KubeObject:
-    names = {"kind": resource.kind, "listKind": f"{resource.kind}List"}
-    version = {
-        "name": resource.version,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-    }
-    return {
-        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-        "metadata": {"name": resource.id},
-        "spec": {
-            "group": resource.group,
-            "names": {**names, "plural": resource.plural, "singular": resource.kind.lower()},
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    }
-
 
 DEFINITIONS = [definition_of(each) for each in (POD_CLIQUES, POD_CLIQUE_SCALING_GROUPS, POD_CLIQUE_SETS)]
 
@@ -76,21 +57,9 @@ async def _clique(kube: KubeClient, owner: KubeObject, clique: KubeObject, *, re
     try:
         there = await kube.get(POD_CLIQUES, key)
     except NotFound:
-        reference = {
-            "apiVersion": owner["apiVersion"],
-            "kind": owner["kind"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-            "controller": True,
-        }
-        there = await kube.create(
-            POD_CLIQUES,
-            {
-                **POD_CLIQUES.type_meta,
-                "metadata": {"name": key.name, "namespace": key.namespace, "ownerReferences": [reference]},
-                "spec": {"replicas": clique["spec"]["replicas"]},
-            },
-        )
+        spec = {"replicas": clique["spec"]["replicas"]}
+        made = object_of(POD_CLIQUES, key.name, key.namespace, ownerReferences=[controlled_by(owner)], spec=spec)
+        there = await kube.create(POD_CLIQUES, made)
     desired = there["spec"]["replicas"]
     counts = {"replicas": desired, "updatedReplicas": desired, "readyReplicas": desired if ready else 0}
     await _reported(kube, POD_CLIQUES, there, {"observedGeneration": there["metadata"]["generation"], **counts})
@@ -98,11 +67,4 @@ async def _clique(kube: KubeClient, owner: KubeObject, clique: KubeObject, *, re
 
 async def _reported(kube: KubeClient, resource: Resource, obj: KubeObject, status: KubeObject) -> None:
     metadata = obj["metadata"]
-    await kube.apply_status(
-        resource,
-        {
-            **resource.type_meta,
-            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-            "status": status,
-        },
-    )
+    await kube.apply_status(resource, object_of(resource, metadata["name"], metadata["namespace"], status=status))

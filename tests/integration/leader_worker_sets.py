@@ -1,37 +1,13 @@
 """The definition of LeaderWorkerSet for tests, without its controller and webhook."""
 
-from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS
+from dynamo_shared.api.resources import LEADER_WORKER_SETS
 
-ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
+from tests.building.definitions import ANYTHING, definition_of
+
 POLICY = {
     "type": "object",
     "properties": {"subdomainPolicy": {"type": "string"}},
     "default": {"subdomainPolicy": "Shared"},
 }
-#: Defaults that LeaderWorkerSet's webhook would set.
-SPEC = {"type": "object", "properties": {"networkConfig": POLICY}, **ANYTHING}
-DEFINITION = {
-    **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-    "metadata": {"name": "leaderworkersets.leaderworkerset.x-k8s.io", "annotations": {}},
-    "spec": {
-        "group": "leaderworkerset.x-k8s.io",
-        "names": {
-            "kind": "LeaderWorkerSet",
-            "listKind": "LeaderWorkerSetList",
-            "plural": "leaderworkersets",
-            "singular": "leaderworkerset",
-        },
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}, **ANYTHING}},
-            }
-        ],
-    },
-}
-# The API group is protected: its definition must have this annotation.
-DEFINITION["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, for a test"
+#: With the defaults that LeaderWorkerSet's webhook would set.
+DEFINITION = definition_of(LEADER_WORKER_SETS, spec={**ANYTHING, "properties": {"networkConfig": POLICY}})

@@ -37,6 +37,7 @@ from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 
 from tests.building.control_plane import prepared
+from tests.building.definitions import definition_of
 
 from . import command
 from .admission import admission_platform
@@ -53,13 +54,8 @@ TRIGGERS = [{"type": "prometheus", "metadata": {"query": "up", "threshold": "1"}
 async def install(kubeconfig: Path) -> None:
     """Install the platform's kinds, and KEDA's custom resource."""
     await install_definitions(kubeconfig)
-    names = {"plural": SCALED_OBJECTS.plural, "kind": SCALED_OBJECTS.kind, "singular": "scaledobject"}
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
-        spec = {"group": SCALED_OBJECTS.group, "scope": "Namespaced", "names": names, "versions": [version]}
-        definition = {**CUSTOM_RESOURCE_DEFINITIONS.type_meta, "metadata": {"name": SCALED_OBJECTS.id}, "spec": spec}
-        await kube.create(CUSTOM_RESOURCE_DEFINITIONS, definition)
+        await kube.create(CUSTOM_RESOURCE_DEFINITIONS, definition_of(SCALED_OBJECTS))
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from dynamo_shared.api.resources import (
     PODS,
     ROLE_BINDINGS,
     ObjectKey,
+    key_of,
 )
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.nats import NatsBus, NatsOptions
@@ -23,6 +24,8 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Settings
 from dynamo_shared.wire.specifications.deployment import GRAPH_DEPLOYMENT
 from dynamo_shared.wire.specifications.planning import PlanData
+
+from tests.building.objects import controlled_by, object_of
 
 from .dynadmin import EVERYTHING, WATCHING, Api, account, happens
 from .etcd import compact
@@ -42,24 +45,11 @@ async def graph(kube: KubeClient, namespace: str, name: str = "shop") -> KubeObj
 
 
 async def component(kube: KubeClient, owner: KubeObject) -> KubeObject:
-    reference = {
-        **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
-    return await kube.create(
-        DYNAMO_COMPONENT_DEPLOYMENTS,
-        {
-            **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
-            "metadata": {
-                "name": f"{reference['name']}-frontend",
-                "namespace": owner["metadata"]["namespace"],
-                "ownerReferences": [reference],
-            },
-            "spec": {"name": "Frontend", "type": "frontend", "replicas": 1},
-        },
-    )
+    key = key_of(owner)
+    spec = {"name": "Frontend", "type": "frontend", "replicas": 1}
+    resource = DYNAMO_COMPONENT_DEPLOYMENTS
+    made = object_of(resource, f"{key.name}-frontend", key.namespace, ownerReferences=[controlled_by(owner)], spec=spec)
+    return await kube.create(resource, made)
 
 
 async def test_events_are_streamed_and_resumed(

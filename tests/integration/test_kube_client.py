@@ -34,6 +34,8 @@ from dynamo_shared.kube.credentials import Credentials
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.kube.transport import Outgoing, Transport
 
+from tests.building.definitions import definition_of
+
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 # The uid of no object.
 UNKNOWN_USER = "00000000-0000-0000-0000-000000000000"
@@ -271,27 +273,11 @@ async def _apply_and_clean(client: KubeClient, desired: dict[str, Any]) -> dict[
     raise AssertionError("another user writes all the time")
 
 
-def crd(plural: str, kind: str) -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-        "metadata": {"name": f"{plural}.example.com"},
-        "spec": {
-            "group": "example.com",
-            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
-            "scope": "Namespaced",
-            "versions": [
-                {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
-            ],
-        },
-    }
-
-
 async def test_types_can_be_used_once_they_are_installed(kube: KubeClient, namespace: str) -> None:
     plural = f"things{namespace.replace('-', '')}"
     things = Resource("example.com", "v1", plural, "Thing")
     assert not await discovery.served(kube, things)
-    definition = crd(plural, "Thing")
+    definition = definition_of(things)
     await discovery.install_crds(kube, [definition])
     await discovery.install_crds(kube, [definition])
     assert await discovery.served(kube, things)

@@ -14,6 +14,7 @@ from dynamo_shared.kube import KubeClient, KubeError, Unavailable, discovery
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 
 from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
+from tests.building.definitions import definition_of
 from tests.building.tasks import in_background
 
 from .etcd import compact
@@ -227,18 +228,7 @@ async def test_a_type_is_followed_as_soon_as_it_is_installed(kube: KubeClient, n
     async with following(kube, namespace, gadgets, sleep=soon) as follower:
         assert follower.health[0][0] is False
         assert "install its CustomResourceDefinition" in follower.health[0][1]
-        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-        crd = {
-            **CUSTOM_RESOURCE_DEFINITIONS.type_meta,
-            "metadata": {"name": f"{plural}.example.com"},
-            "spec": {
-                "group": "example.com",
-                "names": {"plural": plural, "singular": "gadget", "kind": "Gadget"},
-                "scope": "Namespaced",
-                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-            },
-        }
-        await discovery.install_crds(kube, [crd])
+        await discovery.install_crds(kube, [definition_of(gadgets)])
         gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g", "namespace": namespace}}
         await kube.create(gadgets, gadget)
         await follower.until(lambda: ObjectKey(namespace, "g") in follower.objects)

@@ -31,9 +31,9 @@ from dynamo_shared.runtime import Service
 from dynamo_watcher.app import WatcherService
 
 from tests.building.control_plane import prepared
+from tests.building.definitions import ANYTHING, definition_of
 
 from .admission import admission_platform
-from .grove import definition_of
 from .platform import eventually, frontend, gone, graph, until_event, until_object, until_state, worker
 
 KEY = ObjectKey("captured", "disagg")
@@ -69,13 +69,8 @@ async def kube(programs: Programs, tmp_path: Any, monkeypatch: pytest.MonkeyPatc
 
 def _snapshot_jobs() -> KubeObject:
     """The definition of SnapshotJobs, whose pod metadata is only an object, so that its fields are pruned."""
-    open_ = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    template = {**open_, "properties": {"metadata": {"type": "object"}}}
-    definition = definition_of(SNAPSHOT_JOBS)
-    (version,) = definition["spec"]["versions"]
-    spec = {**open_, "properties": {"podTemplate": template}}
-    version["schema"]["openAPIV3Schema"] = {**open_, "properties": {"spec": spec}}
-    return definition
+    template = {**ANYTHING, "properties": {"metadata": {"type": "object"}}}
+    return definition_of(SNAPSHOT_JOBS, spec={**ANYTHING, "properties": {"podTemplate": template}})
 
 
 async def until_reason(kube: KubeClient, reason: str) -> KubeObject:

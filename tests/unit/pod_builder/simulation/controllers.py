@@ -12,7 +12,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, POD_CLIQUE_SETS, ObjectKey, Resource, key_of
 
-from tests.building.objects import copied
+from tests.building.objects import controlled_by, copied, object_of
 
 from .world import WORKLOADS, World
 
@@ -141,21 +141,11 @@ def _served(workload: KubeObject) -> KubeObject:
 
 
 def _clique(pod_clique_set: KubeObject, made: GroveWorkload, spec: KubeObject, of_clique: KubeObject) -> KubeObject:
-    reference = {
-        "apiVersion": pod_clique_set["apiVersion"],
-        "kind": pod_clique_set["kind"],
-        "name": objects.name(pod_clique_set),
-        "uid": objects.uid(pod_clique_set),
-        "controller": True,
-    }
-    return {
-        "apiVersion": made.resource.api_version,
-        "kind": made.resource.kind,
-        "metadata": {
-            "name": made.name,
-            "namespace": objects.namespace(pod_clique_set),
-            "ownerReferences": [reference],
-            "labels": {**of_clique, labels.COMPONENT: made.component},
-        },
-        "spec": copied(spec),
-    }
+    return object_of(
+        made.resource,
+        made.name,
+        objects.namespace(pod_clique_set),
+        ownerReferences=[controlled_by(pod_clique_set)],
+        labels={**of_clique, labels.COMPONENT: made.component},
+        spec=copied(spec),
+    )

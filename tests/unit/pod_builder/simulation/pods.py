@@ -18,7 +18,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import DEPLOYMENTS, LEADER_WORKER_SETS, PODS, key_of
 
-from tests.building.objects import copied
+from tests.building.objects import controlled_by, copied
 
 from .timed import TimedWorld
 
@@ -279,19 +279,12 @@ class Pods:
     def _make(self, workload: KubeObject, name: str, template: KubeObject, group: int | None = None) -> None:
         of_template, spec = template["metadata"], template["spec"]
         own = {} if group is None else {labels.LWS_NAME: objects.name(workload), labels.LWS_GROUP: str(group)}
-        reference = {
-            "apiVersion": workload["apiVersion"],
-            "kind": workload["kind"],
-            "name": objects.name(workload),
-            "uid": objects.uid(workload),
-            "controller": True,
-        }
         main = spec["containers"][0]
         metadata = {
             "name": name,
             "namespace": objects.namespace(workload),
             "labels": {**of_template["labels"], **own, OF_TEMPLATE: self._hash(workload)},
-            "ownerReferences": [reference],
+            "ownerReferences": [controlled_by(workload)],
         }
         if id_ := (of_template.get("annotations") or {}).get(RESTART_AT):
             metadata["annotations"] = {RESTART_AT: id_}
