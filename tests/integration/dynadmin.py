@@ -23,6 +23,8 @@ from dynamo_shared.runtime import Settings, running
 from dynamo_watcher.app import WatcherService
 from multidict import CIMultiDict
 
+from tests.building.objects import object_of
+
 from .platform import eventually, settings
 
 EVERYTHING = {"verbs": ["*"], "apiGroups": ["nvidia.com"], "resources": ["*"]}
@@ -134,20 +136,20 @@ async def dynadmin(
 
 async def account(kube: KubeClient, namespace: str, name: str, *rules: dict[str, Any]) -> str:
     """A service account with a role of these rules; its token."""
-    await kube.create(SERVICE_ACCOUNTS, _object(SERVICE_ACCOUNTS, namespace, name))
+    await kube.create(SERVICE_ACCOUNTS, object_of(SERVICE_ACCOUNTS, name, namespace))
     if rules:
-        await kube.create(ROLES, {**_object(ROLES, namespace, name), "rules": list(rules)})
-        await kube.create(ROLE_BINDINGS, {**_object(ROLE_BINDINGS, namespace, name), **_bound("Role", name, namespace)})
+        await kube.create(ROLES, object_of(ROLES, name, namespace, rules=list(rules)))
+        await kube.create(ROLE_BINDINGS, object_of(ROLE_BINDINGS, name, namespace, **_bound("Role", name, namespace)))
         await _known(kube, _user(namespace, name), rules[0], namespace)
     return await token_of(kube, namespace, name)
 
 
 async def may(kube: KubeClient, namespace: str, name: str, subject: dict[str, str], *rules: dict[str, Any]) -> None:
     """Grant a user EVERYTHING and these rules, by a role."""
-    await kube.create(ROLES, {**_object(ROLES, namespace, name), "rules": [EVERYTHING, *rules]})
+    await kube.create(ROLES, object_of(ROLES, name, namespace, rules=[EVERYTHING, *rules]))
     group = "rbac.authorization.k8s.io"
     bound = {"roleRef": {"apiGroup": group, "kind": "Role", "name": name}, "subjects": [{**subject, "apiGroup": group}]}
-    await kube.create(ROLE_BINDINGS, {**_object(ROLE_BINDINGS, namespace, name), **bound})
+    await kube.create(ROLE_BINDINGS, object_of(ROLE_BINDINGS, name, namespace, **bound))
     await _known(kube, subject["name"], EVERYTHING, namespace)
 
 
@@ -171,9 +173,9 @@ async def token_of(kube: KubeClient, namespace: str, name: str, seconds: int = 3
 async def cluster_wide(kube: KubeClient, namespace: str, account_name: str, *rules: dict[str, Any]) -> None:
     """Grant rights of an account in the whole cluster."""
     name = f"{namespace}-{account_name}"
-    await kube.create(CLUSTER_ROLES, {**_object(CLUSTER_ROLES, "", name), "rules": list(rules)})
+    await kube.create(CLUSTER_ROLES, object_of(CLUSTER_ROLES, name, "", rules=list(rules)))
     bound = _bound("ClusterRole", name, namespace, account_name)
-    await kube.create(CLUSTER_ROLE_BINDINGS, {**_object(CLUSTER_ROLE_BINDINGS, "", name), **bound})
+    await kube.create(CLUSTER_ROLE_BINDINGS, object_of(CLUSTER_ROLE_BINDINGS, name, "", **bound))
 
 
 async def happens(kube: KubeClient, about: dict[str, Any], reason: str, kind: str = "") -> None:
@@ -221,11 +223,6 @@ async def _known(kube: KubeClient, user: str, rule: dict[str, Any], namespace: s
     await eventually(
         lambda: review_access(kube, review), f"the API server grants {user} its rights", where=itemgetter(0)
     )
-
-
-def _object(resource: Resource, namespace: str, name: str) -> dict[str, Any]:
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {**resource.type_meta, "metadata": metadata}
 
 
 def _bound(kind: str, role: str, namespace: str, name: str = "") -> dict[str, Any]:

@@ -29,17 +29,16 @@ from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime import Service, ServiceContext
 from dynamo_watcher.app import WatcherService
 
+from tests.building.objects import object_of
+
 from .platform import WITHIN, eventually, gone, graph, platform, settings, until_event, until_state, until_status
 
 HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 
 
 def request(namespace: str, name: str = "qwen", **spec: Any) -> KubeObject:
-    return {
-        **DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.type_meta,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"model": "Qwen/Qwen3-32B", "backend": "vllm", "hardware": HARDWARE, **spec},
-    }
+    spec = {"model": "Qwen/Qwen3-32B", "backend": "vllm", "hardware": HARDWARE, **spec}
+    return object_of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, name, namespace, spec=spec)
 
 
 def candidate(asked: ProfilingRequest, name: str = "") -> DeploymentCandidate:

@@ -21,6 +21,8 @@ from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRA
 from dynamo_shared.api.v1beta1 import parse_component, parse_graph
 from dynamo_shared.api.validation import Facts, validate
 
+from tests.building.objects import object_of
+
 ALPHA, BETA = "v1alpha1", "v1beta1"
 CONFIG = render.RenderConfig(
     operator_version="1.2.0",
@@ -207,16 +209,9 @@ def graph(version: str, kind: str, fields: KubeObject, *, constrained: bool) -> 
         constraint = {"clusterTopologyName": "t", "packDomain": "zone"}
     if constrained:
         spec["topologyConstraint"] = constraint
-    return {
-        "apiVersion": f"nvidia.com/{version}",
-        "kind": "DynamoGraphDeployment",
-        "metadata": {
-            "name": "g",
-            "namespace": "n",
-            "annotations": {"nvidia.com/dynamo-kube-discovery-mode": "container"},
-        },
-        "spec": {**spec, "backendFramework": "vllm"},
-    }
+    annotations = {"nvidia.com/dynamo-kube-discovery-mode": "container"}
+    spec["backendFramework"] = "vllm"
+    return object_of(DYNAMO_GRAPH_DEPLOYMENTS.at(version), "g", "n", annotations=annotations, spec=spec)
 
 
 def over(base: KubeObject, fields: KubeObject) -> KubeObject:

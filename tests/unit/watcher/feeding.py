@@ -14,6 +14,7 @@ from dynamo_watcher.resources import Watched
 from prometheus_client import CollectorRegistry
 
 from tests.building.memory_bus import MemoryBus
+from tests.building.objects import object_of
 from tests.building.tasks import in_background
 
 CLUSTER = "c"
@@ -36,16 +37,14 @@ class Cluster:
         key = ObjectKey(namespace, name)
         table = self.objects.setdefault(resource, {})
         kind: Literal["MODIFIED", "ADDED"] = "MODIFIED" if key in table else "ADDED"
-        table[key] = {
-            **resource.type_meta,
-            "metadata": {
-                "name": name,
-                **({"namespace": namespace} if namespace else {}),
-                "uid": f"{resource.id}-{name}",
-                "resourceVersion": str(self.version),
-                "creationTimestamp": "2026-01-01T00:00:00Z",
-            },
-        }
+        table[key] = object_of(
+            resource,
+            name,
+            namespace,
+            uid=f"{resource.id}-{name}",
+            resourceVersion=str(self.version),
+            creationTimestamp="2026-01-01T00:00:00Z",
+        )
         self.report(resource, ObjectChange(kind, key, table[key], 1.0))
 
     def delete(self, resource: Resource, name: str) -> None:

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from .building import GROVE, MAIN, Case, alone, components, service, services
+from .building import GROVE, MAIN, Case, annotated, components, manifest, service, services
 
 VLLM = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}
 SGLANG = {"command": ["python3", "-m", "dynamo.sglang"]}
@@ -247,14 +247,12 @@ CASES = [
     ),
     Case(
         "beta: annotations of a component deployment whose leader has a template",
-        {
-            **alone("v1beta1", **spread(role("leader", VLLM), role("worker", VLLM))),
-            "metadata": {
-                "name": "a",
-                "namespace": "team",
-                "annotations": {"nvidia.com/vllm-distributed-executor-backend": "mp"},
-            },
-        },
+        manifest(
+            "DynamoComponentDeployment",
+            "v1beta1",
+            spread(role("leader", VLLM), role("worker", VLLM)),
+            **annotated(vllm_distributed_executor_backend="mp"),
+        ),
         'warning: metadata.annotations["nvidia.com/vllm-distributed-executor-backend"]: has no effect here: write it in spec.roles[0].podTemplate.metadata.annotations',
     ),
 ]
