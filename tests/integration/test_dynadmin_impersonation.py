@@ -1,9 +1,11 @@
-"""Constrained impersonation (KEP-5284): with the chart's rules dynadmin can act as users only in its own requests."""
+"""The API server's audit log of dynadmin's requests, with constrained impersonation (KEP-5284).
+
+With the chart's rules dynadmin can act as users only in its own requests.
+"""
 
 import json
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,12 @@ READS_SECRETS = {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}
 ANN = Identity("oidc:ann", groups=("oidc:dev",))
 
 
-@asynccontextmanager
-async def constrained(programs: Programs, folder: Path) -> AsyncIterator[tuple[ControlPlane, KubeClient]]:
-    """A control plane that constrains impersonation, and its administrator."""
+@pytest.fixture(scope="module")
+async def constrained(
+    programs: Programs, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[ControlPlane, KubeClient, Path]]:
+    """A control plane that constrains impersonation, its administrator, and the folder of its audit log."""
+    folder = tmp_path_factory.mktemp("audit")
     options = await prepared(
         programs,
         **WITHOUT_CONTROLLERS,
@@ -41,7 +46,7 @@ async def constrained(programs: Programs, folder: Path) -> AsyncIterator[tuple[C
         ControlPlane(options, programs) as plane,
         await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-tests") as kube,
     ):
-        yield plane, kube
+        yield plane, kube, folder
 
 
 def as_ann(kube: KubeClient) -> KubeClient:
@@ -63,11 +68,10 @@ async def kubeconfig_of(kube: KubeClient, plane: ControlPlane, folder: Path) -> 
 
 @pytest.mark.timeout(180)
 async def test_users_are_impersonated_only_in_requests_of_dynadmin(
-    programs: Programs, nats_server: NatsServer, tmp_path: Path
+    constrained: tuple[ControlPlane, KubeClient, Path], nats_server: NatsServer, tmp_path: Path
 ) -> None:
-    audit = tmp_path / "audit"
-    audit.mkdir()
-    async with constrained(programs, audit) as (plane, kube), OidcIssuer().serving() as issuer:
+    plane, kube, audit = constrained
+    async with OidcIssuer().serving() as issuer:
         await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
         file = await kubeconfig_of(kube, plane, tmp_path)
         await may(kube, TEAM, "ann", {"kind": "User", "name": ANN.user}, READS_SECRETS)
@@ -110,4 +114,40 @@ def constraints(folder: Path, user: str) -> set[str]:
             about, acting_as = event.get("objectRef") or {}, event.get("impersonatedUser") or {}
             if about.get("resource") == DYNAMO_MODELS.plural and acting_as.get("username") == user:
                 results.add((event.get("authenticationMetadata") or {}).get("impersonationConstraint", ""))
+    return results
+
+
+async def test_the_audit_log_has_the_caller_and_the_id_of_the_request(
+    constrained: tuple[ControlPlane, KubeClient, Path], nats_server: NatsServer
+) -> None:
+    plane, kube, audit = constrained
+    async with dynadmin(plane.kubeconfig, nats_server.url) as api:
+        await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "audited"}})
+        api.token = await account(kube, "audited", "owner", EVERYTHING)
+        made = {"metadata": {"name": "m"}, "spec": {"modelName": "m", "baseModelName": "b"}}
+        given = str(uuid.uuid4())
+        created = await api("POST", "/api/v1/namespaces/audited/models", made, X_Request_ID=given)
+        assert (created.status, created.headers["X-Request-ID"]) == (201, given)
+        refused = await api("GET", "/api/v1/namespaces/kube-system/models/m", X_Request_ID="not an id")
+        chosen = refused.headers["X-Request-ID"]
+        assert refused.json["instance"] == f"urn:uuid:{chosen}"
+        assert uuid.UUID(chosen)
+        expected = {
+            given: ("create", "system:serviceaccount:audited:owner", 201),
+            chosen: ("get", "system:serviceaccount:audited:owner", 403),
+        }
+        await eventually(lambda: logged(audit, expected), "the audit's lines", where=lambda each: each == expected)
+
+
+def logged(folder: Path, expected: Any) -> dict[str, tuple[str, str, int]]:
+    """Verb, impersonated user and status of the requests with these ids, from the API server's audit log."""
+    results = {}
+    for file in folder.glob("audit-*.jsonl"):
+        for line in file.read_text().splitlines():
+            if not line.endswith("}"):
+                continue
+            event = json.loads(line)
+            if event["auditID"] in expected and event["stage"] == "ResponseComplete":
+                user = event["impersonatedUser"]["username"]
+                results[event["auditID"]] = (event["verb"], user, event["responseStatus"]["code"])
     return results
