@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from dynamo_scaler.budgets import intents
 from dynamo_scaler.commands import cluster_view, held_scalings
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG, SCALING_INTENTS
 from dynamo_shared.api.resources import (
@@ -79,6 +80,26 @@ def test_partners_come_from_each_namespace_even_if_one_has_thousands_of_intents(
     harness = _with_intents_of_two_namespaces({"Decode": {**EXPIRED, "at": START}})
     every = {pool.key: pool for pool in harness.view.all_pools()}
     assert {each.key.namespace for each in harness.view.open_intents(every, START)} == {"quiet", "team"}
+
+
+def test_a_decision_reads_few_graphs_and_only_those_of_its_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant may keep expired intents in thousands of graphs, each of which was read for each refused command."""
+    monkeypatch.setattr(cluster_view, "MOST_READ", 2)
+    harness = _with_intents_of_two_namespaces({"Decode": EXPIRED})
+    every = {pool.key: pool for pool in harness.view.all_pools()}
+    read: list[str] = []
+
+    def recorded(graph: dict[str, Any]) -> dict[str, Any]:
+        read.append(graph["metadata"]["namespace"])
+        return {}
+
+    monkeypatch.setattr(intents, "read", recorded)
+    assert harness.view.open_intents(every, START) == []
+    assert sorted(read) == ["quiet", "team"]
+    read.clear()
+    of_team = {key: pool for key, pool in every.items() if key.graph == "t2"}
+    assert harness.view.open_intents(of_team, START) == []
+    assert read == ["team"]
 
 
 def _with_intents_of_two_namespaces(intents: dict[str, Any]) -> ScalerHarness:

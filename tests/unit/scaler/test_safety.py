@@ -1,10 +1,12 @@
 """When a component may be scaled, and by how many replicas."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.safety import holds
+from dynamo_scaler.safety import policy as policy_module
 from dynamo_scaler.safety.history import ReplicaRequest, RequestHistory, stabilized
 from dynamo_scaler.safety.holds import Hold, Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
@@ -207,6 +209,32 @@ def test_an_unobserved_spec_change_is_a_roll_out_and_changed_replicas_are_not() 
     shapes.forget(graph())
     assert not shapes.is_observed(graph(generation=4, observed=3, image="b", replicas=2))
     assert holds.rollout(graph(generation=3, observed=2), "Decode", observed=False) is not None
+
+
+def test_a_command_computes_the_shape_of_a_graph_and_reads_its_policies_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each of 25 components, a graph of a megabyte and its policies took seconds."""
+    computed: list[str] = []
+
+    def recorded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            computed.append(name)
+            return function(*given)
+
+        return call
+
+    monkeypatch.setattr(holds, "shape", recorded("shape", holds.shape))
+    monkeypatch.setattr(policy_module, "_policies", recorded("policy", policy_module._policies))
+    shapes, asked = Shapes(), policy("{Decode: {max: 77}}")
+    shapes.note(asked)
+    asked["metadata"] |= {"generation": 3, "resourceVersion": "7"}
+    computed.clear()
+    for _ in range(25):
+        assert shapes.is_observed(asked)
+        assert limits_of(asked, "Decode", DEFAULTS).max == 77
+    assert computed == ["shape", "policy"]
+    asked["metadata"]["resourceVersion"] = "8"
+    assert shapes.is_observed(asked)
+    assert computed == ["shape", "policy", "shape"]
 
 
 def test_unschedulable_pods_hold_growth_and_are_named() -> None:

@@ -38,8 +38,8 @@ from dynamo_scaler.safety.holds import Shapes
 from dynamo_scaler.safety.policy import InvalidPolicyError, limits_of
 from dynamo_scaler.safety.verdict import Situation
 
-#: Intents after which no other graph's are read for one decision, in which nothing is awaited.
-MAX_PARTNERS = 100
+#: Intents, and graphs with intents, after which no other graph is read for one decision, in which nothing is awaited.
+MAX_PARTNERS, MOST_READ = 100, 200
 #: Indexes of graphs with intents, all and those of which some is held, and of graphs that are not being deleted.
 _INTENTS, _HELD, _THERE = "intents", "held", "there"
 
@@ -163,10 +163,13 @@ class ClusterView:
         """Fresh intents of these pools that are still to be done; of thousands of graphs some of each namespace."""
         open_intents: list[OpenIntent] = []
         turns: Turns[ObjectKey] = Turns(lambda key: key.namespace)
+        graphs = {key.graph_key for key in pools}
         for key in self.keys_with_intents():
-            if self.serves(key):
+            if key in graphs and self.serves(key):
                 turns.add(key)
-        while turns.available and len(open_intents) < MAX_PARTNERS:
+        for _ in range(min(len(turns), MOST_READ)):
+            if len(open_intents) >= MAX_PARTNERS:
+                break
             key, _ = turns.pop()
             graph = self.graph(key)
             if graph is None:

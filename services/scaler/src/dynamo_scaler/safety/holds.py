@@ -86,6 +86,8 @@ class Shapes:
 
     def __init__(self) -> None:
         self._observed: dict[str, tuple[int, str]] = {}
+        #: By uid, of the version that was asked for last: a command asks for each of its components.
+        self._latest: dict[str, tuple[str | None, str]] = {}
 
     def note(self, graph: KubeObject) -> None:
         """A graph was read. Cheap if the graph has not changed since its shape was computed."""
@@ -96,13 +98,20 @@ class Shapes:
     def forget(self, graph: KubeObject) -> None:
         """A graph is gone."""
         self._observed.pop(graph["metadata"]["uid"], None)
+        self._latest.pop(graph["metadata"]["uid"], None)
 
     def is_observed(self, graph: KubeObject) -> bool:
         """Whether the platform has acted on the present spec, except replicas."""
-        if _observed_generation(graph) == graph["metadata"].get("generation", 0):
+        uid, generation = graph["metadata"]["uid"], graph["metadata"].get("generation", 0)
+        if _observed_generation(graph) == generation:
             return True
-        known = self._observed.get(graph["metadata"]["uid"])
-        return known is not None and known[1] == shape(graph)
+        known = self._observed.get(uid)
+        if known is None:
+            return False
+        version = graph["metadata"].get("resourceVersion")
+        if version is None or self._latest.get(uid, ("", ""))[0] != version:
+            self._latest[uid] = (version, shape(graph))
+        return known[1] == self._latest[uid][1]
 
 
 def _observed_generation(graph: KubeObject) -> int:

@@ -1,6 +1,7 @@
 """The limits of a component: the settings, overridden by its graph's annotation. Pure."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from dynamo_shared.api.contracts.scaling_policy import ANY
@@ -22,20 +23,26 @@ class InvalidPolicyError(ValueError):
 
 def limits_of(graph: KubeObject, component: str, defaults: ScalingLimits) -> ScalingLimits:
     """The limits of a component. InvalidPolicyError for any mistake in the annotation: a typo must remove no limit."""
-    policies = _policies(graph)
-    names = {each["name"] for each in graph["spec"].get("components") or ()}
+    text = graph["metadata"].get("annotations", {}).get(SCALING_POLICY) or ""
+    names = frozenset(each["name"] for each in graph["spec"].get("components") or ())
+    return _limits(text, names | {component}, defaults)[component]
+
+
+@lru_cache(64)
+def _limits(text: str, names: frozenset[str], defaults: ScalingLimits) -> Mapping[str, ScalingLimits]:
+    """The limits of all components. A command asks for each of its components, and each has a policy."""
+    policies = _policies(text)
     unknown = sorted(policies.keys() - names - {ANY})
     if unknown:
         raise _invalid(f"there is no component {', '.join(unknown)}; there are {', '.join(sorted(names))}, and {ANY}")
     merged: dict[str, ScalingLimits] = {}
-    for name in {*policies, component}:
+    for name in {*policies, *names}:
         overrides = [each for each in (policies.get(ANY), policies.get(name)) if each is not None]
         merged[name] = _merged(defaults, name, overrides)
-    return merged[component]
+    return merged
 
 
-def _policies(graph: KubeObject) -> dict[str, Any]:
-    text = graph["metadata"].get("annotations", {}).get(SCALING_POLICY)
+def _policies(text: str) -> dict[str, Any]:
     if not text:
         return {}
     if len(text) > _LONGEST:
