@@ -47,7 +47,7 @@ GATHER = 0.5
 
 BYTES_AT_ONCE = 256 << 10
 """Bytes of messages that are handled before other tasks run, which takes a few milliseconds. A compressed message counts
-as that many: it may be two hundred times as large as it looks.
+as that many: unpacked, it may be two hundred times as large.
 """
 
 _NO_VERSION = Version("", 0, "")
