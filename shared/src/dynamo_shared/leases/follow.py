@@ -130,9 +130,10 @@ class PrefixFollower:
             self._bytes += len(value or b"") - len(self._content.pop(key, b""))
             if value is not None:
                 self._content[key] = value
-        self._refuse_more(len(self._content), self._bytes)
         if differing:
+            # First: the next reading reports only what differs from the content.
             self._listener(differing)
+        self._refuse_more(len(self._content), self._bytes)
 
     def _refuse_more(self, keys: int, size: int) -> None:
         if keys > MOST_KEYS:
