@@ -147,6 +147,25 @@ def test_the_number_of_engines_is_bounded(monkeypatch, passes, clock):
     assert [each.worker_id for each in passes.read()] == ["c"]
 
 
+def test_silent_engines_are_searched_once_a_second_however_many_messages_are_too_many(monkeypatch, passes, clock):
+    """A tenant's workers can send thousands a second, and each search takes a third of a millisecond."""
+    monkeypatch.setattr(module, "MOST_ENGINES", 2)
+    searched = []
+    forget = passes._forget_silent
+
+    def recorded():
+        searched.append(clock.now)
+        forget()
+
+    monkeypatch.setattr(passes, "_forget_silent", recorded)
+    for worker in range(5):
+        passes.take(BACKEND, message(f"w{worker}"))
+    clock.now += 1
+    passes.take(BACKEND, message("w5"))
+    assert searched == [100.0, 101.0]
+    assert passes.ignored == {"too_many": 4}
+
+
 @pytest.mark.parametrize(
     ("component", "mode", "pool"),
     [

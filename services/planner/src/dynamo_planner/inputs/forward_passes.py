@@ -24,6 +24,8 @@ FRESH_FOR = 10.0
 """Seconds: ten heartbeats of an idle engine."""
 MOST_ENGINES = 4096
 """Engine ranks that are kept per graph; messages of further ranks are ignored."""
+FORGET_EVERY = 1.0
+"""Seconds between two searches for silent ranks while that many are kept: messages may come by the thousand."""
 
 _LARGEST = 2**53
 """Maximum of an engine's counts: above it, floats are not exact, and real values are far below."""
@@ -130,6 +132,7 @@ class ForwardPasses:
         self._mode, self._clock = mode, clock
         self._pools = pools or {}
         self._newest: dict[tuple[Pool, str, int], tuple[float, ForwardPass]] = {}
+        self._forgot = float("-inf")
         self.received = 0
         """accepted messages"""
         self.ignored: Counter[str] = Counter()
@@ -148,7 +151,8 @@ class ForwardPasses:
             return
         key = (forward.pool, forward.worker_id, forward.dp_rank)
         if key not in self._newest and len(self._newest) >= MOST_ENGINES:
-            self._forget_silent()
+            if self._clock() - self._forgot >= FORGET_EVERY:
+                self._forget_silent()
             if len(self._newest) >= MOST_ENGINES:
                 self.ignored["too_many"] += 1
                 return
@@ -173,7 +177,8 @@ class ForwardPasses:
         )
 
     def _forget_silent(self) -> None:
-        before = self._clock() - FRESH_FOR
+        self._forgot = self._clock()
+        before = self._forgot - FRESH_FOR
         self._newest = {key: each for key, each in self._newest.items() if each[0] >= before}
 
 
