@@ -67,3 +67,10 @@ def test_a_status_of_any_length_is_read_as_written(message: str) -> None:
     written = {"status": "failed", "message": message, "outputs": {"final": "x", "more": ["y"]}, "phase": "Done"}
     reported = relay.status_of(yaml.safe_dump(written, sort_keys=False))
     assert reported == {"status": "failed", "message": message, "outputs": "", "phase": "Done"}
+
+
+@pytest.mark.parametrize("escape", ["xzz", "uzzzz", "Uffffffff"])
+def test_an_invalid_escape_in_the_status_does_not_end_the_relay(escape: str) -> None:
+    """Results were never delivered: the relay ended at each attempt to read the status."""
+    text = f'message: "a \\{escape} b"\nphase: Done\n'
+    assert relay.status_of(text) == {"message": f"a {escape} b", "phase": "Done"}

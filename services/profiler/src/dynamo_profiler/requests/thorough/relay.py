@@ -57,7 +57,7 @@ def scalar(lines: list[str]) -> str:
     for part in (line.strip() for line in lines[1:]):
         if not part:
             breaks += 1
-        elif quote == '"' and re.search(r"(?<!\\)(\\\\)*\\$", text):
+        elif quote == '"' and (len(text) - len(text.rstrip("\\"))) % 2:
             text, breaks = text[:-1] + part, 0
         else:
             text, breaks = text + ("\n" * breaks or " ") + part, 0
@@ -69,8 +69,13 @@ def scalar(lines: list[str]) -> str:
 
 
 def unescaped(escape: str) -> str:
-    """The character of an escape in a double-quoted text; the argument has no backslash."""
-    return ESCAPES.get(escape, escape) if len(escape) == 1 else chr(int(escape[1:], 16))
+    """The character of an escape in a double-quoted text; the argument has no backslash. An invalid escape is kept."""
+    if len(escape) == 1:
+        return ESCAPES.get(escape, escape)
+    try:
+        return chr(int(escape[1:], 16))
+    except (ValueError, OverflowError):
+        return escape
 
 
 def read(name: str) -> str:
