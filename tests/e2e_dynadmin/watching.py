@@ -290,7 +290,8 @@ async def the_log_stays_where_it_is_read(stage: Stage) -> None:
     await person.page.route("**/by-hand/logs?*", lines)
     await person.go(f"#/{TEAM}/deployments/by-hand/logs")
     await expect(log.get_by_text("line 200.")).to_be_in_viewport(timeout=PATIENT)
-    await log.evaluate("each => { each.scrollTop = 100 }")
+    # The page renders again before the browser reports the scrolling.
+    await log.evaluate("each => { each.scrollTop = 100; each.closest('dyn-logs').requestUpdate() }")
     await expect(follow).not_to_be_checked()
     async with person.page.expect_response("**/by-hand/logs?*"):
         more.set()

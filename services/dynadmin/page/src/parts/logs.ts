@@ -11,6 +11,8 @@ import { format } from "../logic/route.ts";
 import { Part, properties, state } from "./part.ts";
 
 const [AGAIN, PODS_EVERY] = [5000, 15_000];
+/** Pixels above the end of the log within which it is followed. */
+const AT_END = 40;
 
 class Logs extends Part {
   static override properties = { ...properties("path", "graph", "query"), ...state("line", "problem", "search", "selection", "held", "pods") };
@@ -24,6 +26,8 @@ class Logs extends Part {
   private selection: Selection = selectionOf("");
   private pods: Schemas["Pod"][] = [];
   private held = false;
+  /** Where the log was scrolled to when it was rendered last. */
+  private end = 0;
   private log = new LogLines();
   /** Ends the stream of the previous selection. */
   private reading = new AbortController();
@@ -81,12 +85,21 @@ class Logs extends Part {
 
   override updated(): void {
     const box = this.querySelector(".log");
-    if (box && !this.held) box.scrollTop = box.scrollHeight;
+    if (!box || this.held) return;
+    const last = box.scrollHeight - box.clientHeight;
+    // The user has scrolled up since the last rendering, and the event of that is still to come.
+    if (box.scrollTop < Math.min(this.end, last) - AT_END) this.held = true;
+    else this.end = box.scrollTop = last;
   }
 
   /** After scrolling up, new lines are appended below without moving the text, until the user scrolls to the end. */
   private scrolled(box: HTMLElement): void {
-    this.held = box.scrollHeight - box.scrollTop - box.clientHeight > 40;
+    this.held = box.scrollHeight - box.scrollTop - box.clientHeight > AT_END;
+  }
+
+  private toggle(): void {
+    this.held = !this.held;
+    this.end = 0;
   }
 
   override render(): TemplateResult {
@@ -106,7 +119,7 @@ class Logs extends Part {
           </select></label>
         <label class="check"><input type="checkbox" .checked=${previous} @change=${() => this.choose({ previous: !previous })} /> Before the last restart</label>
         <input type="search" aria-label="Filter lines" placeholder="Filter lines" .value=${this.search} @input=${(event: InputEvent) => (this.search = (event.target as HTMLInputElement).value)} />
-        <label class="check"><input type="checkbox" .checked=${!this.held} @change=${() => (this.held = !this.held)} /> Follow</label>
+        <label class="check"><input type="checkbox" .checked=${!this.held} @change=${() => this.toggle()} /> Follow</label>
         <span class="muted" role="status">${count(shown.length, "line")}, ${this.line === "live" ? "live" : this.line === "broken" ? "connection lost, trying again" : this.line}</span>
       </div>
       ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
