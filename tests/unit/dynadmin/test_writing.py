@@ -210,3 +210,5 @@ async def test_an_invalid_chat_is_refused_with_our_messages() -> None:
             "/maxTokens": "0 is too small; at least 1",
             "/x": "no such field; there are maxTokens, messages, model, parameters, seed, temperature",
         }
+        refused = await (await client.post("/n/a", json={"messages": []})).json()
+        assert refused["errors"] == [{"pointer": "/messages", "detail": "must not be empty"}]

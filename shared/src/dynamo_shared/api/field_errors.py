@@ -26,6 +26,12 @@ _WRONG_TYPE = {
     "finite_number": "a finite number",
     "bool_type": "true or false",
 }
+_UNITS = {
+    "string_too_short": "characters",
+    "string_too_long": "characters",
+    "too_short": "items",
+    "too_long": "items",
+}
 _ENDS = "and a letter or digit first and last"
 #: Patterns of the schemas, in words.
 _PATTERNS = {
@@ -136,16 +142,11 @@ def _message(finding: ErrorDetails, schema: Mapping[str, Any], moved: Mapping[st
             return f"{shown(value)} is not allowed; one of {context['expected'].replace(' or ', ', ')}"
         case "string_pattern_mismatch":
             return f"{shown(value)} is not allowed; {_PATTERNS.get(context['pattern'], context['pattern'])}"
-        case "string_too_short":
-            return (
-                "must not be empty"
-                if context["min_length"] == 1
-                else f"shorter than {context['min_length']} characters"
-            )
-        case "string_too_long":
-            return f"{len(value)} characters, but at most {context['max_length']} are allowed"
-        case "too_long":
-            return f"{len(value)} items, but at most {context['max_length']} are allowed"
+        case "string_too_short" | "too_short":
+            least, unit = context["min_length"], _UNITS[kind]
+            return "must not be empty" if least == 1 else f"{len(value)} {unit}, but at least {least} are required"
+        case "string_too_long" | "too_long":
+            return f"{len(value)} {_UNITS[kind]}, but at most {context['max_length']} are allowed"
         case "greater_than_equal":
             return f"{shown(value)} is too small; at least {context['ge']}"
         case "greater_than":
