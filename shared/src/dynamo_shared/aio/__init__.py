@@ -9,6 +9,7 @@ from dynamo_shared.aio.joined import Joined
 from dynamo_shared.aio.lanes import Lanes
 from dynamo_shared.aio.merging import merged
 from dynamo_shared.aio.offload import Offload
+from dynamo_shared.aio.pauses import Pauses
 from dynamo_shared.aio.processes import Process
 from dynamo_shared.aio.signal import Signal
 from dynamo_shared.aio.supervision import supervised
@@ -22,6 +23,7 @@ __all__ = [
     "Joined",
     "Lanes",
     "Offload",
+    "Pauses",
     "Process",
     "Randomness",
     "Signal",

@@ -39,7 +39,7 @@ from urllib.parse import urlencode
 import msgspec
 import structlog
 
-from dynamo_shared.aio import Gate, Randomness, delay, merged, spread
+from dynamo_shared.aio import Gate, Pauses, Randomness, delay, merged, spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import errors, watch_wire
@@ -244,13 +244,11 @@ class Reflector:
                         continue
                     received_at, version = self.last_contact, item.metadata.resource_version
                     is_last = not item.metadata.continue_
-                    handled, each = 0, msgspec.Raw()
+                    pauses, each = Pauses(BYTES_AT_ONCE), msgspec.Raw()
                     for each in item.items or ():
                         for change in self._listed(each, listed_keys, overtaken):
                             yield change
-                        handled += _OF_OBJECT + len(each)
-                        if handled > BYTES_AT_ONCE:
-                            handled = 0
+                        if pauses.due(_OF_OBJECT + len(each)):
                             await asyncio.sleep(0)
                     # Release megabytes before the next item; each part of a page holds all of it.
                     del item, each

@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import structlog
 
-from dynamo_shared.aio import either
+from dynamo_shared.aio import Pauses, either
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import metrics, streams, tracing
 from dynamo_shared.bus.protocol import Bus, CaughtUp, Message, Start, Subscription, SubscriptionRestarted
@@ -185,13 +185,11 @@ class StateReader:
             await self._caught_up.wait()
 
     async def _read(self, subscription: Subscription) -> None:
-        handled = 0
+        pauses = Pauses(BYTES_AT_ONCE)
         async for item in subscription:
             if isinstance(item, Message):
                 self._take(item)
-                handled += BYTES_AT_ONCE if messages.ENCODING in item.headers else len(item.payload)
-                if handled >= BYTES_AT_ONCE:
-                    handled = 0
+                if pauses.due(BYTES_AT_ONCE if messages.ENCODING in item.headers else len(item.payload)):
                     await asyncio.sleep(0)
             elif isinstance(item, CaughtUp):
                 self._caught_up.set()

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 import structlog
 
-from dynamo_shared.aio import Backoff, all_of
+from dynamo_shared.aio import Backoff, Pauses, all_of
 from dynamo_shared.bus import metrics, streams
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, WrongSequenceError
 from dynamo_shared.bus.protocol import Ack, OutgoingMessage
@@ -72,7 +72,7 @@ class Sender:
             await self._send_ready()
 
     async def _send_ready(self) -> None:
-        breath = YIELD_EVERY
+        pauses = Pauses(YIELD_EVERY)
         while self._outbox.is_ready and self._outbox.under_way < WINDOW and not self._troubled:
             message = self._outbox.take()
             try:
@@ -81,9 +81,7 @@ class Sender:
                 self._fail(message, error)
                 return
             future.add_done_callback(partial(self._answered, message))
-            breath -= 1
-            if not breath:
-                breath = YIELD_EVERY
+            if pauses.due():
                 await asyncio.sleep(0)
 
     async def _send(self, message: StateMessage) -> asyncio.Future[Ack]:
