@@ -9,8 +9,10 @@ from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
 from dynamo_model_discovery.app import ModelDiscoveryService
 from dynamo_pod_builder.app import PodBuilderService
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_MODELS, ObjectKey
+from dynamo_shared.api import objects
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_MODELS, SERVICES, ObjectKey
 from dynamo_shared.kube import KubeClient
+from dynamo_shared.kube.client import get_if_present
 from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
@@ -70,3 +72,38 @@ async def test_a_graphs_workers_serve_its_models(kube: KubeClient, namespace: st
     assert condition(status)["reason"] == "NoEndpoints"
     await kube.delete(DYNAMO_MODELS, adapter)
     await eventually(lambda: gone(kube, DYNAMO_MODELS, adapter), "it goes")
+
+
+async def test_the_service_of_a_model_outlives_each_of_its_owners(kube: KubeClient, namespace: str):
+    """A rolling update deletes the component deployment that created it, and another graph has workers of the model."""
+    decode = {**worker("Decode", replicas=1), "modelRef": {"name": BASE}}
+    of = [graph(namespace, each, components=[frontend(), decode]) for each in ("one", "two")]
+    service = ObjectKey(namespace, f"dynamo-model-{HASH}")
+
+    async def owners() -> list[str]:
+        stored = await get_if_present(kube, SERVICES, service)
+        return sorted(each["name"] for each in stored["metadata"]["ownerReferences"]) if stored is not None else []
+
+    async def has_owners(*prefixes: str) -> bool:
+        present = await owners()
+        return len(present) == len(prefixes) and all(map(str.startswith, present, prefixes))
+
+    for each in of:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, each)
+    await eventually(lambda: has_owners("one-decode-", "two-decode-"), "both own it")
+    first, uid = await owners(), objects.uid(await kube.get(SERVICES, service))
+    for each in ("one", "two"):
+        await until_state(kube, ObjectKey(namespace, each), "successful")
+        changed = {**worker("Decode", image="registry.example/other:2"), "modelRef": {"name": BASE}}
+        patch = {"spec": {"components": [frontend(), changed]}}
+        await kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, each), patch)
+
+    async def moved() -> bool:
+        return await has_owners("one-decode-", "two-decode-") and not set(await owners()) & set(first)
+
+    await eventually(moved, "only the new workers own it", within=60)
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "one"))
+    await eventually(lambda: has_owners("two-decode-"), "the other graph keeps it")
+    assert objects.uid(await kube.get(SERVICES, service)) == uid
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "two"))
+    await eventually(lambda: gone(kube, SERVICES, service), "it goes with its last owner")

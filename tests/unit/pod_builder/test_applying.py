@@ -7,12 +7,15 @@ from dynamo_pod_builder.applying import Applier, ChildChange
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.labels import BASE_MODEL_HASH
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES, controller_reference
 from dynamo_shared.kube.errors import Conflict, NotServed, Unavailable
 from dynamo_shared.kube.stamps import stamped
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.state.versions import version_of
 
 from tests.building.memory_kube import MemoryKube
+from tests.building.objects import object_of
 from tests.unit.render.building import component, graph_children
 
 from .graph.building import stored, stored_graph
@@ -123,6 +126,31 @@ async def test_annotations_are_in_the_cache_as_soon_as_they_are_written() -> Non
         await writer.annotate(RESOURCE, there, {"a": "2"})
     kube.remove(RESOURCE, KEY)
     await writer.annotate(RESOURCE, there, {"a": "2"})
+
+
+@pytest.mark.parametrize(
+    ("owners", "left"),
+    [
+        pytest.param(["first", "second"], ["second"], id="others keep it"),
+        pytest.param(["first"], None, id="of its last owner"),
+    ],
+)
+async def test_a_models_service_is_removed_with_its_last_owner(owners: list[str], left: list[str] | None) -> None:
+    of = object_of(
+        SERVICES,
+        "dynamo-model-abc",
+        uid="service",
+        ownerReferences=[controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, each, each) for each in owners],
+        spec={"selector": {BASE_MODEL_HASH: "abc"}},
+    )
+    kube = MemoryKube(of)
+    there = await kube.get(SERVICES, resources.key_of(of))
+    cache, client = ObjectCache(), cast("Any", kube)
+    cache.take(SERVICES, resources.key_of(of), there, version_of(there))
+    owner = object_of(DYNAMO_COMPONENT_DEPLOYMENTS, "first", uid="first")
+    assert await Applier(client, cache).remove(owner, there) is (left is None)
+    known = cache.get(SERVICES, resources.key_of(of))
+    assert (None if known is None else [each["uid"] for each in known["metadata"]["ownerReferences"]]) == left
 
 
 async def test_an_object_that_cannot_be_taken_over_belongs_to_another_owner(monkeypatch: pytest.MonkeyPatch) -> None:

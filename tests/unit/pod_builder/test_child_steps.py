@@ -19,6 +19,7 @@ from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
+from dynamo_shared.api.registry.labels import BASE_MODEL_HASH
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -116,6 +117,64 @@ def test_an_object_of_the_family_is_taken_over_and_keeps_its_other_owners() -> N
     other = {**OWNER, "uid": "other", "controller": False}
     taken = step(ACCOUNT, owned({"uid": "relative"}, other), {"relative"})
     assert taken == TakeOver({"metadata": {"resourceVersion": "1", "ownerReferences": [OWNER, other]}})
+
+
+def of_model(owner: KubeObject, port: int = 9090) -> KubeObject:
+    spec = {"selector": {BASE_MODEL_HASH: "abc"}, "ports": [{"port": port}]}
+    return object_of(SERVICES, "dynamo-model-abc", ownerReferences=[owner], spec=spec)
+
+
+FIRST, SECOND, SET = (
+    {"apiVersion": "v1", "kind": kind, "name": uid, "uid": uid, "controller": True, "blockOwnerDeletion": True}
+    for kind, uid in (
+        ("DynamoComponentDeployment", "first"),
+        ("DynamoComponentDeployment", "second"),
+        ("DynamoGraphDeployment", "graph"),
+    )
+)
+FURTHER = {name: SECOND[name] for name in ("apiVersion", "kind", "name", "uid")}
+NOT_A_MODEL = {**SERVICE, "metadata": {**SERVICE["metadata"], "ownerReferences": [FIRST]}}
+
+
+def created(desired: KubeObject) -> KubeObject:
+    made = step(desired, None)
+    assert isinstance(made, Create)
+    return stored(made.body)
+
+
+@pytest.mark.parametrize("owner", [FIRST, SET], ids=["a component's", "a graph's, on Grove"])
+def test_the_service_of_a_model_gets_a_further_owner(owner: KubeObject) -> None:
+    observed = created(of_model(owner))
+    version = observed["metadata"]["resourceVersion"]
+    joined = step(of_model(SECOND), observed)
+    assert joined == TakeOver({"metadata": {"resourceVersion": version, "ownerReferences": [owner, FURTHER]}})
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [pytest.param([FIRST, FURTHER], id="all"), pytest.param([FURTHER], id="the one that created it was deleted")],
+)
+def test_every_owner_of_a_models_service_accepts_and_corrects_it(owners: list[KubeObject]) -> None:
+    """The hash in it is the same for all owners, otherwise they would write it in turns, without end."""
+    observed = with_metadata(created(of_model(FIRST)), ownerReferences=owners)
+    assert step(of_model(SECOND), observed) == Leave(observed)
+    corrected = step(of_model(SECOND, port=1), observed)
+    assert isinstance(corrected, Apply)
+    assert corrected.body["metadata"]["ownerReferences"] == owners
+
+
+@pytest.mark.parametrize(
+    "observed",
+    [
+        pytest.param(with_metadata(created(of_model(FIRST)), ownerReferences=[]), id="no owner"),
+        pytest.param(with_metadata(created(of_model(FIRST)), ownerReferences=[OWNER]), id="a foreign owner"),
+        pytest.param(created(NOT_A_MODEL), id="not the Service of a model"),
+    ],
+)
+def test_a_foreign_service_with_the_name_of_a_models_is_refused(observed: KubeObject) -> None:
+    refused = step(of_model(SECOND), observed)
+    assert isinstance(refused, Refuse)
+    assert type(refused.error) is NameTaken
 
 
 @pytest.mark.parametrize(

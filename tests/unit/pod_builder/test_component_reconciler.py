@@ -11,8 +11,8 @@ from dynamo_pod_builder.applying import SetBack
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned
-from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, SHARED_INTERVAL
-from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig, is_shared
+from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN
+from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.status.component import failure_of
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
@@ -409,23 +409,6 @@ async def test_a_name_that_stays_taken_is_retried_less_and_less_often():
     refusals: dict[str, Any] = {NAME: taken("Node", "n")}
     world = World(of, workload(), **refusals)
     assert await world.reconcile(of) == Result(requeue_after=20.0)
-
-
-async def test_a_taken_shared_service_is_retried_before_the_delayed_status():
-    """No event reports that its owner was deleted, and until then no client reaches the model."""
-    of = dcd(modelRef={"name": "Qwen/Qwen3-0.6B"})
-    name = next(
-        objects.name(each)
-        for each in planned(ComponentInputs(of, CONFIG)).children
-        if each["kind"] == "Service" and is_shared(each)
-    )
-    refusals: dict[str, Any] = {name: taken("DynamoComponentDeployment", "other")}
-    world = World(of, **refusals)
-    assert await world.reconcile(of) == Result(requeue_after=SHARED_INTERVAL)
-    world.writer.wait = OBSERVED_WITHIN
-    assert await world.reconcile(of) == Result(requeue_after=SHARED_INTERVAL)
-    world.writer.wait = SETTLE
-    assert await world.reconcile(of) == Result(requeue_after=SETTLE)
 
 
 ALONE = dcd(alone=True)

@@ -70,6 +70,25 @@ def test_an_owner_that_loses_a_child_is_reconciled(resource: Resource, owner: tu
     assert task in asked(resource, child(owner), child((DYNAMO_GRAPH_DEPLOYMENTS, "another"), 2))
 
 
+def of_model(*owners: str) -> KubeObject:
+    references = [controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, each, each) for each in owners]
+    spec = {"selector": {labels.BASE_MODEL_HASH: "abc"}}
+    return {"kind": "Service", **child(version=len(owners) + 1, ownerReferences=references), "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "owners"),
+    [
+        pytest.param(of_model("a", "b", "c"), None, {"a", "b", "c"}, id="all owners recreate it"),
+        pytest.param(of_model("a", "b", "c"), of_model("b", "c"), {"a", "b"}, id="one owner left"),
+        pytest.param(of_model("a"), of_model("a", "b"), {"a"}, id="one owner joined: the others have nothing to do"),
+    ],
+)
+def test_owners_of_a_models_service_are_reconciled(old: KubeObject, new: KubeObject | None, owners: set[str]) -> None:
+    reconciled = {task.key.name for task in asked(SERVICES, old, new) if task.concern == COMPONENT.concern}
+    assert reconciled == owners
+
+
 @pytest.mark.parametrize(
     ("before", "after", "wait"),
     [

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
+from dynamo_pod_builder.co_owners import is_co_owned
 from dynamo_pod_builder.rights import RIGHTS
 from dynamo_shared.api.objects import KubeObject
 
@@ -380,10 +381,10 @@ def test_pods_without_the_label_are_not_replaced_for_it() -> None:
     assert "nvidia.com/dynamo-base-model-hash" in kept["labels"]
 
 
-def test_services_of_a_model_are_shared() -> None:
+def test_only_the_service_of_a_model_may_have_several_owners() -> None:
     children = workloads(graph(component(modelRef={"name": "Qwen/Qwen3-0.6B"})))["Worker"]
     assert names_of(children)[2] == "Service/dynamo-model-fb68f5a6"
-    assert [render.is_shared(child) for child in children] == [False, False, True]
+    assert [is_co_owned(child) for child in children] == [False, False, True]
 
 
 def test_a_standalone_component_gets_its_access() -> None:

@@ -19,6 +19,7 @@ from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 from dynamo_shared.state.cache import ObjectCache
 
+from dynamo_pod_builder import co_owners
 from dynamo_pod_builder.child_steps import (
     Apply,
     Create,
@@ -30,6 +31,7 @@ from dynamo_pod_builder.child_steps import (
     TakeOver,
     step,
 )
+from dynamo_pod_builder.errors import NameTaken
 
 log = structlog.get_logger("dynamo.pod-builder.applying")
 
@@ -105,6 +107,7 @@ class Applier:
         """
         resource, key = resources.of(desired), resources.key_of(desired)
         observed = await self._there(resource, key)
+        taken_over = False
         while True:
             adopted = self._adopted.get(objects.uid(observed)) if observed is not None else None
             match step(desired, observed, family, adopted):
@@ -118,9 +121,11 @@ class Applier:
                 case Refuse(error):
                     raise error
                 case TakeOver(patch):
-                    observed = await self._kube.merge_patch(resource, key, patch)
                     # Only once: if a third-party webhook gives it back, it has another owner.
-                    family = ()
+                    if taken_over:
+                        raise NameTaken(resource, observed or desired)
+                    taken_over = True
+                    observed = await self._kube.merge_patch(resource, key, patch)
                 case Leave(right):
                     self._note_number(right)
                     return self._remembered(resource, ChildChange.UNCHANGED, right)
@@ -167,6 +172,18 @@ class Applier:
             self._remembered(resource, ChildChange.CREATED, await self._kube.create(resource, desired))
             return True
         return False
+
+    async def remove(self, owner: KubeObject, child: KubeObject) -> bool:
+        """Delete a child that its owner no longer desires. Returns False if other owners keep it."""
+        resource = resources.of(child)
+        if rest := co_owners.others(owner, child):
+            patch = {"metadata": {"resourceVersion": child["metadata"]["resourceVersion"], "ownerReferences": rest}}
+            with contextlib.suppress(NotFound):
+                left = await self._kube.merge_patch(resource, resources.key_of(child), patch)
+                self._cache.put(resource, left)
+            return False
+        await self.delete(resource, child)
+        return True
 
     async def delete(self, resource: Resource, observed: KubeObject) -> None:
         """Delete exactly this object: another one that took its name meanwhile stays."""

@@ -4,7 +4,7 @@
    owner is never changed, not even in a race.
 2. It exists and has another owner: `Refuse` with NameTaken, unless the family owns it (by uid, never by name): then
    `TakeOver`. PredecessorRemains if the owner had the same name and was deleted: the garbage collector will delete the
-   object.
+   object. A co-owned object (`co_owners.py`) gets a further owner.
 3. It is managed and has everything that is desired: `Leave`. This is decided on the object itself, so drift of any
    cause counts, and on a hash of the last desired object, which shows when a field is no longer desired.
 4. It is managed and differs: `Apply`. If possible, less: `SetReplicas`, or a `Patch` without the fields that belong to
@@ -23,6 +23,8 @@ from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST
 from dynamo_shared.kube import coverage
 from dynamo_shared.kube.stamps import difference, stamped
 
+from dynamo_pod_builder import co_owners
+from dynamo_pod_builder.co_owners import is_co_owned
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 
 #: Immutable fields: to change them, the object is recreated. Pods keep the claims that a template created for them.
@@ -52,7 +54,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """The family owns it: it changes owners and stays. What else it needs is decided on the result."""
+    """It changes owners and stays: the family owns it, or it is co-owned. What else it needs is decided on the result."""
 
     patch: KubeObject
 
@@ -111,10 +113,12 @@ def step(
     with it.
     """
     if observed is None:
-        return Create(stamped(desired))
+        return Create(_stamped_without_owners(desired) if is_co_owned(desired) else stamped(desired))
     resource = resources.of(desired)
     if resource in TAKEN_AS_IS:
         return Leave(observed)
+    if is_co_owned(desired):
+        return _co_owned(desired, observed)
     if not is_managed(desired, observed):
         return _owner_change(desired, observed, family)
     if resource in DELEGATED_FIELDS:
@@ -154,8 +158,33 @@ def _owner_change(desired: KubeObject, observed: KubeObject, family: Collection[
         return Refuse((PredecessorRemains if named_alike else NameTaken)(resource, observed))
     metadata = observed["metadata"]
     others = [ref for ref in metadata["ownerReferences"] if ref["uid"] not in (holder["uid"], new_owner["uid"])]
-    patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "ownerReferences": [new_owner, *others]}}
-    return TakeOver(patch)
+    return _new_owners(observed, [new_owner, *others])
+
+
+def _new_owners(observed: KubeObject, owners: list[KubeObject]) -> TakeOver:
+    version = observed["metadata"]["resourceVersion"]
+    return TakeOver({"metadata": {"resourceVersion": version, "ownerReferences": owners}})
+
+
+def _co_owned(desired: KubeObject, observed: KubeObject) -> Refuse | TakeOver | Leave | Apply:
+    """A further owner is added; after that, the object is corrected without a change of its owners."""
+    owners, owner = co_owners.owners_of(observed), objects.controller_of(desired)
+    if not is_co_owned(observed) or not owners or owner is None:
+        return Refuse(NameTaken(resources.of(desired), observed))
+    if owner["uid"] not in {each["uid"] for each in owners}:
+        return _new_owners(observed, co_owners.added(desired, observed))
+    body = _stamped_without_owners(_with_owners(desired, co_owners.references(observed)))
+    because = difference(body, observed)
+    return Apply(observed, body, because) if because else Leave(observed)
+
+
+def _stamped_without_owners(desired: KubeObject) -> KubeObject:
+    """The object with the hash that all of its owners compute."""
+    return _with_owners(stamped(_with_owners(desired, [])), co_owners.references(desired))
+
+
+def _with_owners(obj: KubeObject, owners: list[KubeObject]) -> KubeObject:
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
 
 
 def _all_but(field: str, desired: KubeObject, observed: KubeObject) -> Leave | Patch:

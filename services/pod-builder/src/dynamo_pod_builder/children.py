@@ -7,10 +7,11 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.state.cache import ObjectCache
 
+from dynamo_pod_builder.co_owners import owners_of
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.status.workload import WORKLOADS
 
-#: Resources that graphs and components own, indexed by their controller's uid.
+#: Resources that graphs and components own, indexed by the uid of their owner.
 OWNED: tuple[Resource, ...] = (
     resources.DYNAMO_COMPONENT_DEPLOYMENTS,
     resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -44,14 +45,20 @@ def index(cache: ObjectCache) -> None:
 
 
 def children(cache: ObjectCache, resource: Resource, owner: KubeObject) -> list[KubeObject]:
-    """Objects of a resource that `owner` controls."""
+    """Objects of a resource that `owner` owns."""
     return cache.by_index(resource, OWNER_INDEX, objects.uid(owner))
 
 
 def children_of(cache: ObjectCache, owner: KubeObject) -> dict[tuple[str, str], KubeObject]:
-    """All objects that `owner` controls, by id of the resource and name."""
+    """All objects that `owner` owns, by id of the resource and name."""
     owned = cache.by_indexes(OWNED, OWNER_INDEX, objects.uid(owner))
     return {(resource.id, objects.name(child)): child for resource, child in owned}
+
+
+def graph_uid(component: KubeObject) -> str:
+    """Uid of the graph that a component belongs to: only that graph hands over what it owns. "" without a graph."""
+    owner = objects.controller_of(component)
+    return str(owner["uid"]) if owner is not None and owner["kind"] == resources.DYNAMO_GRAPH_DEPLOYMENTS.kind else ""
 
 
 def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:
@@ -95,5 +102,4 @@ def surplus(
 
 
 def _owner_uid(obj: KubeObject) -> Iterable[str]:
-    controller = objects.controller_of(obj)
-    return (controller["uid"],) if controller else ()
+    return [owner["uid"] for owner in owners_of(obj)]

@@ -26,6 +26,7 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_pod_builder import name_waits
 from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.children import OF_SETS, OWNED, SHARED, workload_of
+from dynamo_pod_builder.co_owners import owners_of
 from dynamo_pod_builder.cohorts import engine_has_ended
 from dynamo_pod_builder.node_labels import lacking
 from dynamo_pod_builder.pods import changes_trouble, component_of
@@ -219,12 +220,25 @@ def _relevant_metadata(obj: KubeObject) -> KubeObject:
 
 
 def _of_child(change: CacheChange) -> Iterable[Task]:
-    """The owner of a child, and its previous owner: no other event reports that the child was lost."""
-    return dict.fromkeys(task for each in (change.old, change.new) if each for task in _of_owner(change, each))
+    """The owner of a child, and its previous owner: no other event reports that the child was lost.
+
+    One owner of a co-owned object suffices to correct it. All of them are needed when it is deleted: the first one
+    recreates it, and the others become its owners again.
+    """
+    versions = [each for each in (change.old, change.new) if each is not None]
+    owners = [owner for each in versions for owner in _concerned(each, change.new)]
+    return dict.fromkeys(task for owner in owners for task in _of_owner(change, owner))
 
 
-def _of_owner(change: CacheChange, child: KubeObject) -> Iterator[Task]:
-    owner = objects.controller_of(child)
+def _concerned(child: KubeObject, now: KubeObject | None) -> Iterator[KubeObject | None]:
+    """The first owner of a version of a child, and those that the child no longer has. None stands for "no owner"."""
+    owners = owners_of(child)
+    present = {each["uid"] for each in owners_of(now)} if now is not None else ()
+    yield owners[0] if owners else None
+    yield from (each for each in owners[1:] if each["uid"] not in present)
+
+
+def _of_owner(change: CacheChange, owner: KubeObject | None) -> Iterator[Task]:
     if owner is None:
         # Objects that graphs share have no owner: the namespace's clean-up is reconciled.
         yield from _namespace_of(change)

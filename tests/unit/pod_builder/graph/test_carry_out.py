@@ -74,6 +74,10 @@ class Ledger:
     async def delete(self, _resource: object, obj: KubeObject) -> None:
         self._note(f"delete {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])
 
+    async def remove(self, _owner: object, obj: KubeObject) -> bool:
+        await self.delete(None, obj)
+        return True
+
     async def create_once(self, _resource: object, obj: KubeObject) -> bool:
         self._note(f"create {obj['kind']} {obj['metadata']['name']}", obj["metadata"]["name"])
         return True

@@ -1,9 +1,9 @@
 """Step `switch`: graphs that move between Deployments and Grove: what is deleted when, and what is handed over."""
 
 import pytest
+from dynamo_pod_builder.children import graph_uid
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve
 from dynamo_pod_builder.reconcilers.graph.steps.switch import moved_to_components, switch
-from dynamo_pod_builder.reconcilers.sharing import graph_uid
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import Generation
 from dynamo_shared.api.objects import KubeObject

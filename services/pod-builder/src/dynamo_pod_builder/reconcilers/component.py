@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from dynamo_shared.aio import Offload
-from dynamo_shared.api import objects, resources
+from dynamo_shared.api import objects
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.objects import KubeObject, size_of
 from dynamo_shared.api.registry import labels
@@ -27,7 +27,7 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applying import Applier, Ensured
 from dynamo_pod_builder.checkpoints import catalogue
-from dynamo_pod_builder.children import children_of, surplus, workload_of
+from dynamo_pod_builder.children import children_of, graph_uid, surplus, workload_of
 from dynamo_pod_builder.claims import claimed, gpu_shape
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.legacy_types import legacy_type, missing_from
@@ -35,8 +35,7 @@ from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
-from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, SHARED_INTERVAL, earliest
-from dynamo_pod_builder.reconcilers.sharing import graph_uid, may_keep_owner
+from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, earliest
 from dynamo_pod_builder.remembered import COMPONENTS, remembered
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 from dynamo_pod_builder.render.config import NEW_COMPONENT
@@ -172,7 +171,6 @@ class ComponentReconciler:
     async def _carry_out(self, component: KubeObject, plan: ComponentPlan) -> ComponentOutcome:
         if plan.failure is not None:
             return ComponentOutcome(plan.failure, retry_after(plan.failure))
-        again: float | None = None
         try:
             # A graph creates the keys for its components.
             if not graph_uid(component) and any(
@@ -183,22 +181,19 @@ class ComponentReconciler:
                 try:
                     ensured = await self.applier.ensure(await self._completed(child))
                 except NameTaken as error:
-                    if error.holder_uid and error.holder_uid == graph_uid(component):
-                        # Its graph runs on Grove, or is moving away from it: the graph decides who owns the object.
-                        continue
-                    if not may_keep_owner(child, error):
+                    # Its graph runs on Grove, or is moving away from it: the graph decides who owns the object.
+                    if not error.holder_uid or error.holder_uid != graph_uid(component):
                         raise
-                    again = SHARED_INTERVAL
                 else:
                     self._report_number(component, ensured)
             for checkpoint in plan.checkpoints:
                 await self.applier.create_once(DYNAMO_CHECKPOINTS, checkpoint)
             for leftover in surplus(children_of(self.cache, component), plan.children):
-                await self.applier.delete(resources.of(leftover), leftover)
+                await self.applier.remove(component, leftover)
         except REFUSALS as error:
             failure = failure_of(error)
             return ComponentOutcome(failure, retry_after(failure, self._unavailable_for(component)))
-        return ComponentOutcome(plan.held, again)
+        return ComponentOutcome(plan.held)
 
     def _unavailable_for(self, component: KubeObject) -> float:
         """Seconds since it became unavailable; 0 if its status does not say that it is."""

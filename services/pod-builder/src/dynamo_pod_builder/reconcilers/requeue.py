@@ -6,8 +6,6 @@ RETRY_REFUSED = 60.0
 RETRY_TAKEN = 5.0
 #: A webhook whose pod is replaced is back soon, and no event reports it. Seconds.
 RETRY_WEBHOOK = 10.0
-#: How long a model may have no Service after the component that owned the Service is deleted. Seconds.
-SHARED_INTERVAL = 30.0
 #: Pods show the progress of a restart if a workload does not, and not every change of a pod is an event. Seconds.
 RESTART_INTERVAL = 10.0
 

@@ -15,8 +15,8 @@ from dynamo_shared.runtime.unexpected import Report
 
 from dynamo_pod_builder import events
 from dynamo_pod_builder.artifact_images import LEGACY, artifact_of
+from dynamo_pod_builder.children import graph_uid
 from dynamo_pod_builder.reconcilers import legacy
-from dynamo_pod_builder.reconcilers.sharing import graph_uid
 from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import Failure, component_status
 from dynamo_pod_builder.status.graph import GraphOutcome, graph_status

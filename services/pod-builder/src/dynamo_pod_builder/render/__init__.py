@@ -14,7 +14,7 @@
 | `legacy` | what only v1alpha1 can express |
 """
 
-from dynamo_pod_builder.render.component import component_children, is_shared
+from dynamo_pod_builder.render.component import component_children
 from dynamo_pod_builder.render.config import (
     CheckpointDefaults,
     GatewayDefaults,
@@ -51,7 +51,6 @@ __all__ = [
     "claim_templates",
     "component_children",
     "graph_children",
-    "is_shared",
     "needs_ssh_keys",
     "typed_component",
     "worker_hash",

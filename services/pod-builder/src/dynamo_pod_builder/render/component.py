@@ -1,8 +1,7 @@
 """DynamoComponentDeployment -> Deployment or LeaderWorkerSet, and Services."""
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES, controller_reference
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, controller_reference
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment
 
 from dynamo_pod_builder.render import names
@@ -51,12 +50,3 @@ def component_children(
     if component.spec.model_ref is not None:
         children.append(model_service(component.spec.model_ref.name, context.namespace, owner))
     return [typed(each) for each in children]
-
-
-def is_shared(child: KubeObject) -> bool:
-    """Whether an object may also belong to another component, and is then left to it: the Service of a model.
-
-    Every worker of a model requests the same Service. The first one owns it; when that is deleted, another recreates
-    it.
-    """
-    return bool(child["kind"] == SERVICES.kind and child["spec"].get("selector", {}).keys() == {labels.BASE_MODEL_HASH})

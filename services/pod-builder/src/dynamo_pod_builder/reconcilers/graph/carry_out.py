@@ -12,15 +12,12 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applying import Applier, ChildChange, Ensured, SetBack
 from dynamo_pod_builder.children import surplus
-from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.steps.switch import moved_to_components
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, SeveralRefusals, failure_of
-from dynamo_pod_builder.reconcilers.requeue import SHARED_INTERVAL
-from dynamo_pod_builder.reconcilers.sharing import may_keep_owner
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure
 
@@ -38,8 +35,6 @@ class CarryOutResult:
     failure: Failure | None = None
     #: Whether all children were written. Only then are the plan's statements about checkpoints current.
     complete: bool = False
-    #: Seconds after which another reconcile is needed even if no event asks for it.
-    again: float | None = None
     #: Why a planner among the components does not learn which workers serve.
     planner_refusal: Failure | None = None
 
@@ -54,7 +49,6 @@ class _Answers:
     set_back: list[tuple[str, KubeObject, SetBack]] = field(default_factory=list)
     objects: list[KubeObject] = field(default_factory=list)
     removed: list[KubeObject] = field(default_factory=list)
-    again: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +67,13 @@ class Executor:
         try:
             await self._write(plan, observed, answers)
         except REFUSALS as error:
-            return CarryOutResult(_after(observed, answers), failure_of(error), again=answers.again)
+            return CarryOutResult(_after(observed, answers), failure_of(error))
         after = _after(observed, answers)
         try:
             await self._create_checkpoints(plan, observed)
         except REFUSALS as error:
-            return CarryOutResult(after, failure_of(error), complete=True, again=answers.again)
-        return CarryOutResult(after, plan.failure, complete=True, again=answers.again)
+            return CarryOutResult(after, failure_of(error), complete=True)
+        return CarryOutResult(after, plan.failure, complete=True)
 
     async def _write(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
         """Write desired objects, and remove the others."""
@@ -96,7 +90,7 @@ class Executor:
                 ensured = await self.applier.patch_replicas(resources.DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
                 answers.objects.append(ensured.obj)
             leftovers = _leftovers(plan, _after(observed, answers))
-            await all_written(self._delete(leftover, answers) for leftover in leftovers)
+            await all_written(self._remove(observed.graph, leftover, answers) for leftover in leftovers)
         finally:
             if answers.created:
                 self.announcer.announce(observed.graph, events.created(answers.created))
@@ -108,14 +102,8 @@ class Executor:
                 self.announcer.announce(observed.graph, fact)
 
     async def _ensure(self, child: KubeObject, family: frozenset[str], answers: _Answers) -> None:
-        try:
-            written = grove.accepted(child) if child["kind"] == resources.POD_CLIQUE_SETS.kind else child
-            ensured = await self.applier.ensure(written, family)
-        except NameTaken as error:
-            if not may_keep_owner(child, error):
-                raise
-            answers.again = SHARED_INTERVAL
-            return
+        written = grove.accepted(child) if child["kind"] == resources.POD_CLIQUE_SETS.kind else child
+        ensured = await self.applier.ensure(written, family)
         _take(ensured, objects.labels(child).get(labels.COMPONENT, ""), answers)
         name = f"{child['kind']} {objects.name(child)}"
         if ensured.change is ChildChange.CREATED:
@@ -123,9 +111,9 @@ class Executor:
         elif ensured.change is ChildChange.UPDATED:
             answers.updated.append(name)
 
-    async def _delete(self, leftover: KubeObject, answers: _Answers) -> None:
-        await self.applier.delete(resources.of(leftover), leftover)
-        answers.removed.append(leftover)
+    async def _remove(self, graph: KubeObject, leftover: KubeObject, answers: _Answers) -> None:
+        if await self.applier.remove(graph, leftover):
+            answers.removed.append(leftover)
 
     async def _hand_over(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
         """Write what belongs to the set or to components: replicas that Grove leaves to others, and objects that the

@@ -19,6 +19,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
+from dynamo_pod_builder.co_owners import owns
 from dynamo_pod_builder.render import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.config import NEW_COMPONENT, RoleClaims
 from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue
@@ -35,7 +36,7 @@ class Observed:
     graph: KubeObject
     now: datetime
     config: RenderConfig
-    #: All objects that the graph controls.
+    #: All objects that the graph owns.
     children: Mapping[Place, KubeObject] = field(default_factory=dict)
     #: The workloads that run the pods of component deployments, by the name of the component deployment.
     workloads: Mapping[str, KubeObject] = field(default_factory=dict)
@@ -104,7 +105,7 @@ class Observed:
                     workloads.pop(objects.name(obj), None)
             if place in cliques:
                 cliques[place] = obj
-            elif objects.controls(self.graph, obj):
+            elif owns(self.graph, obj):
                 children[place] = obj
             else:
                 children.pop(place, None)

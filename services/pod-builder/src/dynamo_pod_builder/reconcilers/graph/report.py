@@ -160,7 +160,6 @@ def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
     delays = [
         retry_after(outcome.failure),
         retry_after(outcome.planner_refusal),
-        outcome.again,
         plan.rollout.again,
         RESTART_INTERVAL if plan.restart.is_under_way else None,
     ]
