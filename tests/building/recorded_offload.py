@@ -13,6 +13,6 @@ class RecordedOffload(Offload):
         super().__init__(above=0, at_once=1)
         self.sizes: list[int] = []
 
-    async def run(self, size: int, work: Callable[[], T]) -> T:
+    async def run(self, size: int, work: Callable[[], T], lane: str | None = None) -> T:
         self.sizes.append(size)
         return work()

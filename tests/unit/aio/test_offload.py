@@ -46,6 +46,38 @@ async def test_waiting_work_that_is_cancelled_never_starts() -> None:
     assert done == ["last"]
 
 
+async def test_lanes_take_turns() -> None:
+    offload = Offload(above=0, at_once=1)
+    go_on, done = threading.Event(), list[str]()
+
+    async def run(lane: str) -> None:
+        await offload.run(1, lambda: done.append(lane), lane)
+
+    first = asyncio.create_task(offload.run(1, go_on.wait, "many"))
+    many = [asyncio.create_task(run("many")) for _ in range(100)]
+    few = [asyncio.create_task(run("few")) for _ in range(2)]
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(first, *many, *few)
+    assert (done[:4], done.count("many")) == (["few", "many", "few", "many"], 100)
+
+
+async def test_a_lane_whose_callers_are_cancelled_does_not_delay_others() -> None:
+    """Each change of a configuration cancels a fit, and begins another."""
+    offload = Offload(above=0, at_once=1)
+    go_on, done = threading.Event(), list[str]()
+    for _ in range(100):
+        gone = asyncio.create_task(offload.run(1, go_on.wait, "changed"))
+        await asyncio.sleep(0)
+        await ended(gone)
+    last = asyncio.create_task(offload.run(1, lambda: done.append("changed"), "changed"))
+    other = asyncio.create_task(offload.run(1, lambda: done.append("other"), "other"))
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(last, other)
+    assert done == ["changed", "other"]
+
+
 @pytest.mark.parametrize("size", [1, 100])
 async def test_errors_are_those_of_the_work(size: int) -> None:
     with pytest.raises(ZeroDivisionError):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from dynamo_planner.core.reference.policy import Schedule
 
 from tests.unit.planner.core.reference_cases import config, load_only
@@ -62,3 +63,13 @@ def test_after_sixty_seconds_both_are_due():
     assert tick == replace(tick, at=60.0, run_load=True, run_throughput=True, traffic_window=60.0)
     after = schedule.done(tick, 60.0)
     assert (after.at, after.run_throughput) == (65.0, False)
+
+
+@pytest.mark.parametrize(
+    ("predictor", "fits"), [("constant", False), ("kalman", False), ("arima", True), ("prophet", True)]
+)
+def test_only_predictive_ticks_of_arima_and_prophet_fit_time_series(predictor: str, fits: bool):
+    tick = Schedule(config(load_predictor=predictor)).start(0.0)
+    assert (tick.run_throughput, tick.fits_series) == (True, fits)
+    tick = Schedule(config(load_predictor=predictor, enable_load_scaling=True)).start(0.0)
+    assert (tick.run_load, tick.fits_series) == (True, False)

@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from dynamo_planner.core.decision import Decision, Explanation
+from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.observing import Pool
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning.controller import RETRY_AFTER, Plans, _Running
@@ -274,21 +275,41 @@ async def test_changed_numbers_alone_are_rarely_written_to_the_condition(
     assert bool(cast(NoObjects, controller.kube).statuses) is written
 
 
-async def test_graphs_of_one_namespace_do_not_block_the_planning_of_others() -> None:
+async def test_namespaces_take_turns_at_fits() -> None:
+    """A tenant with many graphs that use Prophet or ARIMA held up the plans of all others."""
     controller, _ = plans()
-    done = threading.Event()
+    fits, order = Tick(at=0.0, fits_series=True), list[str]()
+    go_on = threading.Event()
 
-    async def computed(namespace: str, work: Callable[[], bool]) -> bool:
-        return await controller._in_turn("tick", namespace, lambda: asyncio.to_thread(work))
+    def fit(namespace: str) -> Effects:
+        go_on.wait()
+        order.append(namespace)
+        return effects()
 
-    busy = [asyncio.create_task(computed("busy", done.wait)) for _ in range(64)]
+    graphs = ["busy"] * 100 + ["other"]
+    ticks = [asyncio.create_task(controller._compute(each, fits, partial(fit, each))) for each in graphs]
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(*ticks)
+    assert (order[:2], len(order)) == (["busy", "other"], 101)
+
+
+async def test_a_tick_without_fits_does_not_wait_for_those_of_any_namespace() -> None:
+    controller, _ = plans()
+    go_on, fits = threading.Event(), Tick(at=0.0, fits_series=True)
+
+    def fit() -> Effects:
+        go_on.wait()
+        return effects()
+
+    ticks = [asyncio.create_task(controller._compute(f"busy-{each}", fits, fit)) for each in range(64)]
     await asyncio.sleep(0)
     try:
         async with asyncio.timeout(60):
-            assert await computed("other", lambda: True)
+            await controller._compute("other", Tick(at=0.0), effects)
     finally:
-        done.set()
-    assert all(await asyncio.gather(*busy))
+        go_on.set()
+    await asyncio.gather(*ticks)
 
 
 async def test_failed_planning_is_reported() -> None:

@@ -19,6 +19,8 @@ class Tick:
     past_window: float | None = None
     """seconds of traffic before these to observe as well; None: not needed"""
     need_forward_passes: bool = False
+    fits_series: bool = False
+    """whether models of time series are fitted, which takes seconds"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

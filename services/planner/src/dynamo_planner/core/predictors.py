@@ -91,6 +91,9 @@ class ConstantPredictor(LoadPredictor):
         return self.values[-1]
 
 
+FITTED = frozenset({Predictor.ARIMA, Predictor.PROPHET})
+"""Predictors that fit models, which takes seconds."""
+
 _ONE = threading.Lock()
 
 

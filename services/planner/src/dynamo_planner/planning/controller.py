@@ -1,11 +1,10 @@
 """The controller of planning: a runner for every graph that requests one, while this replica owns the graph."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from typing import Any
 
 import structlog
 from dynamo_shared.aio import Offload
@@ -38,7 +37,7 @@ from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state import StateReader
 from dynamo_shared.wire.discovered import WORKERS
 
-from dynamo_planner.core.decision import Policy
+from dynamo_planner.core.decision import Effects, Policy, Tick
 from dynamo_planner.core.policies import make_policy
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.prometheus.client import PrometheusConnections
@@ -57,8 +56,6 @@ from dynamo_planner.planning.reporting import (
 )
 from dynamo_planner.planning.runner import FAULT_PAUSE, Runner, TickResult
 from dynamo_planner.planning.scaling import ScaleSender
-
-T = TypeVar("T")
 
 OF_SHARE = (PODS, CONFIG_MAPS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
 READS = (DYNAMO_GRAPH_DEPLOYMENTS, *OF_SHARE)
@@ -80,7 +77,9 @@ FAILED = "PlanningFailed"
 #: Characters of an error in a condition.
 LONGEST_ERROR = 500
 #: Policies that start concurrently. The largest profile takes one several seconds.
-FITS_AT_ONCE = 2
+STARTS_AT_ONCE = 2
+#: Policies that decide concurrently, without fits of time series, of which a process computes only one at a time.
+TICKS_AT_ONCE = 4
 
 log = structlog.get_logger("dynamo.planner.planning")
 
@@ -105,10 +104,11 @@ class Plans(Controller):
         self._listener = listener
         self._condition = ConditionWriter(self.kube, now)
         self._reporter = PlanReporter(self.announcer)
-        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        # A policy starts with fits to a profile, which take seconds: they have their own threads, so that no tick waits
-        # for them.
-        self._fits = Offload(above=0, at_once=FITS_AT_ONCE)
+        # Policies fit models to a profile when they start, and some to time series later, which takes seconds: these have
+        # their own threads, so that no other tick waits for them. Namespaces take turns at all threads.
+        self._starts = Offload(above=0, at_once=STARTS_AT_ONCE)
+        self._fits = Offload(above=0, at_once=1)
+        self._ticks = Offload(above=0, at_once=TICKS_AT_ONCE)
         #: To the platform's Prometheus; created when planning begins.
         self._connections: PrometheusConnections | None = None
         self._runners: dict[ObjectKey, _Running] = {}
@@ -264,15 +264,10 @@ class Plans(Controller):
             platform_hosts(settings),
         )
 
-    async def _in_turn(self, kind: str, namespace: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Runs work of a kind, one at a time for each namespace: a few threads serve all graphs, and fits
-        take seconds.
-        """
-        turn = self._turns.get((kind, namespace))
-        if turn is None:
-            self._turns[kind, namespace] = turn = asyncio.Lock()
-        async with turn:
-            return await work()
+    async def _compute(self, namespace: str, tick: Tick, work: Callable[[], Effects]) -> Effects:
+        """Runs a tick of a policy in a thread."""
+        threads = self._fits if tick.fits_series else self._ticks
+        return await threads.run(1, work, namespace)
 
     async def _run_plan(self, plan: PlannedGraph) -> None:
         clock, scale = self.context.clock, self._scale_sender(plan)
@@ -288,11 +283,11 @@ class Plans(Controller):
         async with inputs as gather:
             await Runner(
                 plan,
-                make=lambda: self._in_turn("fit", plan.graph.namespace, lambda: self._fits.run(1, make)),
+                make=lambda: self._starts.run(1, make, plan.graph.namespace),
                 observe=gather.observe,
                 act=scale,
                 withdraw=scale.withdraw,
-                compute=lambda work: self._in_turn("tick", plan.graph.namespace, lambda: asyncio.to_thread(work)),
+                compute=partial(self._compute, plan.graph.namespace),
                 report=partial(self._report, plan),
                 failed=partial(self._report_failure, plan),
                 clock=clock,

@@ -28,6 +28,10 @@ class TickResult(NamedTuple):
     acted: Acted | None
 
 
+async def _in_thread(_tick: Tick, work: Callable[[], Effects]) -> Effects:
+    return await asyncio.to_thread(work)
+
+
 class Runner:
     """Plans one graph until cancelled."""
 
@@ -39,7 +43,7 @@ class Runner:
         observe: Callable[[Tick, float], Awaitable[Gathered]],
         act: Callable[[Decision], Awaitable[Acted]],
         withdraw: Callable[[], Awaitable[bool]],
-        compute: Callable[[Callable[[], Effects]], Awaitable[Effects]] = asyncio.to_thread,
+        compute: Callable[[Tick, Callable[[], Effects]], Awaitable[Effects]] = _in_thread,
         report: Callable[[TickResult], Awaitable[None]],
         failed: Callable[[Exception], Awaitable[None]],
         clock: Callable[[], float],
@@ -81,7 +85,7 @@ class Runner:
         """Run one tick; returns the next one."""
         gathered = await self._observe(tick, self._clock())
         # Predictors compute for a while, and must not block the event loop.
-        effects = await self._compute(partial(policy.on_tick, tick, gathered.observation))
+        effects = await self._compute(tick, partial(policy.on_tick, tick, gathered.observation))
         acted: Acted | None = None
         if (
             effects.decision is not None

@@ -9,6 +9,7 @@ from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.predictors import FITTED
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.reference.engines import Engines
 from dynamo_planner.core.reference.load import LoadPlan, LoadScaler
@@ -137,6 +138,7 @@ class Schedule:
             float(config.throughput_adjustment_interval_seconds) if config.throughput_scaling else None
         )
         self._estimates = config.optimization_target is Target.SLA
+        self._fits_series = config.load_predictor in FITTED
         self._load_due: float | None = None
         self._throughput_due: float | None = None
 
@@ -162,7 +164,14 @@ class Schedule:
         if self._throughput_interval is None and self._estimates:
             # Nothing is predicted, but reactive scaling needs the KV-cache hit rate for its estimates.
             window = self._load_interval
-        return Tick(at=due, run_load=load, run_throughput=throughput, traffic_window=window, need_forward_passes=load)
+        return Tick(
+            at=due,
+            run_load=load,
+            run_throughput=throughput,
+            traffic_window=window,
+            need_forward_passes=load,
+            fits_series=throughput and self._fits_series,
+        )
 
 
 def _after(now: float, interval: float | None) -> float | None:
