@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -336,3 +337,22 @@ class TestTls:
     async def test_an_invalid_ca_file_is_named(self, secure, tmp_path):
         (tmp_path / "bad.pem").write_text("no certificate")
         assert "bad.pem cannot be used" in str(await refused(secure, ca_file=tmp_path / "bad.pem"))
+
+
+async def test_namespaces_take_turns_at_large_answers(server):
+    """A tenant whose graphs name a Prometheus with large answers held up the answers of all others."""
+    order: list[str] = []
+    go_on = threading.Event()
+
+    def read(lane: str) -> None:
+        go_on.wait()
+        order.append(lane)
+
+    options = PrometheusOptions(url=server.url)
+    async with PrometheusClient.open(options, lane="busy") as busy, PrometheusClient.open(options, lane="other") as one:
+        lanes = [(busy, "busy")] * 100 + [(one, "other")]
+        reads = [asyncio.create_task(each.offload(1 << 20, partial(read, lane))) for each, lane in lanes]
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(*reads)
+    assert "other" in order[:3]

@@ -124,6 +124,7 @@ class ClusterGatherer:
         workers, namespaces, startup = await _COUNTS.run(
             sum(map(len, pods.values())),
             lambda: (self._workers(graph, pods), self._namespaces(pods), self._startup(pods)),
+            self._plan.graph.namespace,
         )
         if isinstance(workers, InputUnavailable):
             lacks(WORKERS, workers)
@@ -247,7 +248,10 @@ async def gatherer(
 ) -> AsyncIterator[ClusterGatherer]:
     """A gatherer with its connections; `connections`: shared connections to the platform's Prometheus."""
     namespace = plan.config.namespace or dynamo_namespace(plan.graph.namespace, plan.graph.name)
-    async with PrometheusClient.open(prometheus, connections) as client, AsyncExitStack() as stack:
+    async with (
+        PrometheusClient.open(prometheus, connections, lane=plan.graph.namespace) as client,
+        AsyncExitStack() as stack,
+    ):
         reader = TrafficReader(
             client,
             source=plan.config.throughput_metrics_source,

@@ -27,7 +27,7 @@ MAX_SERIES = 10_000
 """Series of one answer: within the size limit, there could be thirty times as many empty ones."""
 MAX_POINTS, MAX_SERIES_BYTES = 11_000, 512 << 10
 """Points and bytes of one series. Prometheus itself sends no more points for a range."""
-LARGE = Offload(above=64 << 10, at_once=2)
+_LARGE = Offload(above=64 << 10, at_once=2)
 """Reads large answers, which take half a second: a graph's owner names the server, which may send any answer."""
 MAX_ERROR = 64 << 10
 """Bytes of an answer without values."""
@@ -129,17 +129,24 @@ class PrometheusClient:
     """Queries one Prometheus for one graph."""
 
     def __init__(
-        self, options: PrometheusOptions, session: aiohttp.ClientSession, connections: PrometheusConnections
+        self,
+        options: PrometheusOptions,
+        session: aiohttp.ClientSession,
+        connections: PrometheusConnections,
+        lane: str = "",
     ) -> None:
         self._options = options
+        self._lane = lane
         self._session = session
         self.connections = connections
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, options: PrometheusOptions, shared: PrometheusConnections | None = None) -> AsyncIterator[Self]:
+    async def open(
+        cls, options: PrometheusOptions, shared: PrometheusConnections | None = None, *, lane: str = ""
+    ) -> AsyncIterator[Self]:
         """A client with the shared connections; with its own if there are none, or if a PlannerConfig names the
-        Prometheus.
+        Prometheus. `lane`: the graph's namespace; namespaces take turns at reading large answers.
         """
         if options.named_by_tenant:
             connections = PrometheusConnections(outbound.connector(CONNECTIONS, options.forbidden))
@@ -153,7 +160,7 @@ class PrometheusClient:
             trust_env=False,
         )
         async with session:
-            yield cls(options, session, connections)
+            yield cls(options, session, connections, lane)
 
     @property
     def url(self) -> str:
@@ -205,7 +212,11 @@ class PrometheusClient:
         except (aiohttp.ClientError, OSError) as error:
             self.connections.read_again(self._options)
             raise PrometheusError(f"{self.url} cannot be queried: {_plain(error)}") from error
-        return await LARGE.run(len(body), lambda: read(_series(body, kind, self.url)))
+        return await self.offload(len(body), lambda: read(_series(body, kind, self.url)))
+
+    async def offload(self, size: int, work: Callable[[], T]) -> T:
+        """The result of work on an answer; in a thread if the answer has many bytes."""
+        return await _LARGE.run(size, work, self._lane)
 
     async def _get(self, path: str, promql: str, times: Mapping[str, str]) -> bytes:
         headers = await self._identity()

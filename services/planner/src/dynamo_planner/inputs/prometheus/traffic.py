@@ -4,7 +4,6 @@ No requests is a number: the counter exists and did not grow. Every other case t
 outage, a missing scrape, a missing label, stale values, values that are not numbers.
 """
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from statistics import fmean
@@ -15,7 +14,6 @@ from dynamo_shared.api.contracts.planner import MetricsSource
 from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
 from dynamo_planner.inputs.outcome import InputUnavailable
 from dynamo_planner.inputs.prometheus.client import (
-    LARGE,
     PrometheusClient,
     PrometheusError,
     SeriesValue,
@@ -76,6 +74,8 @@ STALE_AFTER = 90.0
 """Seconds since the newest scrape of any series; if scraping suits planning, scrapes are at most a minute apart."""
 BYTES_OF_SERIES = 100
 """Bytes of a series in an answer, approximately."""
+BYTES_OF_POINT = 30
+"""Bytes of one point of a series, approximately. Thousands of series take a second."""
 LEAST_COVERED = 0.5
 """Share of the window that must have been scraped; less does not represent the rest."""
 LEAST_WINDOW = 20.0
@@ -166,8 +166,10 @@ class TrafficReader:
 
         counts = await over_time(queries.requests(counter))
         means = {signal: await over_time(queries.mean(signal)) for signal in (*LENGTHS, *TIMES)}
-        # Thousands of series take a second.
-        return await asyncio.to_thread(past_traffic, counts, means, until, self._step)
+        points = sum(len(each.points) for signal in (counts, *means.values()) for each in signal)
+        return await self._client.offload(
+            points * BYTES_OF_POINT, lambda: past_traffic(counts, means, until, self._step)
+        )
 
     async def _traffic(
         self, queries: Queries, counter: str, reported: Mapping[str, Sequence[SeriesValue]]
@@ -258,7 +260,9 @@ class TrafficReader:
             asked["hits"] = hits
         answers = await self._client.query_all(asked)
         size = sum(map(len, answers.values())) * BYTES_OF_SERIES
-        return await LARGE.run(size, lambda: {name: self._of_model(answer) for name, answer in answers.items()})
+        return await self._client.offload(
+            size, lambda: {name: self._of_model(answer) for name, answer in answers.items()}
+        )
 
     def _of_model(self, samples: Iterable[Labelled]) -> list[Labelled]:
         # Sums and the router's series have no model; if a series has a model, it must be the planned one.
