@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from dynamo_shared.api.gpu_budget import BudgetFit
 from dynamo_shared.api.resources import ObjectKey
@@ -25,51 +24,99 @@ def is_managed(graph: ObjectKey, managed: Iterable[str]) -> bool:
     return not listed or graph.namespace in listed or str(graph) in listed
 
 
-@dataclass(frozen=True, slots=True)
+class _SharedClaim:
+    """A ResourceClaim that pools share."""
+
+    def __init__(self) -> None:
+        self.pools: Counter[int] = Counter()
+        """by its GPUs: pools that name it. They agree, except while some of them are counted again."""
+        self.holders = 0
+        """pools with replicas that name it"""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the claim."""
+        return max(self.pools, default=0)
+
+    def taken(self, more: int = 0) -> int:
+        """GPUs that count, were there so many more holders."""
+        return self.gpus if self.holders + more else 0
+
+
 class Account:
-    """A budget, and the pools that count in it."""
+    """A budget, the pools that count in it, and the sum of their GPUs.
 
-    budget: Budget
-    pools: Mapping[PoolKey, DesiredPool]
-    #: GPUs of all pools as they are: added up once, since a decision may try thousands of changes.
-    _now: int = field(init=False)
-    #: By a ResourceClaim that pools share: its GPUs, and how many pools with replicas have it.
-    _claims: dict[ObjectKey, int] = field(init=False)
-    _holders: Counter[ObjectKey] = field(init=False)
-    _unknown: list[DesiredPool] = field(init=False)
+    The sum is kept as pools change: there may be a hundred thousand, and a decision may try thousands of changes.
+    """
 
-    def __post_init__(self) -> None:
-        pools = self.pools.values()
-        claims = {claim: number for pool in pools for claim, number in pool.shared.items()}
-        holders = Counter(claim for pool in pools if pool.current for claim in pool.shared)
-        added_up = {
-            "_now": sum(pool.current * pool.gpus for pool in pools) + sum(claims[each] for each in holders),
-            "_claims": claims,
-            "_holders": holders,
-            "_unknown": [pool for pool in pools if pool.unknown],
-        }
-        for name, value in added_up.items():
-            object.__setattr__(self, name, value)
+    def __init__(self, budget: Budget, pools: Iterable[DesiredPool] = ()) -> None:
+        self.budget = budget
+        self._pools: dict[PoolKey, DesiredPool] = {}
+        self._now = 0
+        self._claims: dict[ObjectKey, _SharedClaim] = {}
+        self._unknown: dict[PoolKey, DesiredPool] = {}
+        for pool in pools:
+            self.put(pool)
+
+    @property
+    def pools(self) -> Mapping[PoolKey, DesiredPool]:
+        """The pools that count in the budget."""
+        return self._pools
+
+    def includes(self, graph: ObjectKey) -> bool:
+        """Whether a graph counts in the budget."""
+        return includes(graph, self.budget.namespaces, self.budget.deployments)
+
+    def put(self, pool: DesiredPool) -> None:
+        """Count a pool, or count it again as it is now."""
+        if (before := self._pools.get(pool.key)) is not None:
+            self._add(before, -1)
+        self._pools[pool.key] = pool
+        self._add(pool, 1)
+        if pool.unknown:
+            self._unknown[pool.key] = pool
+        else:
+            self._unknown.pop(pool.key, None)
+
+    def remove(self, key: PoolKey) -> None:
+        """The pool no longer counts."""
+        if (pool := self._pools.pop(key, None)) is not None:
+            self._add(pool, -1)
+            self._unknown.pop(key, None)
+
+    def _add(self, pool: DesiredPool, sign: int) -> None:
+        self._now += sign * pool.current * pool.gpus
+        for key, number in pool.shared.items():
+            claim = self._claims.setdefault(key, _SharedClaim())
+            self._now -= claim.taken()
+            claim.pools[number] += sign
+            claim.holders += sign * bool(pool.current)
+            if not claim.pools[number]:
+                del claim.pools[number]
+            self._now += claim.taken()
+            if not claim.pools:
+                del self._claims[key]
 
     @property
     def before(self) -> int:
         """GPUs of all desired replicas, as far as known."""
-        return self.after({})
+        return self._now
 
     def after(self, changes: Mapping[PoolKey, int]) -> int:
         """GPUs of all desired replicas, were some pools of these sizes. A ResourceClaim that several pools share counts once."""
         gpus, more = self._now, Counter[ObjectKey]()
         for pool, replicas in self._changed(changes):
             gpus += (replicas - pool.current) * pool.gpus
-            for claim in pool.shared:
-                more[claim] += bool(replicas) - bool(pool.current)
-        for claim, added in more.items():
-            gpus += (bool(self._holders[claim] + added) - bool(self._holders[claim])) * self._claims[claim]
+            for key in pool.shared:
+                more[key] += bool(replicas) - bool(pool.current)
+        for key, added in more.items():
+            claim = self._claims[key]
+            gpus += claim.taken(added) - claim.taken()
         return gpus
 
     def unknown(self, changes: Mapping[PoolKey, int]) -> list[DesiredPool]:
         """Pools with replicas that may have more GPUs than are known, were some pools of these sizes."""
-        return [pool for pool in self._unknown if changes.get(pool.key, pool.current)]
+        return [pool for pool in self._unknown.values() if changes.get(pool.key, pool.current)]
 
     def fit(self, changes: Mapping[PoolKey, int], allowance: int = 0) -> BudgetFit:
         """The state of the budget after changes.
@@ -94,20 +141,14 @@ class Account:
         return BudgetFit.WITHIN
 
     def _changed(self, changes: Mapping[PoolKey, int]) -> Iterator[tuple[DesiredPool, int]]:
-        return ((self.pools[key], replicas) for key, replicas in changes.items() if key in self.pools)
+        return ((self._pools[key], replicas) for key, replicas in changes.items() if key in self._pools)
 
 
 def accounts(budgets: Iterable[Budget], pools: Iterable[DesiredPool]) -> list[Account]:
     """Each budget with the pools that count in it."""
-    every = {pool.key: pool for pool in pools}
-    return [
-        Account(
-            budget,
-            {
-                key: pool
-                for key, pool in every.items()
-                if includes(key.graph_key, budget.namespaces, budget.deployments)
-            },
-        )
-        for budget in budgets
-    ]
+    every = [Account(budget) for budget in budgets]
+    for pool in pools:
+        for account in every:
+            if account.includes(pool.key.graph_key):
+                account.put(pool)
+    return every

@@ -82,7 +82,7 @@ def figures(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> list[Bu
 
 
 def _touched(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> list[Account]:
-    return [account for account in every if account.pools.keys() & changes.keys()]
+    return [account for account in every if any(key in account.pools for key in changes)]
 
 
 def _breach(every: Sequence[Account], changes: Mapping[PoolKey, int]) -> tuple[Account, BudgetFit] | None:

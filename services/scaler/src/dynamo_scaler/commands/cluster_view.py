@@ -1,6 +1,6 @@
 """The inputs of a decision, read from the object cache: pools, budgets, intents, and reasons for or against scaling."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dynamo_shared.aio import Turns
@@ -25,8 +25,9 @@ from dynamo_shared.state import ObjectCache
 from dynamo_scaler.adapters import pods
 from dynamo_scaler.autoscaling import rivals
 from dynamo_scaler.budgets import claims, intents
+from dynamo_scaler.budgets.accounts import BudgetAccounts
 from dynamo_scaler.budgets.intents import Intent, OpenIntent
-from dynamo_scaler.budgets.ledger import Account, accounts, includes, is_managed
+from dynamo_scaler.budgets.ledger import is_managed
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey, pools_of
 from dynamo_scaler.commands import records
 from dynamo_scaler.commands.decision import DecisionInputs
@@ -40,8 +41,8 @@ from dynamo_scaler.safety.verdict import Situation
 
 #: Intents, and graphs with intents, after which no other graph is read for one decision, in which nothing is awaited.
 MAX_PARTNERS, MOST_READ = 100, 200
-#: Indexes of graphs with intents, all and those of which some is held, and of graphs that are not being deleted.
-_INTENTS, _HELD, _THERE = "intents", "held", "there"
+#: Indexes of graphs with intents, all and those of which some is held.
+_INTENTS, _HELD = "intents", "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +58,16 @@ class ClusterView:
     last_commands: LastCommands = field(default_factory=LastCommands)
     #: Pools of graphs that have not changed, with unchanged adapters and claims: a budget may count a thousand.
     _pools: dict[ObjectKey, list[DesiredPool]] = field(default_factory=dict)
+    _accounts: BudgetAccounts = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_accounts", BudgetAccounts(self.settings.budgets, self._counted_pools))
         claims.index(self.cache)
         self.cache.on_change(self._changed)
+        self.cache.on_leave(self._left)
         self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _intents_of)
-        self.cache.add_index(
-            DYNAMO_GRAPH_DEPLOYMENTS,
-            _THERE,
-            lambda graph: [_THERE] if not objects.is_deleting(graph) else [],
-        )
+        for key in self.cache.keys(DYNAMO_GRAPH_DEPLOYMENTS):
+            self._accounts.add(key)
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
         """A graph that is not being deleted."""
@@ -77,13 +78,9 @@ class ClusterView:
         """Whether commands to this platform scale a graph. Other graphs still count in budgets."""
         return is_managed(graph, self.settings.managed) and not self.is_elsewhere(graph.namespace)
 
-    def all_pools(self) -> Iterator[DesiredPool]:
-        """The pools of all graphs that are not being deleted."""
-        for _, key in list(self.cache.indexed(DYNAMO_GRAPH_DEPLOYMENTS, _THERE)):
-            known = self._pools.get(key)
-            if known is None and (graph := self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)) is not None:
-                known = self.pools(graph)
-            yield from known or ()
+    async def update(self) -> None:
+        """Count the pools of changed graphs in their budgets. A decision needs it, and awaits nothing itself."""
+        await self._accounts.update()
 
     def has_intents(self) -> bool:
         """Whether a graph has intents."""
@@ -101,6 +98,20 @@ class ClusterView:
             known = self._pools[key] = pools_of(graph, self._adapters(key), self._claims_of)
         return known
 
+    def _counted_pools(self, key: ObjectKey) -> Sequence[DesiredPool]:
+        """The pools of a graph that is not being deleted."""
+        graph = self.graph(key)
+        return self.pools(graph) if graph is not None else ()
+
+    def _recount(self, graph: ObjectKey) -> None:
+        self._pools.pop(graph, None)
+        self._accounts.recount(graph)
+
+    def _left(self, resource: Resource, obj: KubeObject) -> None:
+        if resource == DYNAMO_GRAPH_DEPLOYMENTS:
+            self._pools.pop(key_of(obj), None)
+            self._accounts.remove(key_of(obj))
+
     def _claims_of(self, pool: PoolKey) -> KnownClaims:
         return KnownClaims(
             lambda name: self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(pool.namespace, name)),
@@ -112,6 +123,7 @@ class ClusterView:
         if resource == DYNAMO_GRAPH_DEPLOYMENTS:
             self._pools.pop(key, None)
             if new is not None:
+                self._accounts.add(key)
                 self.shapes.note(new)
             elif old is not None:
                 self.shapes.forget(old)
@@ -120,33 +132,33 @@ class ClusterView:
         elif resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS:
             for each in (old, new):
                 if each is not None:
-                    self._pools.pop(ObjectKey(key.namespace, each["spec"]["dgdRef"]["name"]), None)
+                    self._recount(ObjectKey(key.namespace, each["spec"]["dgdRef"]["name"]))
         elif resource == PODS:
             # The allocation of a pod's claim may determine the GPUs of its component's replicas.
             if device_claims.made_for(old or {}) != device_claims.made_for(new or {}):
                 for each in (old, new):
                     if each is not None:
-                        self._pools.pop(pods.graph_of(each), None)
+                        self._recount(pods.graph_of(each))
         elif resource == RESOURCE_CLAIM_TEMPLATES or (
             resource == RESOURCE_CLAIMS and device_claims.of_claim(old) != device_claims.of_claim(new)
         ):
             for graph in claims.graphs_of(self.cache, resource, key):
-                self._pools.pop(graph, None)
+                self._recount(graph)
 
     def inputs(self, keys: Iterable[PoolKey], now: float) -> DecisionInputs:
         """The inputs of a decision about some pools. InvalidPolicyError if a policy of their graphs is invalid."""
         desired = set(keys)
         graphs = {key.graph_key for key in desired}
-        every = self._accounts(graphs)
-        pools = {pool.key: pool for account in every for pool in account.pools.values()}
-        for key in graphs:
-            graph = self.graph(key)
-            pools |= {pool.key: pool for pool in self.pools(graph)} if graph is not None else {}
+        every = self._accounts.of(graphs)
+        pools = {pool.key: pool for key in graphs for pool in self._counted_pools(key)}
         situations = {key: self.situation(pools[key], now) for key in desired}
+
+        def concerns(graph: ObjectKey) -> bool:
+            return graph in graphs or any(account.includes(graph) for account in every)
 
         def others() -> list[OpenIntent]:
             open_intents: list[OpenIntent] = []
-            for each in self.open_intents(pools, now):
+            for each in self.open_intents(concerns, now):
                 if each.key in desired or self.autoscaler(each.pool):
                     continue
                 try:
@@ -159,13 +171,12 @@ class ClusterView:
 
         return DecisionInputs(pools, every, others, lambda pool: situations[pool.key], now)
 
-    def open_intents(self, pools: Mapping[PoolKey, DesiredPool], now: float) -> list[OpenIntent]:
-        """Fresh intents of these pools that are still to be done; of thousands of graphs some of each namespace."""
+    def open_intents(self, concerns: Callable[[ObjectKey], bool], now: float) -> list[OpenIntent]:
+        """Fresh intents of some graphs that are still to be done; of thousands of graphs some of each namespace."""
         open_intents: list[OpenIntent] = []
         turns: Turns[ObjectKey] = Turns(lambda key: key.namespace)
-        graphs = {key.graph_key for key in pools}
         for key in self.keys_with_intents():
-            if key in graphs and self.serves(key):
+            if concerns(key) and self.serves(key):
                 turns.add(key)
         for _ in range(min(len(turns), MOST_READ)):
             if len(open_intents) >= MAX_PARTNERS:
@@ -174,8 +185,9 @@ class ClusterView:
             graph = self.graph(key)
             if graph is None:
                 continue
+            pools = {pool.key.component: pool for pool in self.pools(graph)}
             for component, intent in intents.read(graph).items():
-                pool = pools.get(PoolKey(*key, component))
+                pool = pools.get(component)
                 if (
                     pool is not None
                     and intent.is_fresh(now, self.settings.intent_lifetime)
@@ -235,16 +247,6 @@ class ClusterView:
 
     def _why_waiting(self, pod: ObjectKey) -> str:
         return str((unschedulable(self.cache.get(PODS, pod) or {}) or {}).get("message", ""))
-
-    def _accounts(self, graphs: set[ObjectKey]) -> list[Account]:
-        touched = [
-            budget
-            for budget in self.settings.budgets
-            if any(includes(key, budget.namespaces, budget.deployments) for key in graphs)
-        ]
-        if not touched:
-            return []
-        return accounts(touched, self.all_pools())
 
     def _adapters(self, graph: ObjectKey) -> list[KubeObject]:
         adapters = self.cache.by_index(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, BY_GRAPH, str(graph))

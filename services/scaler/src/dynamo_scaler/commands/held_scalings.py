@@ -114,6 +114,7 @@ class HeldScalings:
         for command in dict.fromkeys(intent.command for intent in intents.read(graph).values()):
             try:
                 async with self.scaling.lock:
+                    await self.scaling.view.update()
                     with suppress(StaleError):
                         # The next check handles changes in the meantime.
                         await self._check_command(key_of(graph), command)

@@ -59,6 +59,7 @@ class Scaling:
         CommandRefusedError says why not; after any other error the command may be sent again.
         """
         async with self.lock:
+            await self.view.update()
             try:
                 return await self._decided(request)
             except CommandRefusedError as error:
