@@ -1,10 +1,12 @@
 """Waiting for the effects of other tasks."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from dynamo_shared.aio import ended
+
+T = TypeVar("T")
 
 
 async def until(condition: Callable[[], object], within: float = 60.0) -> None:
@@ -18,6 +20,23 @@ async def turns(count: int = 20) -> None:
     """Let other tasks run as far as they get without time passing."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+async def with_turns(work: Awaitable[T]) -> tuple[T, int]:
+    """The result of work, and how often other tasks ran before it was there."""
+    taken = 0
+
+    async def take() -> None:
+        nonlocal taken
+        while True:
+            taken += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(take())
+    try:
+        return await work, taken
+    finally:
+        await ended(other)
 
 
 async def reached(event: asyncio.Event, task: asyncio.Task[Any]) -> None:

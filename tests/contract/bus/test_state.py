@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import Bus, streams
 from dynamo_shared.bus.protocol import Message
 from dynamo_shared.state import ObjectCache, StateReader, messages
-from dynamo_shared.state.versions import version_of
+from dynamo_shared.state.publisher.ledger import Ledger
+from dynamo_shared.state.versions import Version, version_of
 from dynamo_shared.wire import subjects
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -334,6 +336,22 @@ async def test_a_new_leader_publishes_newer_objects_and_tombstones_of_deleted_on
             # b, the tombstone of c, and the marker; a is not published again.
             assert (await bus.stream_state(streams.STATE)).last_sequence == before + 3
         await until(lambda: names(cache) == ["a", "b"] and version(cache, "b") == "8")
+
+
+async def test_an_object_that_is_put_during_a_sweep_stays(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tasks run while thousands of objects are compared with a list."""
+    missing = Ledger.missing
+    async with reading(bus) as (cache, _), publishing(bus) as publisher:
+        await put(publisher, obj("a", 5), obj("b", 5))
+
+        async def interrupted(*arguments: Any) -> list[tuple[ObjectKey, Version]]:
+            result = await missing(*arguments)
+            publisher.put(DEPLOYMENTS, obj("a", 6))
+            return result
+
+        monkeypatch.setattr(Ledger, "missing", interrupted)
+        assert await publisher.sweep(DEPLOYMENTS, ()) == 1
+        await until(lambda: names(cache) == ["a"] and version(cache) == "6")
 
 
 async def test_a_recreated_cluster_replaces_the_old_one(bus: Bus) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +11,6 @@ from dynamo_scaler.budgets.ledger import Account, accounts
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey, pools_of
 from dynamo_scaler.commands import cluster_view
 from dynamo_scaler.commands.decision import decide
-from dynamo_shared.aio import ended
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
@@ -28,6 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.building.objects import stored_object
+from tests.building.waiting import with_turns
 
 from .harness import FREE, START, ScalerHarness
 from .test_budget_transfers import FoundByKey
@@ -192,17 +191,7 @@ async def test_other_tasks_run_while_all_graphs_are_counted() -> None:
     kept = BudgetAccounts(BUDGETS, lambda graph: [DesiredPool(PoolKey(*graph, "Decode"), "decode", 1, 1)])
     for each in graphs:
         kept.add(each)
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    running = asyncio.create_task(other())
-    await kept.update()
-    await ended(running)
+    _, turns = await with_turns(kept.update())
     assert turns >= 10
     assert [each.before for each in kept.of(graphs)] == [100, 100]
 

@@ -1,10 +1,15 @@
 """The last reported version of each object, so that a relist reports nothing twice and misses no deletion."""
 
+import asyncio
 from collections.abc import Container, Iterator, Mapping
 
+from dynamo_shared.aio import Pauses
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.text_table import TextTable
+
+_AT_A_TIME = 1000
+"""Objects that are compared before other tasks run: there may be hundreds of thousands."""
 
 
 class Known(Mapping[ObjectKey, tuple[str, str]]):
@@ -32,10 +37,17 @@ class Known(Mapping[ObjectKey, tuple[str, str]]):
         """Record a deletion; False if the object was not known."""
         return self._versions.pop(_text(key))
 
-    def others(self, present: Container[ObjectKey]) -> list[tuple[ObjectKey, str]]:
-        """Keys and uids of known objects that are not in `present`."""
-        known = ((_key(text), version) for text, version in self._versions.items())
-        return [(key, _version(version)[0]) for key, version in known if key not in present]
+    async def others(self, present: Container[ObjectKey]) -> list[tuple[ObjectKey, str]]:
+        """Keys and uids of known objects that are not in `present`. Other tasks run meanwhile."""
+        others: list[tuple[ObjectKey, str]] = []
+        pauses = Pauses(_AT_A_TIME)
+        for text, version in self._versions.items():
+            key = _key(text)
+            if key not in present:
+                others.append((key, _version(version)[0]))
+            if pauses.due():
+                await asyncio.sleep(0)
+        return others
 
 
 def _key(text: str) -> ObjectKey:

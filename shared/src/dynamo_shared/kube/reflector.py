@@ -221,8 +221,9 @@ class Reflector:
                 if stuck or _is_too_large(error) or isinstance(error, errors.NotServed):
                     self._version = ""
                 if self._is_removed(error):
-                    for left in self._absent():
-                        yield left
+                    async with aclosing(self._absent()) as items:
+                        async for left in items:
+                            yield left
                 await self._wait(error)
                 self._failures += 1
 
@@ -254,7 +255,9 @@ class Reflector:
                     del item, each
                     if not is_last:
                         continue
-                    for key, uid in self._known.others(listed_keys | overtaken) if listed_keys is not None else ():
+                    # Events that arrive meanwhile wait: nothing else changes the known objects.
+                    left = await self._known.others(listed_keys | overtaken) if listed_keys is not None else ()
+                    for key, uid in left:
                         yield self._gone(key, uid, version, received_at)
                     listed_keys, overtaken = None, set()
                     self._listing = False
@@ -334,7 +337,7 @@ class Reflector:
             token = page.metadata.continue_
             if not token:
                 break
-        if self._known.others(met):
+        if await self._known.others(met):
             # They were deleted just now, or in a history that was never reported: a list shows which.
             raise errors.Expired(410, "Expired", "known objects no longer exist")
         self._compared = asyncio.get_running_loop().time()
@@ -350,10 +353,10 @@ class Reflector:
             return False
         return self._optional and (not self._served or self._missing_seconds >= GONE_AFTER_SECONDS)
 
-    def _absent(self) -> Iterator[ObjectChange | Absent]:
+    async def _absent(self) -> AsyncGenerator[ObjectChange | Absent, None]:
         """Report all known objects of a missing type as deleted."""
         received_at = self.last_contact = self._clock()
-        for key, uid in self._known.others(set()):
+        for key, uid in await self._known.others(()):
             yield self._gone(key, uid, self._known[key][1], received_at)
         self._served = False
         self._report_success()

@@ -172,7 +172,9 @@ class Audit:
         # open.
         for each in marked:
             await self._markers.verify(each.subject, each.sequence)
-        suspects |= {subject: id_ for id_, subject in self._ledger.subjects() if subject not in met}
+        unread = await self._ledger.unread(met)
+        # The ledger may have forgotten some of them meanwhile.
+        suspects |= {subject: id_ for id_, subject in unread if self._known(id_, subject) is not None}
         return {subject: id_ for subject, id_ in suspects.items() if not self._is_news(id_, subject, last)}
 
     def _is_news(self, resource_id: str, subject: str, last: int) -> bool:

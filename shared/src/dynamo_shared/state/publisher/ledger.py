@@ -1,10 +1,12 @@
 """What STATE is known to have: the sequence and version of each subject's last message."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from dynamo_shared.aio import Pauses
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus.protocol import Bus
 from dynamo_shared.state import messages
@@ -15,6 +17,9 @@ from dynamo_shared.wire import subjects
 
 REMEMBERED_TOMBSTONES = 10_000
 """Limit of remembered subjects of deleted objects. If a forgotten name returns, its publish needs a retry."""
+
+_AT_A_TIME = 500
+"""Subjects that are compared before other tasks run: there may be hundreds of thousands."""
 
 
 class LastMessage(NamedTuple):
@@ -117,21 +122,29 @@ class Ledger:
         """How many objects of all resources STATE has."""
         return sum(len(table.rows) for table in self._tables.values()) - len(self._tombstones)
 
-    def missing(self, resource: Resource, listed: Container[ObjectKey]) -> Iterator[tuple[ObjectKey, Version]]:
-        """Objects that STATE has and that are missing from a list."""
-        if (table := self._tables.get(resource.id)) is None:
-            return
-        for subject, text in table.texts():
+    async def missing(self, resource: Resource, listed: Container[ObjectKey]) -> list[tuple[ObjectKey, Version]]:
+        """Objects that STATE has and that are missing from a list. Other tasks run meanwhile."""
+        missing: list[tuple[ObjectKey, Version]] = []
+        table, pauses = self._tables.get(resource.id), Pauses(_AT_A_TIME)
+        for subject, text in table.texts() if table is not None else ():
             key = subjects.parse_state(subject).key
             if key not in listed and subject not in self._tombstones:
-                yield key, _decode(text).version
+                missing.append((key, _decode(text).version))
+            if pauses.due():
+                await asyncio.sleep(0)
+        return missing
 
-    def subjects(self) -> Iterator[tuple[str, str]]:
-        """Resource id and subject of every object."""
-        for resource_id, table in self._tables.items():
+    async def unread(self, read: Container[str]) -> list[tuple[str, str]]:
+        """Resource id and subject of every object whose subject was not read. Other tasks run meanwhile."""
+        unread: list[tuple[str, str]] = []
+        pauses = Pauses(_AT_A_TIME)
+        for resource_id, table in tuple(self._tables.items()):
             for subject, _ in table.texts():
-                if subject not in self._tombstones:
-                    yield resource_id, subject
+                if subject not in read and subject not in self._tombstones:
+                    unread.append((resource_id, subject))
+                if pauses.due():
+                    await asyncio.sleep(0)
+        return unread
 
     @contextmanager
     def incomplete(self) -> Iterator[None]:

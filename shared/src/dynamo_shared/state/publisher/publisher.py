@@ -154,8 +154,13 @@ class StatePublisher:
         Returns how many are missing.
         """
         await self.flushed(resource)
-        missing = self._ledger.missing(resource, listed)
-        return sum(self.delete(resource, key, version) for key, version in missing)
+        missing = await self._ledger.missing(resource, listed)
+        return sum(self.delete(resource, key, version) for key, version in missing if self._has(resource, key, version))
+
+    def _has(self, resource: Resource, key: ObjectKey, version: Version) -> bool:
+        """Whether the newest message of an object has this version: another one may have been put meanwhile."""
+        subject = subjects.state_subject(self._cluster, resource.id, key)
+        return self._desired.version(resource, subject) == version
 
     async def mark_synced(self, resource: Resource, list_version: str, *, served: bool = True) -> None:
         """Publish the resource's marker after all queued messages of the resource are acknowledged."""
