@@ -78,7 +78,7 @@ ALLOWED = re.compile(
 PUBLISHED = {
     "adaptive/demand.py": {"was none"},
     "adaptive/pools.py": {"anybody"},
-    "adaptive/weighing.py": {"anybody"},
+    "adaptive/cost_benefit.py": {"anybody"},
     "api/estimating.py": {"notes"},
     "api/models.py": {"notes"},
     "api/replay_models.py": {"notes"},

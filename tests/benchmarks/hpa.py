@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from math import ceil
 
 from dynamo_planner.core.decision import Decision, Effects, Tick
-from dynamo_planner.core.observing import Observation, Pool, Traffic
+from dynamo_planner.core.observation import Observation, Pool, Traffic
 
 EVERY = 15.0
 WINDOW = 30.0

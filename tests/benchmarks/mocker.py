@@ -21,15 +21,15 @@ from random import Random
 
 import aiohttp
 import numpy as np
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.profile_files import read_profile
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
+from dynamo_planner.replay.measured_engine import MeasuredEngine
 from dynamo_planner.replay.outcome import ReplayOutcome
 from dynamo_planner.replay.simulator import simulate
 from dynamo_planner.replay.traces import TraceRequest
-from dynamo_planner.replay.truth import MeasuredEngine
 
 from tests.benchmarks.estimator import PROFILES
 from tests.dynamo_runtime.environment import RuntimeUnavailableError, obtain

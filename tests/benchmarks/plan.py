@@ -26,13 +26,13 @@ from pathlib import Path
 
 from dynamo_planner.core.estimator.capacity import decode_capacity
 from dynamo_planner.core.estimator.engine import EngineEstimator
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.core.policies import PolicyName
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.profile_files import read_profile
+from dynamo_planner.replay.comparison import ReplayInput
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.outcome import ReplayOutcome
-from dynamo_planner.replay.replaying import ReplayInput
 from dynamo_planner.replay.report import report
 from dynamo_shared.api.contracts.planner import PlannerConfig
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from dynamo_planner.core.observing import Pool
-from dynamo_planner.replay.replaying import ReplayInput
+from dynamo_planner.core.observation import Pool
+from dynamo_planner.replay.comparison import ReplayInput
 
 from tests.benchmarks.clairvoyant import Array, Split, kept_by_slot
 

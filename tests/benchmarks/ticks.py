@@ -19,7 +19,7 @@ from time import process_time
 
 from dynamo_planner.core.adaptive import AdaptivePolicy
 from dynamo_planner.core.decision import Tick
-from dynamo_planner.core.observing import (
+from dynamo_planner.core.observation import (
     EngineCapabilities,
     EngineWork,
     ForwardPass,

@@ -14,7 +14,7 @@ from aiohttp import web
 from dynamo_devcluster.ports import LOOPBACK
 from dynamo_devcluster.probe import LocalHttp
 from dynamo_devcluster.servers import EtcdServer, NatsServer
-from dynamo_planner.core.observing import ForwardPass, Missing, Pool, Traffic
+from dynamo_planner.core.observation import ForwardPass, Missing, Pool, Traffic
 from dynamo_planner.inputs import InputUnavailable
 from dynamo_planner.inputs.forward_passes import subject
 from dynamo_planner.inputs.prometheus.client import PrometheusClient

@@ -5,15 +5,15 @@ from collections import deque
 import numpy as np
 import pytest
 from dynamo_planner.core.adaptive.columns import Columns, total
-from dynamo_planner.core.adaptive.forecasting import FEWEST, SIMILAR_SHARE, Record
+from dynamo_planner.core.adaptive.forecast import FEWEST, SIMILAR_SHARE, Record
 from dynamo_planner.core.adaptive.harmonic import EXPLAINED, find_wave
-from dynamo_planner.core.adaptive.holding import _highest, _lowest, _needed
-from dynamo_planner.core.adaptive.sizing import Sizer
+from dynamo_planner.core.adaptive.hold_time import _highest, _lowest, _needed
+from dynamo_planner.core.adaptive.sizers import Sizer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.unit.planner.adaptive.test_sizing import decode, prefill
+from tests.unit.planner.adaptive.test_sizers import decode, prefill
 
 NUMBERS = st.floats(-1e6, 1e6)
 

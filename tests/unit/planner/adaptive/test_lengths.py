@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 from dynamo_planner.core.adaptive.pools import MOST, PromptLengths
-from dynamo_planner.core.observing import EngineWork, ForwardPass, Pool
+from dynamo_planner.core.observation import EngineWork, ForwardPass, Pool
 
 
 def iteration(*prompts: int, seconds: float | None = None) -> ForwardPass:

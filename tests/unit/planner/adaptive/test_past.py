@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from dynamo_planner.core.adaptive import AdaptivePolicy
-from dynamo_planner.core.adaptive.forecasting import MEMORY
+from dynamo_planner.core.adaptive.forecast import MEMORY
 from dynamo_planner.core.adaptive.policy import HISTORY_SECONDS
 from dynamo_planner.core.decision import Effects
-from dynamo_planner.core.observing import Missing, PastTraffic, Pool, Traffic
+from dynamo_planner.core.observation import Missing, PastTraffic, Pool, Traffic
 from dynamo_planner.core.warmup import Interval
 
 from tests.unit.planner.adaptive.test_policy import BOTH, PROFILE, Follower, config

@@ -10,7 +10,7 @@ from dynamo_planner.core.adaptive import AdaptivePolicy
 from dynamo_planner.core.adaptive.demand import Demand
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.decision import Effects
-from dynamo_planner.core.observing import (
+from dynamo_planner.core.observation import (
     EngineCapabilities,
     EngineWork,
     ForwardPass,

@@ -11,11 +11,11 @@ from dynamo_planner.core.adaptive import AdaptivePolicy
 from dynamo_planner.core.adaptive.constant_replicas import constant_replicas
 from dynamo_planner.core.adaptive.demand import RateSample
 from dynamo_planner.core.adaptive.promise import MOST, WINDOW, Promise
-from dynamo_planner.core.observing import Pool, PoolCounts
+from dynamo_planner.core.observation import Pool, PoolCounts
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
+from tests.unit.planner.adaptive.test_cost_benefit import MANY, ONE, cost_benefit
 from tests.unit.planner.adaptive.test_policy import ABLE, BOTH, PROFILE, Follower, config
-from tests.unit.planner.adaptive.test_weighing import MANY, ONE, weighing
 
 
 def kept(*ticks: tuple[float, float, float], attainment: float = 0.95) -> Promise:
@@ -69,14 +69,14 @@ def test_replicas_are_held_for_a_larger_share_while_less_was_kept() -> None:
 
 
 def test_the_fewest_gpus_that_keep_a_share_grow_with_it() -> None:
-    load = weighing([np.full(60, 40.0)])
+    load = cost_benefit([np.full(60, 40.0)])
     sizes = [sum(load.cheapest(300, 600, share, ONE, MANY).values()) for share in (0.5, 0.9, 0.98, 0.995)]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1]
 
 
 def test_if_nothing_within_bounds_keeps_the_share_the_best_split_is_used() -> None:
-    load = weighing([np.full(60, 40.0)])
+    load = cost_benefit([np.full(60, 40.0)])
     tight = {Pool.PREFILL: 2, Pool.DECODE: 8}
     assert load.cheapest(300, 600, 0.99, ONE, tight)[Pool.PREFILL] == 2
 
@@ -142,7 +142,7 @@ def test_a_slow_start_is_named_while_the_last_hour_shows_it() -> None:
 
 
 def test_replicas_that_suffice_for_the_last_hour_keep_the_share() -> None:
-    load, (calm, busy) = weighing([np.full(60, 40.0)]), (6.0, 40.0)
+    load, (calm, busy) = cost_benefit([np.full(60, 40.0)]), (6.0, 40.0)
     samples = [RateSample(10.0 * at, busy if at % 6 == 0 else calm, 10.0) for at in range(1, 121)]
     stood = constant_replicas(load.pools, samples, 0.95)
     assert stood is not None
@@ -157,7 +157,7 @@ def test_replicas_that_suffice_for_the_last_hour_keep_the_share() -> None:
 
 
 def test_too_short_a_past_says_nothing() -> None:
-    load = weighing([np.full(60, 40.0)])
+    load = cost_benefit([np.full(60, 40.0)])
     assert constant_replicas(load.pools, [RateSample(10.0, 5.0, 10.0)] * 5, 0.95) is None
     assert constant_replicas(load.pools, [RateSample(10.0, 0.0, 10.0)] * 50, 0.95) is None
 

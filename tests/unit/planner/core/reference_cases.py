@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from dynamo_planner.core.decision import Effects, Tick
-from dynamo_planner.core.observing import (
+from dynamo_planner.core.observation import (
     EngineCapabilities,
     EngineWork,
     ForwardPass,

@@ -2,7 +2,7 @@
 
 import pytest
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observing import EngineCapabilities, Pool
+from dynamo_planner.core.observation import EngineCapabilities, Pool
 from dynamo_shared.api import gpu_budget
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from dynamo_planner.core.observing import EngineCapabilities, EngineWork, ForwardPass, Pool
+from dynamo_planner.core.observation import EngineCapabilities, EngineWork, ForwardPass, Pool
 from dynamo_planner.core.reference.engines import (
     MOST_SAMPLES,
     AggregatedEngine,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observing import (
+from dynamo_planner.core.observation import (
     EngineCapabilities,
     EngineWork,
     ForwardPass,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from dynamo_planner.core.observing import EngineCapabilities, Pool, PoolCounts
+from dynamo_planner.core.observation import EngineCapabilities, Pool, PoolCounts
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy
 
 from tests.building.tables import rows

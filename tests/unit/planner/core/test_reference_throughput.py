@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from dynamo_planner.core.observing import Missing, Pool, PoolCounts
+from dynamo_planner.core.observation import Missing, Pool, PoolCounts
 from dynamo_planner.core.predictors import HISTORY
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy, ThroughputReason
 from dynamo_planner.core.reference.engines import Engines

@@ -3,7 +3,7 @@
 import pytest
 from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity
 from dynamo_planner.core.estimator.engine import EngineEstimator
-from dynamo_planner.core.observing import hit_rate
+from dynamo_planner.core.observation import hit_rate
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from hypothesis import given
 from hypothesis import strategies as st

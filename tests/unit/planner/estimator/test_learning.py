@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.estimator.model import CELLS
-from dynamo_planner.core.observing import EngineWork, ForwardPass, Pool
+from dynamo_planner.core.observation import EngineWork, ForwardPass, Pool
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from hypothesis import given
 from hypothesis import strategies as st

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 import pytest
-from dynamo_planner.core.observing import EngineWork, ForwardPass, Missing, Pool
+from dynamo_planner.core.observation import EngineWork, ForwardPass, Missing, Pool
 from dynamo_planner.inputs import InputError, InputUnavailable
 from dynamo_planner.inputs import forward_passes as module
 from dynamo_planner.inputs.forward_passes import ForwardPasses, component_of, pool_of, subject

@@ -2,7 +2,7 @@
 
 from math import inf, nan
 
-from dynamo_planner.core.observing import PastTraffic, Traffic
+from dynamo_planner.core.observation import PastTraffic, Traffic
 from dynamo_planner.inputs.prometheus.client import SeriesValues
 from dynamo_planner.inputs.prometheus.traffic import past_traffic
 

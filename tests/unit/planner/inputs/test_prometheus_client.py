@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from dynamo_devcluster.certs import CertificateAuthority
-from dynamo_planner.core.observing import Missing
+from dynamo_planner.core.observation import Missing
 from dynamo_planner.inputs.prometheus import client as client_module
 from dynamo_planner.inputs.prometheus.client import (
     MAX_POINTS,

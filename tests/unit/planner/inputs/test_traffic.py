@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
+from dynamo_planner.core.observation import Missing, PastTraffic, Traffic
 from dynamo_planner.inputs import InputUnavailable
 from dynamo_planner.inputs.prometheus.client import PrometheusError, SeriesValue, SeriesValues, Track
 from dynamo_planner.inputs.prometheus.queries import Queries

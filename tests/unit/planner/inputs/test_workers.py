@@ -1,7 +1,7 @@
 """Workers, start-up times and capabilities from Kubernetes objects."""
 
 import pytest
-from dynamo_planner.core.observing import EngineCapabilities, Missing, Pool, PoolCounts
+from dynamo_planner.core.observation import EngineCapabilities, Missing, Pool, PoolCounts
 from dynamo_planner.inputs import InputError, InputUnavailable
 from dynamo_planner.inputs.engines import engines_of, is_of_pool
 from dynamo_planner.inputs.startup import StartupTimes, seconds_to_ready

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from dynamo_planner.planning.reporting import TRIES, ConditionWriter, PlanningCondition
+from dynamo_planner.planning.reporter import TRIES, ConditionWriter, PlanningCondition
 from dynamo_shared.kube.errors import Conflict, NotFound
 
 SAID = PlanningCondition(True, "Planned", "it is planned")

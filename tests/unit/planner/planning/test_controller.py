@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.metrics import PlanMetrics
 from dynamo_planner.planning.controller import RETRY_AFTER, Plans, _Running
 from dynamo_planner.planning.runner import TickResult
@@ -50,7 +50,7 @@ from tests.building.memory_bus import MemoryBus
 from tests.building.objects import stored_object
 from tests.unit.announced import Announced
 
-from .test_runner import effects, gathered, plan
+from .test_runner import collected, effects, plan
 
 KEY = ObjectKey("ns", "g")
 
@@ -243,7 +243,7 @@ async def test_the_condition_is_about_the_current_graph(observed: int, written: 
     planned["status"] = {"conditions": [{**said, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, planned)
     controller._written["u"] = 0.0
-    await controller._report(plan(), TickResult(gathered(), effects(), None))
+    await controller._report(plan(), TickResult(collected(), effects(), None))
     kube = cast(NoObjects, controller.kube)
     assert [each["status"]["conditions"][0]["observedGeneration"] for each in kube.statuses] == written
 
@@ -271,7 +271,7 @@ async def test_changed_numbers_alone_are_rarely_written_to_the_condition(
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, planned)
     controller._written["u"] = -after
     explained = replace(effects(), explanation=Explanation(message=said))
-    await controller._report(plan(), TickResult(gathered(), explained, None))
+    await controller._report(plan(), TickResult(collected(), explained, None))
     assert bool(cast(NoObjects, controller.kube).statuses) is written
 
 

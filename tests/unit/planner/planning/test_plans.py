@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
 from dynamo_shared.api.contracts.planner import PlanningPolicy
 from dynamo_shared.api.device_claims import NotCounted, UncountedClaim

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
-from dynamo_planner.core.observing import Missing, Observation, Pool, PoolCounts, Traffic
-from dynamo_planner.planning.gathering import Gathered
-from dynamo_planner.planning.pace import LONGEST, Acted, Pace
+from dynamo_planner.core.observation import Missing, Observation, Pool, PoolCounts, Traffic
+from dynamo_planner.planning.backoff import LONGEST, Acted, PlanBackoff
+from dynamo_planner.planning.collector import CollectedInputs
 from dynamo_planner.planning.plans import PlannedGraph
-from dynamo_planner.planning.reporting import missing_inputs, outcome_of, plan_data
+from dynamo_planner.planning.reporter import missing_inputs, outcome_of, plan_data
 from dynamo_planner.planning.runner import FAULT_PAUSE, Runner, TickResult, changes
 from dynamo_planner.planning.scaling import ScaleSender
 from dynamo_shared.api.contracts.planner import PlannerConfig
@@ -79,8 +79,8 @@ class World:
         self.now += seconds
         await asyncio.sleep(0)
 
-    async def observe(self, tick: Tick, now: float) -> Gathered:
-        return Gathered(Observation(now=now, workers=READY), {})
+    async def observe(self, tick: Tick, now: float) -> CollectedInputs:
+        return CollectedInputs(Observation(now=now, workers=READY), {})
 
     async def act(self, decision: Decision) -> Acted:
         self.asked.append((self.now, dict(decision.replicas)))
@@ -114,7 +114,7 @@ async def fly(world: World, *policies: Scripted, **config: Any) -> None:
         report=world.report,
         failed=world.failed,
         clock=world.clock,
-        pace=Pace(world.clock, randomness=lambda: 1.0),
+        backoff=PlanBackoff(world.clock, randomness=lambda: 1.0),
         sleep=world.sleep,
     )
     with pytest.raises(Stop):
@@ -295,15 +295,15 @@ def test_a_request_that_equals_the_desired_replicas_is_not_sent_again(counts: Po
     assert changes(more(prefill=2), Observation(now=0, workers={Pool.PREFILL: counts})) is asks
 
 
-def gathered(**troubles: str) -> Gathered:
+def collected(**troubles: str) -> CollectedInputs:
     traffic = None if "traffic" in troubles else Traffic(duration=10, requests=50, isl=1000, osl=100)
     missing = dict.fromkeys(troubles, Missing.UNREACHABLE)
-    return Gathered(Observation(now=0, traffic=traffic, workers=READY, missing=missing), troubles)
+    return CollectedInputs(Observation(now=0, traffic=traffic, workers=READY, missing=missing), troubles)
 
 
-def at_zero(**troubles: str) -> Gathered:
+def at_zero(**troubles: str) -> CollectedInputs:
     """The observation of a graph without replicas that should have none."""
-    known = gathered(**troubles)
+    known = collected(**troubles)
     none = dict.fromkeys(READY, PoolCounts(ready=0, expected=0))
     return replace(known, observation=replace(known.observation, workers=none))
 
@@ -335,35 +335,35 @@ LARGE = {"prefill_engine_num_gpu": 8, "decode_engine_num_gpu": 8}
 @pytest.mark.parametrize(
     ("config", "ticked", "status", "reason"),
     [
-        ({}, TickResult(gathered(), effects(), None), True, "Holds"),
-        ({}, TickResult(gathered(), effects(more(prefill=2)), Acted("i", "", done=True)), True, "Planned"),
+        ({}, TickResult(collected(), effects(), None), True, "Holds"),
+        ({}, TickResult(collected(), effects(more(prefill=2)), Acted("i", "", done=True)), True, "Planned"),
         (
             {},
-            TickResult(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False)),
+            TickResult(collected(), effects(more(prefill=2)), Acted("i", "NotFound", done=False)),
             False,
             "ScalerRefused",
         ),
         (
             {},
-            TickResult(gathered(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False)),
+            TickResult(collected(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False)),
             False,
             "ScalerUnanswered",
         ),
-        ({}, TickResult(gathered(), at_risk(), None), True, "PromiseAtRisk"),
+        ({}, TickResult(collected(), at_risk(), None), True, "PromiseAtRisk"),
         (
             LARGE,
-            TickResult(gathered(), effects(more(prefill=0, decode=0)), Acted("i", "", done=True)),
+            TickResult(collected(), effects(more(prefill=0, decode=0)), Acted("i", "", done=True)),
             True,
             "PromiseAtRisk",
         ),
-        (LARGE, TickResult(gathered(), effects(), None), True, "PromiseAtRisk"),
-        (LARGE | {"max_gpu_budget": 16}, TickResult(gathered(), effects(), None), True, "Holds"),
-        (LARGE | {"min_gpu_budget": 32, "max_gpu_budget": -1}, TickResult(gathered(), effects(), None), True, "Holds"),
-        ({}, TickResult(gathered(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
-        ({}, TickResult(gathered(forward_passes="no NATS"), effects(), None), True, "Holds"),
-        ({}, TickResult(gathered(forward_passes="no NATS"), unready(), None), False, "InputMissing"),
-        ({}, TickResult(gathered(), unready(), None), True, "Holds"),
-        (REACTIVE, TickResult(gathered(forward_passes="no NATS"), effects(), None), False, "InputMissing"),
+        (LARGE, TickResult(collected(), effects(), None), True, "PromiseAtRisk"),
+        (LARGE | {"max_gpu_budget": 16}, TickResult(collected(), effects(), None), True, "Holds"),
+        (LARGE | {"min_gpu_budget": 32, "max_gpu_budget": -1}, TickResult(collected(), effects(), None), True, "Holds"),
+        ({}, TickResult(collected(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
+        ({}, TickResult(collected(forward_passes="no NATS"), effects(), None), True, "Holds"),
+        ({}, TickResult(collected(forward_passes="no NATS"), unready(), None), False, "InputMissing"),
+        ({}, TickResult(collected(), unready(), None), True, "Holds"),
+        (REACTIVE, TickResult(collected(forward_passes="no NATS"), effects(), None), False, "InputMissing"),
         (REACTIVE, TickResult(at_zero(forward_passes="no engine"), effects(), None), True, "Holds"),
         ({}, TickResult(at_zero(forward_passes="no engine"), unready(), None), False, "InputMissing"),
     ],
@@ -376,7 +376,7 @@ def test_the_condition_reports_the_result_of_a_tick(
 
 
 def test_only_inputs_that_planning_needs_are_reported_as_missing() -> None:
-    troubled = TickResult(gathered(forward_passes="no NATS"), effects(), None)
+    troubled = TickResult(collected(forward_passes="no NATS"), effects(), None)
     assert missing_inputs(plan(), troubled) == {}
     assert missing_inputs(plan(**REACTIVE), troubled) == {"forward_passes": Missing.UNREACHABLE}
 
@@ -387,19 +387,19 @@ def test_missing_engine_reports_are_not_mentioned_without_engines() -> None:
 
 
 def test_the_condition_reports_that_a_budget_holds_no_engine() -> None:
-    outcome = outcome_of(plan(**LARGE), TickResult(gathered(), effects(more(prefill=0, decode=0)), None))
+    outcome = outcome_of(plan(**LARGE), TickResult(collected(), effects(more(prefill=0, decode=0)), None))
     assert outcome.message == (
         "said; max_gpu_budget is 8, and 1 prefill and 1 decode (min_endpoint) need 16 GPUs: all pools scale to 0"
     )
 
 
 def test_missing_engine_reports_are_the_reason_if_engines_are_otherwise_unknown() -> None:
-    outcome = outcome_of(plan(), TickResult(gathered(forward_passes="no NATS"), unready(), None))
+    outcome = outcome_of(plan(), TickResult(collected(forward_passes="no NATS"), unready(), None))
     assert outcome.message == "too little is known of the prefill engines; forward_passes: no NATS"
 
 
 def test_the_event_has_the_inputs_the_desired_replicas_and_what_is_missing() -> None:
-    ticked = TickResult(gathered(forward_passes="no NATS"), effects(more(prefill=2)), Acted("id", "", done=True))
+    ticked = TickResult(collected(forward_passes="no NATS"), effects(more(prefill=2)), Acted("id", "", done=True))
     data = plan_data(plan(), ticked, outcome_of(plan(), ticked))
     assert data.inputs == {"requestsPerSecond": 5.0, "isl": 1000, "osl": 100}
     assert (data.replicas, data.current) == ({"prefill": 2}, {"prefill": 1, "decode": 2})
@@ -410,7 +410,7 @@ def test_the_event_has_the_alternatives_of_a_pool_and_why_they_were_not_chosen()
     option = {"pool": "decode", "replicas": 3, "share_within_target": 0.97, "not_taken": "the GPU budget"}
     explained = effects(more(decode=2))
     explanation = replace(explained.explanation, alternatives=(option,))
-    ticked = TickResult(gathered(), replace(explained, explanation=explanation), None)
+    ticked = TickResult(collected(), replace(explained, explanation=explanation), None)
     result = plan_data(plan(), ticked, outcome_of(plan(), ticked)).alternatives
     assert [(each.replicas, each.figures, each.reason) for each in result] == [
         ({"decode": 3}, {"share_within_target": 0.97}, "the GPU budget")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from dynamo_planner.core.decision import Effects
-from dynamo_planner.core.observing import Observation, Pool, PoolCounts, Traffic
+from dynamo_planner.core.observation import Observation, Pool, PoolCounts, Traffic
 
 from tests.benchmarks import splits, traffic
 from tests.benchmarks.hpa import STABILIZATION, ConcurrencyHpa, concurrency

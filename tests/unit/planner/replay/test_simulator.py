@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from dynamo_planner.core.decision import Decision, Effects, Tick
-from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.observation import Observation, Pool
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.core.profile import Profile, ProfileError
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.replay.job import Replays

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.observation import Observation, Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 from dynamo_shared.api.gpu_budget import UNBOUNDED, clamp_pair, clamp_single
 from dynamo_shared.api.gpus import words as gpu_words
 
-from dynamo_planner.core.observing import EngineCapabilities, Pool, PoolCounts
+from dynamo_planner.core.observation import EngineCapabilities, Pool, PoolCounts
 
 Replicas = Mapping[Pool, int]
 

@@ -9,7 +9,7 @@ from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import ReadLimits
 
-from dynamo_planner.core.observing import PastTraffic, Traffic
+from dynamo_planner.core.observation import PastTraffic, Traffic
 
 LONGEST = 20_000
 """Intervals that a trace may span: six weeks of three-minute intervals. Times in the wrong unit would otherwise exhaust

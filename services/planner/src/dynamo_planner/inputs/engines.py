@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.api.role_templates import templates
 from dynamo_shared.wire.discovered import WorkerData
 
-from dynamo_planner.core.observing import EngineCapabilities, Pool
+from dynamo_planner.core.observation import EngineCapabilities, Pool
 from dynamo_planner.inputs.forward_passes import pool_of
 
 

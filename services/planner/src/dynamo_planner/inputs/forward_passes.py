@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 from dynamo_shared.api.contracts.planner import Mode
 
-from dynamo_planner.core.observing import EngineWork, ForwardPass, Missing, Pool
+from dynamo_planner.core.observation import EngineWork, ForwardPass, Missing, Pool
 from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 TOPIC = "forward-pass-metrics"

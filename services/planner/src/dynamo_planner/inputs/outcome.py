@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dynamo_planner.core.observing import Missing
+from dynamo_planner.core.observation import Missing
 
 
 class InputError(ValueError):

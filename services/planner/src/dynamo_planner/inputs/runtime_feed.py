@@ -8,7 +8,7 @@ from dynamo_shared.bus.nats import NatsListener, NatsOptions
 from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.runtime.settings.planner import RuntimeNats
 
-from dynamo_planner.core.observing import ForwardPass, Missing, Pool
+from dynamo_planner.core.observation import ForwardPass, Missing, Pool
 from dynamo_planner.inputs.forward_passes import ForwardPasses, subject
 from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 

@@ -15,7 +15,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.role_templates import serving_template
 
 from dynamo_planner.core.limits import planned_pools
-from dynamo_planner.core.observing import Missing, Pool, PoolCounts
+from dynamo_planner.core.observation import Missing, Pool, PoolCounts
 from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 _NAMES = {

@@ -43,11 +43,11 @@ from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.prometheus.client import PrometheusConnections
 from dynamo_planner.inputs.prometheus.options import prometheus_options
 from dynamo_planner.metrics import READY_GPUS, PlanMetrics
-from dynamo_planner.planning import gathering
-from dynamo_planner.planning.gathering import gatherer
-from dynamo_planner.planning.pace import LONGEST, OF_LIFETIME, Pace
+from dynamo_planner.planning import collector
+from dynamo_planner.planning.backoff import LONGEST, OF_LIFETIME, PlanBackoff
+from dynamo_planner.planning.collector import input_collector
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
-from dynamo_planner.planning.reporting import (
+from dynamo_planner.planning.reporter import (
     ConditionWriter,
     PlanningCondition,
     PlanReporter,
@@ -96,7 +96,7 @@ class Plans(Controller):
     def __init__(self, context: ServiceContext, name: str, metrics: PlanMetrics, listener: NatsListener | None) -> None:
         super().__init__(context, name, READS, of_share=OF_SHARE, identity=IDENTITY)
         self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS, RESOURCE_CLAIMS)
-        gathering.index(self.cache)
+        collector.index(self.cache)
         self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, PLANNED_BY, _planned_by)
         for named in NAMED_BY:
             self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, named.id, partial(_claiming_by, named))
@@ -247,7 +247,7 @@ class Plans(Controller):
         claims = KnownClaims(
             lambda name: self.cache.get(RESOURCE_CLAIM_TEMPLATES, ObjectKey(graph.namespace, name)),
             lambda name: self.cache.get(RESOURCE_CLAIMS, ObjectKey(graph.namespace, name)),
-            lambda: self.cache.by_index(PODS, gathering.OF_COMPONENT, gathering.index_value(graph, component["name"])),
+            lambda: self.cache.by_index(PODS, collector.OF_COMPONENT, collector.index_value(graph, component["name"])),
         )
         return of_replica(component, claims)
 
@@ -277,7 +277,7 @@ class Plans(Controller):
 
         if self._connections is None:
             self._connections = PrometheusConnections()
-        inputs = gatherer(
+        inputs = input_collector(
             plan, self.cache, self._prometheus(plan), self._listener, clock, connections=self._connections
         )
         async with inputs as gather:
@@ -291,7 +291,9 @@ class Plans(Controller):
                 report=partial(self._report, plan),
                 failed=partial(self._report_failure, plan),
                 clock=clock,
-                pace=Pace(clock, min(LONGEST, OF_LIFETIME * self.context.settings.platform.scaler.intent_lifetime)),
+                backoff=PlanBackoff(
+                    clock, min(LONGEST, OF_LIFETIME * self.context.settings.platform.scaler.intent_lifetime)
+                ),
             ).run()
 
     async def _report(self, plan: PlannedGraph, ticked: TickResult) -> None:
@@ -388,7 +390,7 @@ def _asked(graph: KubeObject | None) -> tuple[Any, ...]:
 
 
 def _figures(plan: PlannedGraph, ticked: TickResult) -> dict[str, float]:
-    observation, effects = ticked.gathered.observation, ticked.effects
+    observation, effects = ticked.collected.observation, ticked.effects
     figures = {f"ready.{pool.value}": float(counts.ready) for pool, counts in observation.workers.items()}
     figures |= {"target.ttft_ms": plan.config.ttft_ms, "target.itl_ms": plan.config.itl_ms}
     gpus = [(counts.ready, plan.gpus.get(pool)) for pool, counts in observation.workers.items()]

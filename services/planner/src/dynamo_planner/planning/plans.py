@@ -21,7 +21,7 @@ from dynamo_shared.api.untrusted.yaml_text import documents
 from pydantic import ValidationError
 
 from dynamo_planner.core.limits import Limits, watts_text
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.inputs.engines import UnknownPowerError, gpu_watts

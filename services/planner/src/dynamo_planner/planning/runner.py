@@ -9,9 +9,9 @@ import structlog
 from dynamo_shared.api.contracts.planner import PlanningPolicy
 
 from dynamo_planner.core.decision import Decision, Effects, Policy, Tick
-from dynamo_planner.core.observing import Observation
-from dynamo_planner.planning.gathering import Gathered
-from dynamo_planner.planning.pace import Acted, Pace, asked
+from dynamo_planner.core.observation import Observation
+from dynamo_planner.planning.backoff import Acted, PlanBackoff, asked
+from dynamo_planner.planning.collector import CollectedInputs
 from dynamo_planner.planning.plans import PlannedGraph
 
 log = structlog.get_logger("dynamo.planner.planning")
@@ -23,7 +23,7 @@ FAULT_PAUSE = 30.0
 class TickResult(NamedTuple):
     """The result of a tick."""
 
-    gathered: Gathered
+    collected: CollectedInputs
     effects: Effects
     acted: Acted | None
 
@@ -40,14 +40,14 @@ class Runner:
         plan: PlannedGraph,
         *,
         make: Callable[[], Awaitable[Policy]],
-        observe: Callable[[Tick, float], Awaitable[Gathered]],
+        observe: Callable[[Tick, float], Awaitable[CollectedInputs]],
         act: Callable[[Decision], Awaitable[Acted]],
         withdraw: Callable[[], Awaitable[bool]],
         compute: Callable[[Tick, Callable[[], Effects]], Awaitable[Effects]] = _in_thread,
         report: Callable[[TickResult], Awaitable[None]],
         failed: Callable[[Exception], Awaitable[None]],
         clock: Callable[[], float],
-        pace: Pace | None = None,
+        backoff: PlanBackoff | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`withdraw` withdraws waiting requests and returns whether it succeeded; `failed` reports that a policy
@@ -60,7 +60,7 @@ class Runner:
         #: Whether the scaler may still execute a request: initially true, because a former runner may have sent one.
         self._waits = True
         self._compute, self._clock, self._sleep = compute, clock, sleep
-        self._pace = pace or Pace(clock)
+        self._backoff = backoff or PlanBackoff(clock)
 
     async def run(self) -> None:
         """Tick until cancelled. A policy that fails is created again, and must learn again."""
@@ -83,36 +83,36 @@ class Runner:
 
     async def tick(self, policy: Policy, tick: Tick) -> Tick:
         """Run one tick; returns the next one."""
-        gathered = await self._observe(tick, self._clock())
+        collected = await self._observe(tick, self._clock())
         # Predictors compute for a while, and must not block the event loop.
-        effects = await self._compute(tick, partial(policy.on_tick, tick, gathered.observation))
+        effects = await self._compute(tick, partial(policy.on_tick, tick, collected.observation))
         acted: Acted | None = None
         if (
             effects.decision is not None
             and not self._plan.config.advisory
-            and changes(effects.decision, gathered.observation)
+            and changes(effects.decision, collected.observation)
         ):
-            acted = await self._ask(effects.decision, gathered.observation)
+            acted = await self._ask(effects.decision, collected.observation)
         elif self._keeps_replicas(effects):
             await self._give_up()
         else:
-            acted = self._pace.last()
-        await self._report(TickResult(gathered, effects, acted))
+            acted = self._backoff.last()
+        await self._report(TickResult(collected, effects, acted))
         return effects.next_tick
 
     async def _give_up(self) -> None:
-        self._pace.clear()
+        self._backoff.clear()
         # While NATS is unavailable, nothing can be withdrawn: the scaler would still execute it.
         self._waits = self._waits and not await self._withdraw()
 
     async def _ask(self, decision: Decision, observation: Observation) -> Acted:
         """The scaler's answer; for an unexecuted plan, the earlier answer until the plan must be requested again."""
-        earlier = self._pace.answer(decision, observation)
+        earlier = self._backoff.answer(decision, observation)
         if earlier is not None:
             return earlier
         acted = await self._act(decision)
         self._waits = True
-        self._pace.answered(decision, acted)
+        self._backoff.answered(decision, acted)
         return acted
 
     def _keeps_replicas(self, effects: Effects) -> bool:

@@ -8,7 +8,7 @@ from dynamo_shared.bus.errors import BusError, BusUnavailableError, StreamFullEr
 from dynamo_shared.wire.specifications.scaling import PLANNER, ScaleData, ScaleTarget
 
 from dynamo_planner.core.decision import Decision
-from dynamo_planner.planning.pace import Acted
+from dynamo_planner.planning.backoff import Acted
 from dynamo_planner.planning.plans import PlannedGraph
 
 #: Seconds to wait for the scaler's answer; an unanswered command stays in the queue until a newer one replaces it.

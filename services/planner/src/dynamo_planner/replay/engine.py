@@ -10,9 +10,9 @@ from heapq import heappop, heappush
 from math import ceil
 from statistics import pvariance
 
-from dynamo_planner.core.observing import EngineWork, ForwardPass, Pool
+from dynamo_planner.core.observation import EngineWork, ForwardPass, Pool
+from dynamo_planner.replay.measured_engine import MeasuredEngine
 from dynamo_planner.replay.traces import BLOCK_TOKENS, TraceRequest
-from dynamo_planner.replay.truth import MeasuredEngine
 
 LONGEST_LEG = 32
 """Iterations that are simulated in one step: within this many, the growth of the cache is negligible."""

@@ -5,7 +5,7 @@ from typing import Self
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
-from dynamo_planner.core.observing import EngineCapabilities, Pool
+from dynamo_planner.core.observation import EngineCapabilities, Pool
 
 DEFAULT_CHUNK = 8192
 DEFAULT_SEQUENCES = 1024

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable
 
-from dynamo_planner.core.observing import Traffic
+from dynamo_planner.core.observation import Traffic
 from dynamo_planner.replay.engine import Job
 
 

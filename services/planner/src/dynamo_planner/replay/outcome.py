@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
 
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.replay.engine import Job
 from dynamo_planner.replay.graph import Graph
 

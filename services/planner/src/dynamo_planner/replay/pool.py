@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dynamo_planner.core.observing import PoolCounts
+from dynamo_planner.core.observation import PoolCounts
 from dynamo_planner.replay.engine import SimulatedEngine
 
 MOST = 10_000

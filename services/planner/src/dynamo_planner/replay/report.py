@@ -5,7 +5,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any
 
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.replay.engine import Job
 from dynamo_planner.replay.outcome import HEADER, ReplayOutcome, row
 

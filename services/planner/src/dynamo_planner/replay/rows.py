@@ -11,10 +11,10 @@ from dynamo_planner.core.policies import make_policy
 from dynamo_planner.core.profile import DecodePoint, PrefillPoint, Profile
 from dynamo_planner.core.warmup import Interval
 from dynamo_planner.replay import traces
+from dynamo_planner.replay.comparison import ReplayInput
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.job import Replays
 from dynamo_planner.replay.outcome import GraphSample, ReplayOutcome
-from dynamo_planner.replay.replaying import ReplayInput
 
 MOST_SAMPLES = 400
 """Points of a row for a plot; a screen cannot show more."""

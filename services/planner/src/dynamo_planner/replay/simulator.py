@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 
 from dynamo_planner.core.decision import Policy, Tick
-from dynamo_planner.core.observing import ForwardPass, Observation, Pool
+from dynamo_planner.core.observation import ForwardPass, Observation, Pool
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.replay.engine import Job, SimulatedEngine
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.history import History
+from dynamo_planner.replay.measured_engine import MeasuredEngine
 from dynamo_planner.replay.outcome import Action, GraphSample, ReplayOutcome
 from dynamo_planner.replay.pool import ReplicaPool
 from dynamo_planner.replay.traces import TraceRequest
-from dynamo_planner.replay.truth import MeasuredEngine
 
 SAMPLE_SECONDS = 5.0
 LONGEST_DRAIN = 600.0

@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.core.policies import PolicyName
 from dynamo_planner.core.profile import EngineGpus, Profile, ProfileError
 from dynamo_planner.core.warmup import Interval, WarmupError, intervals
 from dynamo_planner.profile_files import read_profile
 from dynamo_planner.replay import traces
+from dynamo_planner.replay.comparison import ReplayInput
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.outcome import ReplayOutcome, table
-from dynamo_planner.replay.replaying import ReplayInput
 from dynamo_planner.replay.report import report
 from dynamo_planner.replay.traces import TraceError, TraceRequest, read_trace
 from dynamo_shared.api.contracts import checking

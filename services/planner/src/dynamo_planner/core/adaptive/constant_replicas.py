@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynamo_planner.core.adaptive.cost_benefit import CostBenefit, PoolState, Rates
 from dynamo_planner.core.adaptive.demand import RateSample
-from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 
 FEWEST = 12
 """With fewer samples, the history is too short: two minutes of ten seconds."""
@@ -42,6 +42,6 @@ def constant_replicas(
         leads=np.linspace(0.0, step * (len(samples) - 1), len(samples)),
         rates=np.array([[sample.rate for sample in samples]]),
     )
-    past, until = Weighing(replicas_over_time, rates), len(samples) * step
+    past, until = CostBenefit(replicas_over_time, rates), len(samples) * step
     counts = past.cheapest(0.0, until, share, past.least, past.most)
     return counts, past.share(counts, 0.0, until)

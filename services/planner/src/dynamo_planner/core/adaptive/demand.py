@@ -9,8 +9,8 @@ from math import exp, isfinite, sqrt
 import numpy as np
 
 from dynamo_planner.core.adaptive.columns import Array, Columns
-from dynamo_planner.core.adaptive.sizing import Load
-from dynamo_planner.core.observing import Traffic
+from dynamo_planner.core.adaptive.sizers import Load
+from dynamo_planner.core.observation import Traffic
 
 KEPT = 1440
 """Samples that are kept: four hours of ten seconds."""

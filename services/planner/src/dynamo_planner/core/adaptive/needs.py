@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dynamo_planner.core.adaptive.cost_benefit import CostBenefit
 from dynamo_planner.core.adaptive.reasons import Reason
-from dynamo_planner.core.adaptive.weighing import Weighing
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 
 MERGE_WINDOW = 20.0
 """Seconds: replicas that will be needed within this time are added together, and those that can go within it go
@@ -65,26 +65,26 @@ def ahead(startup: float) -> float:
     return startup + max(MERGE_WINDOW, startup)
 
 
-def by_share(weighing: Weighing, startup: float, aim: float) -> tuple[Counts, Counts]:
+def by_share(cost_benefit: CostBenefit, startup: float, aim: float) -> tuple[Counts, Counts]:
     """The fewest GPUs that keep the share `aim`: the replicas to start, and those of them to keep."""
-    up = weighing.cheapest(startup, startup + MERGE_WINDOW, aim, weighing.asked, weighing.most)
-    low = _lowest(weighing, up)
+    up = cost_benefit.cheapest(startup, startup + MERGE_WINDOW, aim, cost_benefit.asked, cost_benefit.most)
+    low = _lowest(cost_benefit, up)
     # A replica may go only if it is clearly not needed now, nor when a replacement could be ready.
     sure = 1 - (1 - aim) * REMOVAL_MARGIN
-    now, later = (weighing.cheapest(since, ahead(startup), sure, low, up) for since in (0.0, startup))
+    now, later = (cost_benefit.cheapest(since, ahead(startup), sure, low, up) for since in (0.0, startup))
     return up, {pool: max(now[pool], later[pool]) for pool in up}
 
 
-def by_price(weighing: Weighing, startup: float) -> tuple[Counts, Counts]:
+def by_price(cost_benefit: CostBenefit, startup: float) -> tuple[Counts, Counts]:
     """The replicas that are worth their price: those to start, and those of them to keep."""
     until = ahead(startup)
     # A replica also costs GPU time while it starts; it must be worth that, and be needed as soon as it is ready.
-    worth = weighing.best(startup, until, until, weighing.asked, weighing.most)
-    up = weighing.best(startup, startup + MERGE_WINDOW, MERGE_WINDOW, weighing.asked, worth)
+    worth = cost_benefit.best(startup, until, until, cost_benefit.asked, cost_benefit.most)
+    up = cost_benefit.best(startup, startup + MERGE_WINDOW, MERGE_WINDOW, cost_benefit.asked, worth)
     # A removed replica saves its cost until it must be requested again: a start-up time before it is needed.
-    return up, weighing.best(0.0, until, max(MERGE_WINDOW, startup), _lowest(weighing, up), up)
+    return up, cost_benefit.best(0.0, until, max(MERGE_WINDOW, startup), _lowest(cost_benefit, up), up)
 
 
-def _lowest(weighing: Weighing, up: Mapping[Pool, int]) -> Counts:
+def _lowest(cost_benefit: CostBenefit, up: Mapping[Pool, int]) -> Counts:
     """Replicas to be started count as present, even if pending: a pool that is too small does not empty another."""
-    return {pool: count if count > weighing.asked[pool] else weighing.least[pool] for pool, count in up.items()}
+    return {pool: count if count > cost_benefit.asked[pool] else cost_benefit.least[pool] for pool, count in up.items()}

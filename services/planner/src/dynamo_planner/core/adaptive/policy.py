@@ -9,21 +9,21 @@ from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
 from dynamo_planner.core.adaptive.columns import Array
 from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, highest
+from dynamo_planner.core.adaptive.cost_benefit import CostBenefit, PoolState, Rates
 from dynamo_planner.core.adaptive.demand import Demand
-from dynamo_planner.core.adaptive.explaining import explain
-from dynamo_planner.core.adaptive.forecasting import MEMORY, UNSEEN, Forecast, Forecaster
-from dynamo_planner.core.adaptive.holding import OVER, Holding, HoldTime, Needed
+from dynamo_planner.core.adaptive.explanation import explain
+from dynamo_planner.core.adaptive.forecast import MEMORY, UNSEEN, Forecast, Forecaster
+from dynamo_planner.core.adaptive.hold_time import OVER, HoldTime, HoldTimes, Needed
 from dynamo_planner.core.adaptive.needs import MERGE_WINDOW, Needs, ahead, by_price, by_share
 from dynamo_planner.core.adaptive.pools import PoolPlan, Sizing
 from dynamo_planner.core.adaptive.promise import WINDOW, Promise
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.risk import risk
-from dynamo_planner.core.adaptive.sizing import MOST, Load, Sizer
-from dynamo_planner.core.adaptive.weighing import PoolState, Rates, Weighing
+from dynamo_planner.core.adaptive.sizers import MOST, Load, Sizer
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observing import EngineCapabilities, Missing, Observation, Pool, PoolCounts, Traffic
+from dynamo_planner.core.observation import EngineCapabilities, Missing, Observation, Pool, PoolCounts, Traffic
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.warmup import Interval, as_past
 
@@ -61,7 +61,7 @@ class AdaptivePolicy:
         self._demand = Demand()
         self._promise = Promise(config.attainment)
         self._forecaster = Forecaster()
-        self._holding = Holding(self._limits.pools)
+        self._hold_times = HoldTimes(self._limits.pools)
         self._hold = HoldTime(0.0, {})
         self._sample = self._window = _sample(config)
         self._shorter_at = 0.0
@@ -223,7 +223,7 @@ class AdaptivePolicy:
         sizers = self._sizers(self._demand.load(highest(past)), observation)
         desired = {pool: sizer.fewest(COVERED_SHARE) for pool, sizer in sizers.items()}
         most = max(self._limits.bounded(desired, observation.capabilities).values())
-        self._holding.recall(past, self._sample, sizers, most, share)
+        self._hold_times.recall(past, self._sample, sizers, most, share)
 
     # Planning.
 
@@ -251,35 +251,35 @@ class AdaptivePolicy:
         """
         startup, now = self._longest_startup(observation), observation.now
         leads = _leads(startup)
-        weighing = self._weighing(observation, forecast, startup, leads, sizers)
+        cost_benefit = self._cost_benefit(observation, forecast, startup, leads, sizers)
         if self._config.gpu_price is None:
-            up, keep = by_share(weighing, startup, self._promise.aim)
+            up, keep = by_share(cost_benefit, startup, self._promise.aim)
         else:
-            up, keep = by_price(weighing, startup)
-        self._holding.observe(Needed(now, self._demand.samples[-1].rate, keep, by_wave=forecast.way == "wave"))
-        self._hold = self._hold_for(weighing, startup)
-        enough = self._enough(weighing, startup, now, self._hold)
+            up, keep = by_price(cost_benefit, startup)
+        self._hold_times.observe(Needed(now, self._demand.samples[-1].rate, keep, by_wave=forecast.way == "wave"))
+        self._hold = self._hold_for(cost_benefit, startup)
+        enough = self._enough(cost_benefit, startup, now, self._hold)
         needs = {
             pool: Needs(
                 current=state.asked,
                 least=state.least,
                 up=up[pool],
                 keep=keep[pool],
-                planned=self._holding.planned(now, pool, startup),
+                planned=self._hold_times.planned(now, pool, startup),
                 enough=enough[pool],
             )
-            for pool, state in weighing.pools.items()
+            for pool, state in cost_benefit.pools.items()
         }
         if any(each.shrinks for each in needs.values()):
             # Other replicas that can go soon are removed together with it, which saves a decision.
-            soon = self._hold_for(weighing, startup, MERGE_WINDOW)
-            enough = self._enough(weighing, startup, now + MERGE_WINDOW, soon)
+            soon = self._hold_for(cost_benefit, startup, MERGE_WINDOW)
+            enough = self._enough(cost_benefit, startup, now + MERGE_WINDOW, soon)
             needs = {pool: replace(each, enough=enough[pool]) for pool, each in needs.items()}
         step, workers = self._config.max_throughput_scaling_replicas, observation.workers
         given = {pool: each.given(pending=workers[pool].pending > 0, step=step) for pool, each in needs.items()}
         final = {pool: replicas for pool, (replicas, _) in given.items()}
-        calm = weighing.expecting(forecast.rates_at(leads)).cheapest(
-            startup, startup + MERGE_WINDOW, self._promise.aim, weighing.least, weighing.most
+        calm = cost_benefit.expecting(forecast.rates_at(leads)).cheapest(
+            startup, startup + MERGE_WINDOW, self._promise.aim, cost_benefit.least, cost_benefit.most
         )
         held = {pool: each.held(final[pool]) for pool, each in needs.items()}
         return {
@@ -288,49 +288,49 @@ class AdaptivePolicy:
                 replicas=final[pool],
                 reason=given[pool][1],
                 sizer=state.sizer,
-                brings=weighing.around(pool, final, startup, startup + MERGE_WINDOW),
-                price=weighing.price * state.gpus,
+                brings=cost_benefit.around(pool, final, startup, startup + MERGE_WINDOW),
+                price=cost_benefit.price * state.gpus,
                 gpus=state.gpus,
                 held=held[pool],
                 reserve=max(0, final[pool] - calm[pool] - held[pool]),
             )
-            for pool, state in weighing.pools.items()
+            for pool, state in cost_benefit.pools.items()
         }
 
-    def _enough(self, weighing: Weighing, startup: float, at: float, hold: HoldTime) -> dict[Pool, int]:
+    def _enough(self, cost_benefit: CostBenefit, startup: float, at: float, hold: HoldTime) -> dict[Pool, int]:
         """Replicas that pools must keep at a time: now, or soon.
 
         These are the ones planned within the last start-up time, and the existing ones that are held.
         """
         return {
-            pool: max(self._holding.planned(at, pool, startup), min(hold.replicas[pool], state.asked))
-            for pool, state in weighing.pools.items()
+            pool: max(self._hold_times.planned(at, pool, startup), min(hold.replicas[pool], state.asked))
+            for pool, state in cost_benefit.pools.items()
         }
 
-    def _hold_for(self, weighing: Weighing, startup: float, soon: float = 0.0) -> HoldTime:
+    def _hold_for(self, cost_benefit: CostBenefit, startup: float, soon: float = 0.0) -> HoldTime:
         """How long unneeded replicas are held, and which are still held in `soon` seconds.
 
         If GPUs have a price, none are held: the price decides alone.
         """
         if self._config.gpu_price is not None:
-            return HoldTime(0.0, dict.fromkeys(weighing.pools, 0))
-        sizers = {pool: (state.sizer, state.gpus) for pool, state in weighing.pools.items()}
+            return HoldTime(0.0, dict.fromkeys(cost_benefit.pools, 0))
+        sizers = {pool: (state.sizer, state.gpus) for pool, state in cost_benefit.pools.items()}
         share = self._promise.holds
-        return self._holding.hold(sizers, startup, share, 1 - share, soon=soon)
+        return self._hold_times.hold(sizers, startup, share, 1 - share, soon=soon)
 
-    def _weighing(
+    def _cost_benefit(
         self,
         observation: Observation,
         forecast: Forecast,
         startup: float,
         leads: Array,
         sizers: Mapping[Pool, Sizer],
-    ) -> Weighing:
+    ) -> CostBenefit:
         rates, rate = forecast.spread(leads), forecast.at(startup + self._sample)
         highest = float(rates.max())
         states = {pool: self._state(pool, observation, sizer.at(rate), highest) for pool, sizer in sizers.items()}
         best = 1 / sum(state.gpus / state.sizer.capacity for state in states.values())
-        return Weighing(states, Rates(leads=leads, rates=rates), (self._config.gpu_price or 0.0) * best)
+        return CostBenefit(states, Rates(leads=leads, rates=rates), (self._config.gpu_price or 0.0) * best)
 
     def _constant_replicas(
         self, observation: Observation, plans: Mapping[Pool, PoolPlan]
@@ -447,8 +447,8 @@ class AdaptivePolicy:
     def _idle(self, next_tick: Tick, observation: Observation) -> Effects:
         """No request for a whole interval: scale to the minimum at once, and stop holding replicas."""
         least = {pool: self._least_of(pool) for pool in self._limits.pools}
-        self._holding.observe(Needed(observation.now, 0.0, least))
-        self._holding.forget(observation.now)
+        self._hold_times.observe(Needed(observation.now, 0.0, least))
+        self._hold_times.forget(observation.now)
         return self._least(next_tick, observation)
 
     def _before_traffic(self, next_tick: Tick, observation: Observation) -> Effects:

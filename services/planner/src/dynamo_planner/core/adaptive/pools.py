@@ -6,9 +6,9 @@ from math import isfinite
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
-from dynamo_planner.core.adaptive.sizing import DecodeSizer, Load, PrefillSizer, Sizer
+from dynamo_planner.core.adaptive.sizers import DecodeSizer, Load, PrefillSizer, Sizer
 from dynamo_planner.core.estimator.engine import EngineEstimator
-from dynamo_planner.core.observing import EngineCapabilities, ForwardPass, Pool
+from dynamo_planner.core.observation import EngineCapabilities, ForwardPass, Pool
 
 OVERHEAD_SHARE = 0.1
 """Weight of the newest observation in the mean time between a computed prompt and its first token."""

@@ -7,7 +7,7 @@ from dynamo_shared.api.gpus import words as gpu_words
 
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.promise import Promise
-from dynamo_planner.core.observing import Pool, PoolCounts
+from dynamo_planner.core.observation import Pool, PoolCounts
 
 
 def unreachable(plans: Mapping[Pool, PoolPlan]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 
 from dynamo_planner.core.estimator.model import LEAST_SAMPLES, LatencyModel
-from dynamo_planner.core.observing import ForwardPass, Pool
+from dynamo_planner.core.observation import ForwardPass, Pool
 from dynamo_planner.core.profile import Profile
 
 PREFILL_KNOTS = (40,)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
-from dynamo_planner.core.observing import EngineCapabilities, EngineWork, ForwardPass, Pool, hit_rate
+from dynamo_planner.core.observation import EngineCapabilities, EngineWork, ForwardPass, Pool, hit_rate
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.reference.regression import IterationModel
 

@@ -8,7 +8,7 @@ estimated again.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dynamo_planner.core.observing import EngineCapabilities, ForwardPass
+from dynamo_planner.core.observation import EngineCapabilities, ForwardPass
 from dynamo_planner.core.reference.engines import AggregatedEngine, DecodeEngine, PrefillEngine
 from dynamo_planner.core.reference.reasons import LoadReason
 from dynamo_planner.core.reference.verdicts import Verdict, down, hold, up

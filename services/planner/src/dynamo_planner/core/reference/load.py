@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig, Target
 
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observing import EngineCapabilities, ForwardPass, Observation, Pool, PoolCounts
-from dynamo_planner.core.reference import easy, latency
+from dynamo_planner.core.observation import EngineCapabilities, ForwardPass, Observation, Pool, PoolCounts
+from dynamo_planner.core.reference import latency, thresholds
 from dynamo_planner.core.reference.engines import Engines, prefill_share
 from dynamo_planner.core.reference.reasons import LoadReason
 from dynamo_planner.core.reference.verdicts import Verdict, hold
@@ -75,8 +75,8 @@ class LoadScaler:
         aggregated = config.mode is Mode.AGG
         if config.optimization_target is not Target.SLA:
             if pool is Pool.PREFILL:
-                return easy.prefill_verdict(config, passes, replicas, able)
-            return easy.decode_verdict(config, passes, replicas, able, prompts=aggregated)
+                return thresholds.prefill_verdict(config, passes, replicas, able)
+            return thresholds.decode_verdict(config, passes, replicas, able, prompts=aggregated)
         aim = latency.LatencyTargets(
             ttft=config.ttft_ms / 1000,
             itl=config.itl_ms / 1000,

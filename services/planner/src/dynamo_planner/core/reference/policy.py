@@ -8,7 +8,7 @@ from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.observation import Observation, Pool
 from dynamo_planner.core.predictors import FITTED
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.reference.engines import Engines

@@ -7,7 +7,7 @@ from math import ceil, isfinite
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
 from dynamo_planner.core.limits import planned_pools
-from dynamo_planner.core.observing import EngineCapabilities, Pool, Traffic
+from dynamo_planner.core.observation import EngineCapabilities, Pool, Traffic
 from dynamo_planner.core.predictors import HISTORY, make_predictor
 from dynamo_planner.core.reference.engines import EngineCapacity, Engines, prefill_share
 from dynamo_planner.core.reference.reasons import ThroughputReason

@@ -13,7 +13,7 @@ import msgspec
 from dynamo_shared.aio import Offload
 from dynamo_shared.runtime import outbound
 
-from dynamo_planner.core.observing import Missing
+from dynamo_planner.core.observation import Missing
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 
 CONNECTIONS = 4

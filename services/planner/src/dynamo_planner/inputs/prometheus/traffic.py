@@ -11,7 +11,7 @@ from statistics import fmean
 import structlog
 from dynamo_shared.api.contracts.planner import MetricsSource
 
-from dynamo_planner.core.observing import Missing, PastTraffic, Traffic
+from dynamo_planner.core.observation import Missing, PastTraffic, Traffic
 from dynamo_planner.inputs.outcome import InputUnavailable
 from dynamo_planner.inputs.prometheus.client import (
     PrometheusClient,

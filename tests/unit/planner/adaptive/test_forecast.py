@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from dynamo_planner.core.adaptive.demand import Demand
-from dynamo_planner.core.adaptive.forecasting import Forecast, Forecaster
+from dynamo_planner.core.adaptive.forecast import Forecast, Forecaster
 from dynamo_planner.core.adaptive.harmonic import find_wave
-from dynamo_planner.core.observing import Traffic
+from dynamo_planner.core.observation import Traffic
 from hypothesis import given
 from hypothesis import strategies as st
 

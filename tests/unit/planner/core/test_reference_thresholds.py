@@ -1,7 +1,7 @@
 """Targets with fixed thresholds: cases 14 to 18 of the planner.md, section c.5."""
 
 import pytest
-from dynamo_planner.core.observing import EngineCapabilities
+from dynamo_planner.core.observation import EngineCapabilities
 from dynamo_planner.core.reference import LoadReason, ReferencePolicy
 
 from tests.unit.planner.core.reference_cases import config, decode_caches, load_tick, observed, prefill_queues

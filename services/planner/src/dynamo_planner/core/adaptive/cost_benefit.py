@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dynamo_planner.core.adaptive.sizing import Sizer
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.adaptive.sizers import Sizer
+from dynamo_planner.core.observation import Pool
 
 Array = npt.NDArray[np.float64]
 
@@ -63,7 +63,7 @@ class PoolState:
     """requests that wait"""
 
 
-class Weighing:
+class CostBenefit:
     """Pools under the rates that may come. Numbers of replicas are by pool, in the order of `pools`."""
 
     def __init__(self, pools: Mapping[Pool, PoolState], rates: Rates, price: float = 0.0) -> None:
@@ -81,9 +81,9 @@ class Weighing:
         self._gpus = gpus[0][:, None] + (gpus[1][None, :] if len(gpus) > 1 else np.zeros((1, 1)))
         self._brings: dict[tuple[float, float], tuple[Array, float]] = {}
 
-    def expecting(self, rates: Array) -> Weighing:
+    def expecting(self, rates: Array) -> CostBenefit:
         """The same pools under one certain rate by lead time, requests a second."""
-        return Weighing(self.pools, Rates(leads=self._rates.leads, rates=rates[None]), self.price)
+        return CostBenefit(self.pools, Rates(leads=self._rates.leads, rates=rates[None]), self.price)
 
     def brings(self, since: float, until: float) -> Array:
         """Requests in time between two lead times, by the counts of both pools (one column if there is one pool).

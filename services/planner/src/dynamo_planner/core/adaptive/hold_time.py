@@ -22,8 +22,8 @@ from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from dynamo_planner.core.adaptive.columns import Columns
 from dynamo_planner.core.adaptive.demand import RateSample
-from dynamo_planner.core.adaptive.sizing import Sizer
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.adaptive.sizers import Sizer
+from dynamo_planner.core.observation import Pool
 
 OVER = 7200.0
 """Seconds of history that hold times are simulated on."""
@@ -67,7 +67,7 @@ class HoldTime:
     """whether the simulation used only plans that a wave predicted"""
 
 
-class Holding:
+class HoldTimes:
     """Keeps the past needs, and computes the hold time."""
 
     def __init__(self, pools: Sequence[Pool]) -> None:

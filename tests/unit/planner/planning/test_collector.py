@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 from dynamo_planner.core.decision import Tick
-from dynamo_planner.core.observing import Pool
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 from dynamo_planner.inputs.startup import StartupTimes
-from dynamo_planner.planning import gathering
-from dynamo_planner.planning.gathering import MOST_GENERATIONS, ClusterGatherer
+from dynamo_planner.planning import collector
+from dynamo_planner.planning.collector import MOST_GENERATIONS, InputCollector
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
@@ -35,15 +35,15 @@ def worker(name: str, namespace: str, sequences: int, graph: str = "g", dynamo: 
     return as_object(data, uid=name, resource_version="1", created="2026-01-01T00:00:00Z")
 
 
-def gatherer(cache: ObjectCache) -> ClusterGatherer:
+def input_collector(cache: ObjectCache) -> InputCollector:
     traffic = cast(Any, None)
-    return ClusterGatherer(plan(), cache, traffic=traffic, listener=None, clock=lambda: 0.0, stack=AsyncExitStack())
+    return InputCollector(plan(), cache, traffic=traffic, listener=None, clock=lambda: 0.0, stack=AsyncExitStack())
 
 
 def test_workers_of_other_graphs_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sample of each graph read the workers of all graphs of its namespace, and all without a known pod."""
     cache = ObjectCache()
-    gathering.index(cache)
+    collector.index(cache)
     for each in (
         worker("own", "ns", 64),
         worker("discovered", "", 32),
@@ -59,8 +59,8 @@ def test_workers_of_other_graphs_are_not_read(monkeypatch: pytest.MonkeyPatch) -
         read.append(obj["metadata"]["name"])
         return worker_of(obj)
 
-    monkeypatch.setattr(gathering, "worker_of", counted)
-    able = gatherer(cache)._capabilities(Pool.DECODE, ("ns-g",))
+    monkeypatch.setattr(collector, "worker_of", counted)
+    able = input_collector(cache)._capabilities(Pool.DECODE, ("ns-g",))
     assert (able.max_num_seqs, sorted(read)) == (32, ["discovered", "of no known pod", "own"])
 
 
@@ -69,7 +69,9 @@ async def test_a_graph_with_a_single_pool_counts_requests_of_routers_twice_if_it
     mode: str, twice: bool
 ) -> None:
     planned = plan(mode=mode)
-    async with gathering.gatherer(planned, ObjectCache(), PrometheusOptions(url="http://p"), None, lambda: 0.0) as made:
+    async with collector.input_collector(
+        planned, ObjectCache(), PrometheusOptions(url="http://p"), None, lambda: 0.0
+    ) as made:
         assert made._traffic._disaggregated is twice
 
 
@@ -78,7 +80,7 @@ def test_engine_messages_are_read_from_the_generations_with_most_pods() -> None:
         return [{"metadata": {"labels": {labels.WORKER_HASH: generation} if generation else {}}}] * count
 
     members = [*pods("", 3), *pods("old", 2), *pods("new", 3), *(pod for n in range(100) for pod in pods(f"x{n}", 1))]
-    heard = gatherer(ObjectCache())._namespaces({Pool.DECODE: members})
+    heard = input_collector(ObjectCache())._namespaces({Pool.DECODE: members})
     assert {"ns-g", "ns-g-old", "ns-g-new"} < {*heard}
     assert len(heard) == 1 + MOST_GENERATIONS
 
@@ -89,7 +91,7 @@ async def test_pods_of_large_graphs_are_counted_in_a_thread(
 ) -> None:
     """Ten thousand pods held up all other graphs for a third of a second at each sample."""
     cache = ObjectCache()
-    gathering.index(cache)
+    collector.index(cache)
     for number in range(count):
         own = {labels.GRAPH_DEPLOYMENT_NAME: "g", labels.COMPONENT: "D"}
         metadata = {"name": f"p{number}", "namespace": "ns", "uid": f"u{number}", "resourceVersion": "1", "labels": own}
@@ -102,5 +104,5 @@ async def test_pods_of_large_graphs_are_counted_in_a_thread(
         learn(times, pods)
 
     monkeypatch.setattr(StartupTimes, "learn", recorded)
-    gathered = await gatherer(cache).observe(Tick(at=0.0), 0.0)
-    assert (set(threads), [*gathered.troubles]) == ({in_thread}, ["workers"])
+    collected = await input_collector(cache).observe(Tick(at=0.0), 0.0)
+    assert (set(threads), [*collected.troubles]) == ({in_thread}, ["workers"])

@@ -17,7 +17,7 @@ from dynamo_shared.wire import discovered
 from dynamo_shared.wire.discovered import WorkerData, worker_of
 
 from dynamo_planner.core.decision import Tick
-from dynamo_planner.core.observing import (
+from dynamo_planner.core.observation import (
     EngineCapabilities,
     ForwardPass,
     Missing,
@@ -59,7 +59,7 @@ _NO_RUNTIME_NATS = InputUnavailable(
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class CollectedInputs:
     """An observation, and for users, why inputs are missing."""
 
     observation: Observation
@@ -88,8 +88,8 @@ def _component_of(pod: KubeObject) -> list[str]:
     return [f"{pod['metadata']['namespace']}/{graph}/{component}"] if graph and component else []
 
 
-class ClusterGatherer:
-    """Collects what the cluster, Prometheus and the runtime report on one graph. `gatherer` owns its connections."""
+class InputCollector:
+    """Collects what the cluster, Prometheus and the runtime report on one graph. `input_collector` owns its connections."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class ClusterGatherer:
         self._feed: RuntimeFeed | None = None
         self._listening: tuple[str, ...] = ()
 
-    async def observe(self, tick: Tick, now: float) -> Gathered:
+    async def observe(self, tick: Tick, now: float) -> CollectedInputs:
         """The current observation; never raises for missing inputs."""
         missing: dict[str, Missing] = {}
         troubles: dict[str, str] = {}
@@ -156,7 +156,7 @@ class ClusterGatherer:
             startup_seconds=startup,
             missing=missing,
         )
-        return Gathered(observation, troubles)
+        return CollectedInputs(observation, troubles)
 
     def _workers(
         self, graph: KubeObject | None, pods: dict[Pool, list[KubeObject]]
@@ -237,7 +237,7 @@ def _place_of(obj: KubeObject) -> list[str]:
 
 
 @asynccontextmanager
-async def gatherer(
+async def input_collector(
     plan: PlannedGraph,
     cache: ObjectCache,
     prometheus: PrometheusOptions,
@@ -245,8 +245,8 @@ async def gatherer(
     clock: Callable[[], float],
     *,
     connections: PrometheusConnections | None = None,
-) -> AsyncIterator[ClusterGatherer]:
-    """A gatherer with its connections; `connections`: shared connections to the platform's Prometheus."""
+) -> AsyncIterator[InputCollector]:
+    """A collector with its connections; `connections`: shared connections to the platform's Prometheus."""
     namespace = plan.config.namespace or dynamo_namespace(plan.graph.namespace, plan.graph.name)
     async with (
         PrometheusClient.open(prometheus, connections, lane=plan.graph.namespace) as client,
@@ -260,4 +260,4 @@ async def gatherer(
             model=plan.config.model_name,
             disaggregated=plan.config.mode is not Mode.AGG,
         )
-        yield ClusterGatherer(plan, cache, traffic=reader, listener=listener, clock=clock, stack=stack)
+        yield InputCollector(plan, cache, traffic=reader, listener=listener, clock=clock, stack=stack)

@@ -16,7 +16,7 @@ from scipy.special import erfc
 
 from dynamo_planner.core.estimator.capacity import decode_capacity, mixed_capacity
 from dynamo_planner.core.estimator.engine import EngineEstimator
-from dynamo_planner.core.observing import EngineCapabilities, hit_rate
+from dynamo_planner.core.observation import EngineCapabilities, hit_rate
 
 TAIL = 1.4
 """The waiting time of M/D/c decays with 2 (1 - rho) c / s; prompts that share an iteration all end with it, which

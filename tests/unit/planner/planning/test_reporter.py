@@ -3,28 +3,28 @@
 from datetime import UTC, datetime
 
 import pytest
-from dynamo_planner.planning.pace import Acted
-from dynamo_planner.planning.reporting import PlanReporter
+from dynamo_planner.planning.backoff import Acted
+from dynamo_planner.planning.reporter import PlanReporter
 from dynamo_planner.planning.runner import TickResult
 from dynamo_shared.api.objects import KubeObject
 
 from tests.unit.announced import Announced
 
-from .test_runner import at_risk, effects, gathered, more, plan
+from .test_runner import at_risk, collected, effects, more, plan
 
 GRAPH: KubeObject = {"kind": "DynamoGraphDeployment", "metadata": {"name": "g", "namespace": "ns", "uid": "u"}}
-HOLDS = TickResult(gathered(), effects(), None)
-ASKS = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "", done=True))
-REFUSED = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "NotFound", done=False))
-UNANSWERED = TickResult(gathered(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False))
-BLIND = TickResult(gathered(traffic="no Prometheus"), effects(), None)
+HOLDS = TickResult(collected(), effects(), None)
+ASKS = TickResult(collected(), effects(more(prefill=2)), Acted("i", "", done=True))
+REFUSED = TickResult(collected(), effects(more(prefill=2)), Acted("i", "NotFound", done=False))
+UNANSWERED = TickResult(collected(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False))
+BLIND = TickResult(collected(traffic="no Prometheus"), effects(), None)
 
 
 def refused(answer: str, *, repeated: bool = False) -> TickResult:
     return REFUSED._replace(acted=Acted("i", answer, done=False, reason="BudgetCeiling", repeated=repeated))
 
 
-AT_RISK = TickResult(gathered(), at_risk(), None)
+AT_RISK = TickResult(collected(), at_risk(), None)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_ticks_are_announced(ticks: list[TickResult], reasons: list[str], events
 def test_advice_is_announced_when_it_changes() -> None:
     announced = Announced()
     reporter = PlanReporter(announced)
-    two, three = (TickResult(gathered(), effects(more(prefill=count)), None) for count in (2, 3))
+    two, three = (TickResult(collected(), effects(more(prefill=count)), None) for count in (2, 3))
     for ticked in (two, two, three, HOLDS, three):
         reporter.tick(GRAPH, plan(advisory=True), ticked, datetime(2026, 1, 1, tzinfo=UTC))
     assert announced.events == ["planned", "planned", "plan-held", "planned"]

@@ -7,14 +7,14 @@ from typing import Any
 from dynamo_shared.api.gpus import words as gpu_words
 
 from dynamo_planner.core.adaptive.demand import Demand
-from dynamo_planner.core.adaptive.forecasting import Forecast
-from dynamo_planner.core.adaptive.holding import HoldTime
+from dynamo_planner.core.adaptive.forecast import Forecast
+from dynamo_planner.core.adaptive.hold_time import HoldTime
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.promise import Promise
 from dynamo_planner.core.adaptive.reasons import Reason
 from dynamo_planner.core.adaptive.risk import unreachable
 from dynamo_planner.core.decision import Explanation
-from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.observation import Observation, Pool
 
 WARM_FROM = 60.0
 """Start-up seconds from which spare replicas are reported as a reserve: with shorter start-ups, replicas follow the

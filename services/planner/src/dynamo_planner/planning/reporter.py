@@ -19,8 +19,8 @@ from dynamo_shared.wire.specifications.planning import PlanAlternative, PlanData
 
 from dynamo_planner import events
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observing import Missing, Observation
-from dynamo_planner.planning.gathering import FORWARD_PASSES
+from dynamo_planner.core.observation import Missing, Observation
+from dynamo_planner.planning.collector import FORWARD_PASSES
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.runner import TickResult
 
@@ -118,26 +118,26 @@ def _needs_passes(plan: PlannedGraph) -> bool:
 
 def _has_ready_engines(ticked: TickResult) -> bool:
     """Whether an engine is ready: without ready engines, no report is possible."""
-    return any(counts.ready for counts in ticked.gathered.observation.workers.values())
+    return any(counts.ready for counts in ticked.collected.observation.workers.values())
 
 
 def missing_inputs(plan: PlannedGraph, ticked: TickResult) -> dict[str, Missing]:
     """Inputs that planning needs and that are missing, with the reason."""
     needs_passes = ticked.effects.explanation.needs_passes or (_has_ready_engines(ticked) and _needs_passes(plan))
-    observed = ticked.gathered.observation.missing
-    return {name: observed[name] for name in ticked.gathered.troubles if name != FORWARD_PASSES or needs_passes}
+    observed = ticked.collected.observation.missing
+    return {name: observed[name] for name in ticked.collected.troubles if name != FORWARD_PASSES or needs_passes}
 
 
 def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
     """A short description of a tick. Two with the same reason and text are the same."""
-    gathered, effects, acted = ticked
+    collected, effects, acted = ticked
     explanation = effects.explanation
     message = explanation.message or explanation.throughput_reason or explanation.load_reason
-    too_low = Limits(plan.config).too_low(gathered.observation.capabilities)
+    too_low = Limits(plan.config).too_low(collected.observation.capabilities)
     message = "; ".join(filter(None, (message, too_low)))
     missing = missing_inputs(plan, ticked)
-    if gathered.troubles and not missing and _has_ready_engines(ticked):
-        message = f"{message}; planned from traffic only: {gathered.troubles[FORWARD_PASSES]}"
+    if collected.troubles and not missing and _has_ready_engines(ticked):
+        message = f"{message}; planned from traffic only: {collected.troubles[FORWARD_PASSES]}"
     if acted is not None and not acted.answered:
         again = "" if acted.unsent else f"; {_AGAIN}"
         return PlanningCondition(False, UNANSWERED, f"{message}; {acted.answer}{again}")
@@ -146,7 +146,7 @@ def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
     if acted is not None and acted.waits:
         message = f"{message}; the scaler answered: {acted.answer}"
     if missing:
-        troubles = "; ".join(f"{name}: {gathered.troubles[name]}" for name in sorted(missing))
+        troubles = "; ".join(f"{name}: {collected.troubles[name]}" for name in sorted(missing))
         held_for = message if explanation.needs_passes else "replicas do not change"
         return PlanningCondition(False, INPUT_MISSING, f"{held_for}; {troubles}")
     if explanation.at_risk or too_low:
@@ -217,7 +217,7 @@ class PlanReporter:
 
 def plan_data(plan: PlannedGraph, ticked: TickResult, outcome: PlanningCondition) -> PlanData:
     """Data of a tick's event: observations, outcome and reasons."""
-    gathered, effects, acted = ticked
+    collected, effects, acted = ticked
     explanation, decision = effects.explanation, effects.decision
     return PlanData(
         graph_deployment=plan.graph.name,
@@ -226,9 +226,9 @@ def plan_data(plan: PlannedGraph, ticked: TickResult, outcome: PlanningCondition
         reason=decision.reason if decision else explanation.throughput_reason or explanation.load_reason,
         message=outcome.message,
         replicas={pool.value: count for pool, count in decision.replicas.items()} if decision else {},
-        current={pool.value: counts.ready for pool, counts in gathered.observation.workers.items()},
-        inputs={**_observed(gathered.observation), **_numbers(explanation.inputs)},
-        missing={name: why.value for name, why in gathered.observation.missing.items()},
+        current={pool.value: counts.ready for pool, counts in collected.observation.workers.items()},
+        inputs={**_observed(collected.observation), **_numbers(explanation.inputs)},
+        missing={name: why.value for name, why in collected.observation.missing.items()},
         predictions=_numbers(explanation.predictions),
         alternatives=[_alternative(each) for each in explanation.alternatives[:16]],
         command=acted.command if acted else "",

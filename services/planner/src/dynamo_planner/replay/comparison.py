@@ -7,7 +7,7 @@ from itertools import product
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
 from dynamo_planner.core.decision import Effects, Policy, Tick
-from dynamo_planner.core.observing import Missing, Observation, Pool
+from dynamo_planner.core.observation import Missing, Observation, Pool
 from dynamo_planner.core.policies import PolicyName, make_policy
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.warmup import Interval

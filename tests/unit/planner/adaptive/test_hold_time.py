@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from dynamo_planner.core.adaptive.demand import Demand, RateSample
-from dynamo_planner.core.adaptive.explaining import explain
-from dynamo_planner.core.adaptive.forecasting import Forecast
-from dynamo_planner.core.adaptive.holding import FEWEST, OVER, Holding, HoldTime, Needed
+from dynamo_planner.core.adaptive.explanation import explain
+from dynamo_planner.core.adaptive.forecast import Forecast
+from dynamo_planner.core.adaptive.hold_time import FEWEST, OVER, HoldTime, HoldTimes, Needed
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.reasons import Reason
-from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.observation import Observation, Pool
 
 
 class Sizer:
@@ -28,20 +28,22 @@ class Sizer:
         return np.minimum(1.0, room / np.maximum(rates, 1e-9))
 
 
-def after(rate: Callable[[float], float], seconds: float, wave_since: float = math.inf, ahead: float = 0.0) -> Holding:
+def after(
+    rate: Callable[[float], float], seconds: float, wave_since: float = math.inf, ahead: float = 0.0
+) -> HoldTimes:
     """Plans that give each rate what it needs, like a policy that follows the load; a wave is known `ahead` of time."""
-    holding = Holding((Pool.DECODE,))
+    hold_times = HoldTimes((Pool.DECODE,))
     for at in np.arange(0.0, seconds, 10.0):
         by_wave = bool(at >= wave_since)
         expected = max(rate(at + lead) for lead in np.arange(0.0, ahead + 1, 10.0)) if by_wave else rate(at)
-        holding.observe(
+        hold_times.observe(
             Needed(float(at), rate(at), {Pool.DECODE: max(1, int(np.ceil(expected / 10)))}, by_wave=by_wave)
         )
-    return holding
+    return hold_times
 
 
-def hold(holding: Holding, startup: float = 60.0) -> HoldTime:
-    return holding.hold({Pool.DECODE: (Sizer(), 1)}, startup, 0.98, 0.05)  # type: ignore[dict-item]
+def hold(hold_times: HoldTimes, startup: float = 60.0) -> HoldTime:
+    return hold_times.hold({Pool.DECODE: (Sizer(), 1)}, startup, 0.98, 0.05)  # type: ignore[dict-item]
 
 
 def bursts(every: float, length: float) -> Callable[[float], float]:
@@ -97,18 +99,18 @@ def test_of_equally_expensive_lengths_the_one_with_fewest_changes_is_used() -> N
 
 @pytest.mark.parametrize("seconds", [10.0, 60.0, 7200.0, 1e6])
 def test_only_the_relevant_part_of_a_past_of_any_length_is_kept(seconds: float) -> None:
-    class Counting(Holding):
+    class Counting(HoldTimes):
         taken = 0
 
         def observe(self, needed: Needed) -> None:
             self.taken += 1
             super().observe(needed)
 
-    holding, sizers = Counting((Pool.DECODE,)), {Pool.DECODE: Sizer()}
+    hold_times, sizers = Counting((Pool.DECODE,)), {Pool.DECODE: Sizer()}
     past = [RateSample(seconds * number, 25.0, seconds) for number in range(1000)]
-    holding.recall(past, 10.0, sizers, 8, 0.95)  # type: ignore[arg-type]
-    assert holding.taken == len(holding._past) == OVER / 10
-    assert set(holding._past.all[-1]) == {3}
+    hold_times.recall(past, 10.0, sizers, 8, 0.95)  # type: ignore[arg-type]
+    assert hold_times.taken == len(hold_times._past) == OVER / 10
+    assert set(hold_times._past.all[-1]) == {3}
 
 
 def test_a_wave_that_planned_the_whole_past_is_named_too() -> None:
@@ -117,11 +119,11 @@ def test_a_wave_that_planned_the_whole_past_is_named_too() -> None:
 
 
 def test_plans_are_held_for_a_while_and_not_after_requests_have_stopped() -> None:
-    holding = after(bursts(300, 60), 120.0)
-    assert holding.planned(110.0, Pool.DECODE, 60.0) == 4
-    assert holding.planned(110.0, Pool.DECODE, 50.0) == 1
-    holding.forget(110.0)
-    assert holding.planned(110.0, Pool.DECODE, 60.0) == 1
+    hold_times = after(bursts(300, 60), 120.0)
+    assert hold_times.planned(110.0, Pool.DECODE, 60.0) == 4
+    assert hold_times.planned(110.0, Pool.DECODE, 50.0) == 1
+    hold_times.forget(110.0)
+    assert hold_times.planned(110.0, Pool.DECODE, 60.0) == 1
 
 
 @pytest.mark.parametrize(("by_wave", "over"), [(False, "in the last two hours"), (True, "since the wave was detected")])

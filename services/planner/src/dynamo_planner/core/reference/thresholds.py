@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 
-from dynamo_planner.core.observing import EngineCapabilities, ForwardPass
+from dynamo_planner.core.observation import EngineCapabilities, ForwardPass
 from dynamo_planner.core.reference.reasons import LoadReason
 from dynamo_planner.core.reference.verdicts import Verdict, down, hold, up
 

@@ -8,7 +8,7 @@ from dynamo_shared.aio.backoff import Backoff, Randomness
 from dynamo_shared.newest import Newest
 
 from dynamo_planner.core.decision import Decision
-from dynamo_planner.core.observing import Observation, Pool
+from dynamo_planner.core.observation import Observation, Pool
 
 FIRST, LONGEST = 20.0, 240.0
 """Seconds between the first two commands for the same plan, and the maximum between later ones."""
@@ -58,7 +58,7 @@ class _Waiting:
     answer: Acted
 
 
-class Pace:
+class PlanBackoff:
     """Keeps the plans that the scaler refused or holds, with its answers. `clock` returns monotonic seconds."""
 
     def __init__(

@@ -5,9 +5,9 @@ from random import Random
 
 import numpy as np
 import pytest
-from dynamo_planner.core.adaptive.sizing import MOST, DecodeSizer, Load, PrefillSizer
+from dynamo_planner.core.adaptive.sizers import MOST, DecodeSizer, Load, PrefillSizer
 from dynamo_planner.core.estimator.engine import EngineEstimator
-from dynamo_planner.core.observing import EngineCapabilities, Pool
+from dynamo_planner.core.observation import EngineCapabilities, Pool
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.simulator import simulate
