@@ -15,12 +15,12 @@ from dynamo_planner.replay.traces import TraceRequest
 CODE = (
     *(
         f"replay/{name}.py"
-        for name in ("engine", "graph", "history", "outcome", "pool", "replaying", "simulator", "truth")
+        for name in ("engine", "graph", "history", "outcome", "pool", "comparison", "simulator", "measured_engine")
     ),
     "core/reference",
     "core/predictors.py",
     "core/limits.py",
-    "core/observing.py",
+    "core/observation.py",
     "core/decision.py",
     "core/profile.py",
 )

@@ -29,7 +29,7 @@ from tests.building.objects import stored_object
 from tests.building.waiting import with_turns
 
 from .harness import FREE, START, ScalerHarness
-from .test_budget_transfers import FoundByKey
+from .test_budget_transfers import ReadByKey
 
 BUDGETS = (
     Budget(name="all", max_gpus=9),
@@ -180,7 +180,7 @@ async def test_a_decision_counts_only_graphs_that_have_changed(monkeypatch: pyte
     harness.change("g7", lambda graph: graph["spec"]["components"][0].update(replicas=4))
     key = PoolKey("team", "g1", "Decode")
     for account in harness.view._accounts.of([key.graph_key]):
-        account._pools = FoundByKey(account._pools.items())
+        account._pools = ReadByKey(account._pools.items())
     decision = decide({key: 3}, harness.view.inputs([key], START))
     assert counted == ["g7"]
     assert [(each.before, each.after) for each in decision.figures] == [(203, 205)] * 2

@@ -52,7 +52,7 @@ def applied(decision: CommandDecision) -> dict[PoolKey, int]:
 SIX = Budget(name="six", min_gpus=6, max_gpus=6)
 
 
-class FoundByKey(dict[PoolKey, DesiredPool]):
+class ReadByKey(dict[PoolKey, DesiredPool]):
     """Pools that may not be iterated: there may be a hundred thousand, and thousands of partners are tried."""
 
     def __iter__(self) -> Any:
@@ -63,7 +63,7 @@ class FoundByKey(dict[PoolKey, DesiredPool]):
 
 def test_a_trial_iterates_only_over_the_pools_that_it_changes() -> None:
     account = accounts([SIX], [])[0]
-    account._pools = FoundByKey()
+    account._pools = ReadByKey()
     for each in (PREFILL, DECODE):
         account.put(pool(each))
     assert (account.before, account.after({PREFILL: 1, B_DECODE: 9})) == (6, 4)
