@@ -12,7 +12,6 @@ from .errors import (
     ProcessDiedError,
     ProgramUnavailableError,
 )
-from .keeping import kept
 from .nodes import NodeShape
 from .options import ControlPlaneOptions
 from .ports import free_port
@@ -20,6 +19,7 @@ from .process import ManagedProcess
 from .programs import Programs
 from .progress import LineProgress, Progress
 from .servers import EtcdServer, NatsServer, NatsServerOptions, ServerTls
+from .supervision import supervised
 
 __all__ = [
     "CertificateAuthority",
@@ -41,5 +41,5 @@ __all__ = [
     "Progress",
     "ServerTls",
     "free_port",
-    "kept",
+    "supervised",
 ]

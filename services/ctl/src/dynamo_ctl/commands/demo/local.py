@@ -24,7 +24,7 @@ from dynamo_shared.runtime.settings.platform import Etcd, Nats
 
 from dynamo_ctl import webhooks
 from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_definitions
-from dynamo_ctl.commands.up.servers import embedded, kept_running
+from dynamo_ctl.commands.up.servers import embedded, supervised_servers
 from dynamo_ctl.settings import with_cluster, with_platform
 
 
@@ -41,7 +41,7 @@ async def local_platform(state: Path, cluster: str, steps: Progress) -> AsyncIte
     async with AsyncExitStack() as stack:
         with step(steps, "starting Kubernetes, with two simulated nodes of eight GPUs"):
             await stack.enter_async_context(plane)
-        await stack.enter_async_context(kept_running(*plane.parts()))
+        await stack.enter_async_context(supervised_servers(*plane.parts()))
         with step(steps, "starting NATS, etcd and the platform"):
             settings = await stack.enter_async_context(platform_on(plane.kubeconfig, state, cluster, programs))
         yield settings
@@ -78,7 +78,7 @@ async def _process(state: Path, settings: Settings) -> AsyncIterator[None]:
     )
     await process.start()
     try:
-        async with kept_running(process):
+        async with supervised_servers(process):
             yield
     finally:
         await process.stop()

@@ -20,7 +20,7 @@ from dynamo_ctl.aggregated_roles import give_roles
 from dynamo_ctl.commands.crds.definitions import DEFINITIONS_MANAGER, install_definitions
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.addresses import addresses_of
-from dynamo_ctl.commands.up.servers import embedded, kept_running, running_here
+from dynamo_ctl.commands.up.servers import embedded, running_here, supervised_servers
 from dynamo_ctl.nats_targets import wait_for_stream
 from dynamo_ctl.page_account import page_token
 from dynamo_ctl.printing import own_command
@@ -47,7 +47,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
                 )
                 with step(steps, "starting Kubernetes"):
                     await stack.enter_async_context(plane)
-                await stack.enter_async_context(kept_running(*plane.parts()))
+                await stack.enter_async_context(supervised_servers(*plane.parts()))
                 settings = with_cluster(settings, plane.kubeconfig, None)
             cluster = settings.platform.kubernetes
             client = await stack.enter_async_context(

@@ -21,7 +21,7 @@ from dynamo_devcluster import (
     NatsServer,
     NatsServerOptions,
     Programs,
-    kept,
+    supervised,
 )
 from dynamo_shared.bus import permissions, server_config
 from dynamo_shared.bus.sizes import MAX_PAYLOAD
@@ -54,10 +54,10 @@ def as_ctl_errors() -> Iterator[None]:
         raise CtlError(str(error), ExitCode.UNREACHABLE) from error
 
 
-def kept_running(*processes: ManagedProcess) -> AbstractAsyncContextManager[None]:
-    """During this block, restart a server that dies, and log it. Raises LocalClusterError if a server keeps dying."""
+def supervised_servers(*processes: ManagedProcess) -> AbstractAsyncContextManager[None]:
+    """During this block, restart a server that crashes, and log it. Raises LocalClusterError after repeated crashes."""
     # At level error, because `demo` hides lower levels.
-    return kept(processes, log.error)
+    return supervised(processes, log.error)
 
 
 @asynccontextmanager
@@ -76,7 +76,7 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
             )
             nats = NatsServer(await programs.obtain("nats-server"), folder / "nats", options)
             await stack.enter_async_context(nats)
-            await stack.enter_async_context(kept_running(nats))
+            await stack.enter_async_context(supervised_servers(nats))
             settings = with_platform(
                 settings,
                 nats=platform.nats.model_copy(
@@ -118,7 +118,7 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
     new = not etcd.data.exists()
     password = credentials.kept(file.parent, [USER])[USER]
     await stack.enter_async_context(etcd)
-    await stack.enter_async_context(kept_running(etcd))
+    await stack.enter_async_context(supervised_servers(etcd))
     await require_password(etcd.url, password)
     named = settings.platform.etcd.model_copy(
         update={"endpoints": (etcd.url,), "user": USER, "password_file": file},

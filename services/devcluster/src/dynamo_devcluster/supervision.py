@@ -1,4 +1,4 @@
-"""Keeps long-running servers alive: restarts a server that dies, with the same settings.
+"""Supervises long-running servers: restarts a server that crashes, with the same command and data.
 
 Only `dynamoctl up` and `demo` use it. Tests stop servers on purpose.
 """
@@ -13,34 +13,37 @@ from dynamo_shared.aio import Backoff, ended
 from .errors import LocalClusterError
 from .process import ManagedProcess
 
-#: Number of consecutive deaths after which a server is given up; after WELL_AFTER seconds of running, the count begins
-#: again.
-MOST_IN_A_ROW = 3
-WELL_AFTER = 60.0
+#: Number of consecutive crashes after which a server is not restarted.
+MAX_CRASHES = 3
+#: A server that has run for this time starts again with a count of 0 crashes. Seconds.
+STABLE_AFTER = 60.0
 #: First and longest pause before a restart. Seconds.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 10.0
-#: Interval of checks of each server. Seconds.
-CHECK_EVERY = 0.5
+#: Interval at which each server is checked. Seconds.
+CHECK_INTERVAL = 0.5
 
 
 @asynccontextmanager
-async def kept(
+async def supervised(
     processes: Sequence[ManagedProcess],
     report: Callable[[str], object],
     *,
-    well_after: float = WELL_AFTER,
+    stable_after: float = STABLE_AFTER,
     first_pause: float = FIRST_PAUSE,
-    check_every: float = CHECK_EVERY,
+    check_interval: float = CHECK_INTERVAL,
 ) -> AsyncIterator[None]:
-    """Restart each process that ends by itself, and report it; a process that was stopped on purpose stays stopped.
+    """During the block, restart each process that crashes, and report it. A process that `stop` or `kill` ended stays
+    stopped.
 
-    Cancels the block and raises LocalClusterError if a process dies again and again. Enter it after the servers have
-    started, so that it ends before they are stopped.
+    Cancels the block and raises LocalClusterError after MAX_CRASHES consecutive crashes of a process. Enter the block
+    after the servers have started, so that it ends before they are stopped.
     """
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(_keep(each, report, well_after, Backoff(first_pause, LAST_PAUSE), check_every))
+                group.create_task(
+                    _supervise(each, report, stable_after, Backoff(first_pause, LAST_PAUSE), check_interval)
+                )
                 for each in processes
             ]
             try:
@@ -48,29 +51,33 @@ async def kept(
             finally:
                 await ended(*(task for task in tasks if not task.done()))
     except BaseExceptionGroup as failures:
-        # The first error is the server's, or the block's; errors of the cancelled block come after it.
+        # The first error is the cause: the server's, or the block's. The cancelled block may add more errors.
         raise failures.exceptions[0] from failures.exceptions[0].__cause__
 
 
-async def _keep(
-    process: ManagedProcess, report: Callable[[str], object], well_after: float, backoff: Backoff, check_every: float
+async def _supervise(
+    process: ManagedProcess,
+    report: Callable[[str], object],
+    stable_after: float,
+    backoff: Backoff,
+    check_interval: float,
 ) -> None:
     started = time.monotonic()
     while True:
-        await asyncio.sleep(check_every)
+        await asyncio.sleep(check_interval)
         if not process.exited:
             continue
-        if time.monotonic() - started >= well_after:
+        if time.monotonic() - started >= stable_after:
             backoff.reset()
         pause = backoff.next()
-        if backoff.failures >= MOST_IN_A_ROW:
+        if backoff.failures >= MAX_CRASHES:
             raise LocalClusterError(
                 f"{process.name} {process.exit_description}, and is not restarted after {backoff.failures} crashes in a row; "
                 f"the end of {process.log}:\n{process.log_tail()}"
             )
         report(f"{process.name} {process.exit_description}; restarting; log: {process.log}")
         await asyncio.sleep(pause)
-        if not process.exited:  # Someone has stopped or started it meanwhile.
+        if not process.exited:  # The caller has stopped or started it during the pause.
             continue
         try:
             await process.start()
