@@ -31,7 +31,7 @@ class AcceptedObjects:
     """New objects without an error, and their warnings. Each is remembered for one call."""
 
     def __init__(self) -> None:
-        # Not `Newest`: large bodies are reviewed in threads.
+        # Not `LruCache`: large bodies are reviewed in threads.
         self._known: OrderedDict[bytes, _Accepted] = OrderedDict()
 
     def remember(self, obj: KubeObject, facts: Facts, checker: Checker, warnings: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ from dynamo_shared.api.resources import POD_SNAPSHOTS, PODS, SNAPSHOT_JOBS, Obje
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.untrusted.words import shortened
 from dynamo_shared.kube import KubeClient, KubeError, NotFound, NotServed, ResponseTooLarge
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 from dynamo_admission import jsonpatch
 from dynamo_admission.review import CREATE, LONGEST_LINE, SKIPPED, ReviewVerdict, bounded
@@ -141,7 +141,7 @@ def finder(kube: KubeClient, within: float, clock: Callable[[], float] = time.mo
     A large object may cost the API server a second of time, and its author almost nothing. So only a few are read at
     once, and an object that was too large is not read again for a while.
     """
-    large: Newest[tuple[Resource, ObjectKey], float] = Newest(_REMEMBERED)
+    large: LruCache[tuple[Resource, ObjectKey], float] = LruCache(_REMEMBERED)
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def find(resource: Resource, key: ObjectKey) -> KubeObject | None:

@@ -27,7 +27,7 @@ from dynamo_shared.kube.errors import (
     NotFound,
     WebhookUnavailable,
 )
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
@@ -93,8 +93,8 @@ class NimRequestReconciler:
     now: Callable[[], datetime]
 
     #: By version of a Job: its pods, for all requests that follow it.
-    _listed: Newest[tuple[str, str], tuple[datetime, list[KubeObject]]] = field(
-        init=False, default_factory=lambda: Newest(LISTED)
+    _listed: LruCache[tuple[str, str], tuple[datetime, list[KubeObject]]] = field(
+        init=False, default_factory=lambda: LruCache(LISTED)
     )
     #: By namespace: Jobs that are being created.
     _beginning: dict[str, frozenset[ObjectKey]] = field(init=False, default_factory=dict)

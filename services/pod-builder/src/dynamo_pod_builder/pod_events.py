@@ -11,7 +11,7 @@ from dynamo_shared.api.untrusted import times
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
 from dynamo_shared.kube.events import last_observed, newest_refusal, warnings_about
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 from dynamo_pod_builder.status.pods import NAMED, NOT_STARTED, Rank, Trouble
 from dynamo_pod_builder.status.starting import explained
@@ -33,8 +33,8 @@ class PodEvents:
     kube: KubeClient
     clock: Callable[[], float] = time.monotonic
     #: The time of the last list and its answer, by namespace and field selector.
-    _known: Newest[tuple[str, str], tuple[float, Sequence[KubeObject]]] = field(
-        default_factory=lambda: Newest(_MOST_KEPT)
+    _known: LruCache[tuple[str, str], tuple[float, Sequence[KubeObject]]] = field(
+        default_factory=lambda: LruCache(_MOST_KEPT)
     )
 
     async def explain(

@@ -15,7 +15,7 @@ from dynamo_shared.api.resources import DYNAMO_WORKER_METADATAS, key_of
 from dynamo_shared.api.untrusted.times import moment
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, NotFound, NotServed
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 #: How many pods of a workload are read while none is known to have registered: its other pods register in the same way.
 SAMPLE = 3
@@ -27,7 +27,7 @@ class Registrations:
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
-        self._since: Newest[str, datetime] = Newest(REMEMBERED)
+        self._since: LruCache[str, datetime] = LruCache(REMEMBERED)
 
     async def of(self, workloads: Iterable[Sequence[KubeObject]]) -> dict[str, datetime]:
         """When pods of these workloads registered, by uid. Raises KubeError if the API server is unavailable."""
@@ -39,7 +39,7 @@ class Registrations:
 
     def _known(self, workloads: Iterable[Sequence[KubeObject]]) -> dict[str, datetime]:
         uids = [objects.uid(pod) for each in workloads for pod in each]
-        return {uid: since for uid in uids if (since := self._since.used(uid)) is not None}
+        return {uid: since for uid in uids if (since := self._since.touch(uid)) is not None}
 
     async def _ask(self, pods: Iterable[KubeObject]) -> None:
         await all_of(self._read(pod) for pod in pods if objects.uid(pod) not in self._since)

@@ -19,7 +19,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, SERVICE_ACCOUNTS
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Forbidden, KubeError
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
@@ -75,7 +75,7 @@ class PullSecretLists:
     in_use: Callable[[str], bool]
     changed: Callable[[str], None]
     clock: Callable[[], float]
-    _known: Newest[str, _Known] = field(default_factory=lambda: Newest(CAPACITY), init=False)
+    _known: LruCache[str, _Known] = field(default_factory=lambda: LruCache(CAPACITY), init=False)
     _listing: Joined[str, _Known] = field(default_factory=Joined, init=False)
     _forbidden: bool = field(default=False, init=False)
 
@@ -86,7 +86,7 @@ class PullSecretLists:
             # If several components ask at the same time, only one lists.
             known = await self._listing.result(namespace, partial(self._list, namespace, known))
         # While a caller waits for the list, other namespaces may push it out.
-        self._known.used(namespace)
+        self._known.touch(namespace)
         return known.secrets
 
     async def run(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.newest import NewestOfLanes
+from dynamo_shared.lru import LaneLruCache
 
 EventType = Literal["Normal", "Warning"]
 EventOutcome = Literal["written", "counted", "dropped", "suppressed"]
@@ -83,13 +83,13 @@ class EventCorrelator:
     def __init__(self, clock: Callable[[], float], new_suffix: Callable[[], str]) -> None:
         self._clock = clock
         self._new_suffix = new_suffix
-        self._series: NewestOfLanes[SeriesKey, Series] = NewestOfLanes(REMEMBERED)
-        self._buckets: NewestOfLanes[tuple[str, EventType, str], tuple[float, float]] = NewestOfLanes(REMEMBERED)
+        self._series: LaneLruCache[SeriesKey, Series] = LaneLruCache(REMEMBERED)
+        self._buckets: LaneLruCache[tuple[str, EventType, str], tuple[float, float]] = LaneLruCache(REMEMBERED)
 
     def admit(self, involved: KubeObject, identity: SeriesKey) -> Series | EventOutcome:
         """The series to write now, or the outcome of the occurrence if nothing is written."""
         now = self._clock()
-        series = self._series.used(identity.namespace, identity)
+        series = self._series.touch(identity.namespace, identity)
         # Compare absolute differences: after a clock was set back, a series must not be silent until the clock catches
         # up.
         if series is not None and abs(now - series.last_at) <= SERIES_SECONDS:

@@ -16,7 +16,7 @@ import structlog
 
 from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.kube.reviews import plausible, review_access, review_token
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 #: How long an answer counts: a change of the user's rights takes effect after this time. Seconds.
 ALLOWED_FOR = 60.0
@@ -56,7 +56,7 @@ class Scrapers:
     def __init__(self, kube: KubeClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._kube = kube
         self._clock = clock
-        self._known: Newest[bytes, tuple[float, ScraperVerdict]] = Newest(ENTRIES)
+        self._known: LruCache[bytes, tuple[float, ScraperVerdict]] = LruCache(ENTRIES)
         self._asking = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
 

@@ -28,7 +28,7 @@ import structlog
 
 from dynamo_shared.api.objects import KubeObject, size_of, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
-from dynamo_shared.newest import NewestOfLanes
+from dynamo_shared.lru import LaneLruCache
 from dynamo_shared.state.packing import Packer, Recent
 from dynamo_shared.state.versions import Version, version_of
 
@@ -195,7 +195,7 @@ class ObjectCache:
         self._recent: Recent[tuple[_Table, ObjectKey]] = Recent()
         self._listeners: list[Listener] = []
         self._on_leave: list[LeaveListener] = []
-        self._deleted: NewestOfLanes[str, bool] = NewestOfLanes(REMEMBERED_DELETIONS)
+        self._deleted: LaneLruCache[str, bool] = LaneLruCache(REMEMBERED_DELETIONS)
         """by namespace: uids of deleted objects -> whether a writer learned of the deletion before STATE"""
         self._written: dict[_Slot, OwnWrite] = {}
         """own writes that STATE has not confirmed yet"""

@@ -31,7 +31,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.validation.request import GPU_SKUS
 from dynamo_shared.kube import Forbidden, KubeClient, NotServed
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, KINDS
@@ -67,7 +67,7 @@ class Cluster:
         self._reading = reading
         self._kube = kube
         self._version = version
-        self._usages: Newest[_Rights, _GpuUsage] = Newest(_CALLERS)
+        self._usages: LruCache[_Rights, _GpuUsage] = LruCache(_CALLERS)
         self._reading_usage: Joined[_Rights, fit.UsedGpus] = Joined()
 
     async def namespaces(self, call: Call) -> web.StreamResponse:
@@ -132,7 +132,7 @@ class Cluster:
         `claims`: the same for claims; None: without claims.
         """
         key = call.caller.key, pods, claims
-        usage = self._usages.used(key)
+        usage = self._usages.touch(key)
         if usage is not None and time.monotonic() - usage.read_at <= REMEMBERED:
             return usage.used
 

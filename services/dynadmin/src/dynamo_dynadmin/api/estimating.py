@@ -16,7 +16,7 @@ from dynamo_shared.aio import ended
 from dynamo_shared.api import gpus
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.simulation import NO_SIMULATION, NotSimulated, Report, Simulation
@@ -49,7 +49,7 @@ class Estimating:
     simulation: Simulation | None
     turns: CallerSlots
     within: float
-    _cache: Newest[str, dict[str, Any]] = field(default_factory=lambda: Newest(CACHED), init=False)
+    _cache: LruCache[str, dict[str, Any]] = field(default_factory=lambda: LruCache(CACHED), init=False)
 
     async def estimate(self, call: Call) -> web.StreamResponse:
         """The estimate; as server-sent events if the caller accepts them."""
@@ -106,7 +106,7 @@ class Estimating:
     async def _answer(
         self, caller: str, key: str, simulate: _Answer, remarks: list[str], report: Report
     ) -> dict[str, Any]:
-        if (kept := self._cache.used(key)) is not None:
+        if (kept := self._cache.touch(key)) is not None:
             return {**kept, "cached": True, "notes": [*remarks, *kept["notes"]]}
         started = time.monotonic()
         async with self.turns.taken(caller):

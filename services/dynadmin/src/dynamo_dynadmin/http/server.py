@@ -14,7 +14,7 @@ from aiohttp import web
 from dynamo_shared.aio import Offload
 from dynamo_shared.kube import Identity, KubeClient, KubeError
 from dynamo_shared.kube.warning_header import header_of
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 from dynamo_shared.runtime.ratelimit import RateLimit
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 
@@ -72,7 +72,7 @@ class HttpServer:
         self._metrics = metrics
         self._settings = settings
         self._clock = clock
-        self._limits: Newest[str, RateLimit] = Newest(_LIMITS)
+        self._limits: LruCache[str, RateLimit] = LruCache(_LIMITS)
         self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
         self._in_flight = self._identifying = 0
         self._of_callers: Counter[str] = Counter()
@@ -276,7 +276,7 @@ class HttpServer:
         return Call(request, route, caller, kube, self._large)
 
     def _limit(self, caller: Caller) -> None:
-        limit = self._limits.used(caller.limit_key)
+        limit = self._limits.touch(caller.limit_key)
         if limit is None:
             settings = self._settings
             limit = self._limits[caller.limit_key] = RateLimit(

@@ -11,7 +11,7 @@ from dynamo_shared.aio import Joined
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reviews import review_access
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 from dynamo_dynadmin.identity.rules import grants, review_rules
 from dynamo_dynadmin.identity.who import Caller
@@ -67,9 +67,9 @@ class Access:
     def __init__(self, kube: KubeClient, keep: float) -> None:
         self._kube = kube
         self._keep = keep
-        self._known: Newest[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = Newest(_ENTRIES)
+        self._known: LruCache[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = LruCache(_ENTRIES)
         self._asking: Joined[tuple[str, ResourceAttributes], AccessVerdict] = Joined()
-        self._places: Newest[tuple[str, ResourceAttributes], _Places] = Newest(_OF_NAMESPACES)
+        self._places: LruCache[tuple[str, ResourceAttributes], _Places] = LruCache(_OF_NAMESPACES)
         self._asking_places: Joined[tuple[str, ResourceAttributes], None] = Joined()
         self._slots = asyncio.Semaphore(_ALL_AT_ONCE)
 
@@ -123,7 +123,7 @@ class Access:
         if (await self.may(caller, act)).allowed:
             return sorted(namespaces)
         key = (caller.key, act)
-        places = self._places.used(key)
+        places = self._places.touch(key)
         if places is None or time.monotonic() >= places.until:
             places = self._places[key] = _Places(time.monotonic() + self._keep)
         while missing := [each for each in namespaces if each not in places.verdicts]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.kube.reviews import plausible, review_token
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 from dynamo_dynadmin.identity.oidc import LEEWAY, Issuer
 from dynamo_dynadmin.identity.who import Caller, Unidentified, identity_of
@@ -24,7 +24,7 @@ class Tokens:
     kube: KubeClient
     audiences: tuple[str, ...] = ()
     issuer: Issuer | None = None
-    _known: Newest[str, tuple[float, Caller]] = field(default_factory=lambda: Newest(_ENTRIES), init=False)
+    _known: LruCache[str, tuple[float, Caller]] = field(default_factory=lambda: LruCache(_ENTRIES), init=False)
 
     async def caller(self, token: str) -> Caller:
         """The caller of a token. Raises Unidentified, Disallowed, and KubeError if the API server cannot be asked."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from dynamo_shared.aio.backoff import Backoff, Randomness
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 from dynamo_planner.core.decision import Decision
 from dynamo_planner.core.observation import Observation, Pool
@@ -65,7 +65,7 @@ class PlanBackoff:
         self, clock: Callable[[], float], longest: float = LONGEST, randomness: Randomness | None = None
     ) -> None:
         self._clock, self._longest, self._randomness = clock, longest, randomness
-        self._waiting: Newest[Plan, _Waiting] = Newest(REMEMBERED)
+        self._waiting: LruCache[Plan, _Waiting] = LruCache(REMEMBERED)
         self._directions: Mapping[Pool, bool] = {}
         """for the last request: whether each pool grows"""
         self._last: Plan | None = None

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import structlog
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep, answer_from
 
@@ -38,14 +38,14 @@ class AnswerCache:
     def __init__(self, entries: int, folder: Path | None) -> None:
         self._entries = entries
         self._folder = folder
-        self._memory: Newest[str, JobResult] = Newest(entries)
+        self._memory: LruCache[str, JobResult] = LruCache(entries)
 
     def __len__(self) -> int:
         return len(self._memory)
 
     async def get(self, key: str) -> JobResult | None:
         """The cached answer, or None."""
-        known = self._memory.used(key)
+        known = self._memory.touch(key)
         if known is not None or self._folder is None or not self._entries:
             return known
         known = await asyncio.to_thread(_read, self._folder / f"{key}.json")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.owned_fields import managers_of
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 FIELD_MANAGER = "dynamo-scaler"
 #: Field managers of the platform that write a graph's replicas, now or in the past: `manager` is the reference
@@ -42,7 +42,7 @@ class WriterConflicts:
     """Detects that two writers of one adapter undo each other's work: one, another, and the first again."""
 
     clock: Callable[[], float]
-    _turns: Newest[str, deque[tuple[str, int, float]]] = field(default_factory=lambda: Newest(CAPACITY))
+    _turns: LruCache[str, deque[tuple[str, int, float]]] = field(default_factory=lambda: LruCache(CAPACITY))
 
     def record(self, uid: str, writer: str, replicas: int) -> tuple[str, str] | None:
         """A writer set a number. Returns the two that take turns, the present one first; None otherwise."""

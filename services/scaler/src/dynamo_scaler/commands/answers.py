@@ -4,7 +4,7 @@ import msgspec
 from dynamo_shared.bus import Bus, streams
 from dynamo_shared.bus.commands import Answered, CommandRefusedError
 from dynamo_shared.bus.errors import BusError
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 from dynamo_shared.wire import cloudevents, subjects
 from dynamo_shared.wire.specifications.platform import COMMAND, CommandResult
 
@@ -21,7 +21,7 @@ class Answers:
         self._cluster = cluster
         #: By namespace and id: senders choose ids, and two namespaces may use the same. An error is stored as its text,
         #: because an exception keeps its frames, which keep whole graphs.
-        self._known: Newest[tuple[str, str], tuple[str, Answered]] = Newest(_CAPACITY)
+        self._known: LruCache[tuple[str, str], tuple[str, Answered]] = LruCache(_CAPACITY)
 
     def keep(self, namespace: str, command: str, answer: Answered | CommandRefusedError) -> None:
         """Remember the answer of a command."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 
 from dynamo_scaler.budgets.pools import PoolKey
 
@@ -30,7 +30,7 @@ class LastCommand(NamedTuple):
 class LastCommands:
     """Commands by graph, component and requester."""
 
-    _graphs: dict[ObjectKey, Newest[tuple[str, str], LastCommand]] = field(default_factory=dict)
+    _graphs: dict[ObjectKey, LruCache[tuple[str, str], LastCommand]] = field(default_factory=dict)
 
     def get(self, key: PoolKey, requester: str) -> LastCommand | None:
         """The last command of a requester for a component."""
@@ -39,7 +39,7 @@ class LastCommands:
 
     def note(self, key: PoolKey, command: LastCommand) -> None:
         """Record the last command of its requester."""
-        known = self._graphs.setdefault(key.graph_key, Newest(_REMEMBERED))
+        known = self._graphs.setdefault(key.graph_key, LruCache(_REMEMBERED))
         known[key.component, command.requester] = command
 
     def forget(self, graph: ObjectKey) -> None:

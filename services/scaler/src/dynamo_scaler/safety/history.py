@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 from dynamo_shared.runtime.settings.scaler import ScalingLimits
 
 from dynamo_scaler.budgets.pools import PoolKey
@@ -31,7 +31,7 @@ class ReplicaRequest(NamedTuple):
 class RequestHistory:
     """Requests by graph and component, with an entry for each requested component."""
 
-    _asked: dict[ObjectKey, Newest[str, dict[int, float]]] = field(default_factory=dict)
+    _asked: dict[ObjectKey, LruCache[str, dict[int, float]]] = field(default_factory=dict)
 
     def note(self, key: PoolKey, replicas: int, current: int, now: float) -> None:
         """A request came in."""
@@ -53,8 +53,8 @@ class RequestHistory:
         """A graph is gone."""
         self._asked.pop(graph, None)
 
-    def _of(self, key: PoolKey) -> Newest[str, dict[int, float]]:
-        return self._asked.setdefault(key.graph_key, Newest(_COMPONENTS))
+    def _of(self, key: PoolKey) -> LruCache[str, dict[int, float]]:
+        return self._asked.setdefault(key.graph_key, LruCache(_COMPONENTS))
 
 
 def stabilized(desired: int, current: int, asked: tuple[ReplicaRequest, ...], limits: ScalingLimits, now: float) -> int:

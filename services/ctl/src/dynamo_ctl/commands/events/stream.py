@@ -7,7 +7,7 @@ from typing import Any
 
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.bus.streams import EVENTS, STATE
-from dynamo_shared.newest import Newest
+from dynamo_shared.lru import LruCache
 from dynamo_shared.wire import specifications, subjects
 
 from dynamo_ctl.commands.events import EventQuery
@@ -71,7 +71,7 @@ async def listen(
             remark("no event yet; waiting for the first one")
             await wait_for_stream(bus, EVENTS)
         subscription = await bus.subscribe(EVENTS, filters(query, where.cluster), start=Start.ALL)
-        printed: Newest[str, None] = Newest(REMEMBERED)
+        printed: LruCache[str, None] = LruCache(REMEMBERED)
         async for item in subscription:
             if isinstance(item, CaughtUp):
                 if not printed and not is_waiting:
