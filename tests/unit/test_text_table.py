@@ -1,4 +1,4 @@
-"""Texts by text: what is put in is there again, whatever it says and however many there are."""
+"""The table of strings has the entries that a dict would have, with any characters and in any number."""
 
 from dynamo_shared.text_table import TextTable
 from hypothesis import given
@@ -10,7 +10,7 @@ WRITES = st.lists(st.tuples(KEYS, st.none() | VALUES), max_size=200)
 
 
 @given(WRITES)
-def test_it_has_what_a_dict_would_have(writes: list[tuple[str, str | None]]) -> None:
+def test_it_has_the_entries_that_a_dict_would_have(writes: list[tuple[str, str | None]]) -> None:
     table, expected = TextTable(), dict[str, str]()
     for key, value in writes:
         if value is None:
@@ -22,7 +22,7 @@ def test_it_has_what_a_dict_would_have(writes: list[tuple[str, str | None]]) -> 
     assert all(table.get(key) == expected.get(key) for key, _ in writes)
 
 
-def test_of_many_rows_each_is_there_again() -> None:
+def test_splits_of_buckets_preserve_all_rows() -> None:
     table = TextTable()
     for number in range(10_000):
         table.set(f"tenant/graph-{number}", f"version {number}")
@@ -31,13 +31,13 @@ def test_of_many_rows_each_is_there_again() -> None:
     assert table.get("tenant/graph") is None
 
 
-def test_a_walk_is_of_what_there_was_when_it_began() -> None:
+def test_changes_do_not_affect_an_iteration() -> None:
     table = TextTable()
     for number in range(100):
         table.set(str(number), "before")
-    met = {}
+    items = {}
     for key, value in table.items():
-        met[key] = value
+        items[key] = value
         table.set(f"{key}-more", "after")
         table.pop(key)
-    assert met == {str(number): "before" for number in range(100)}
+    assert items == {str(number): "before" for number in range(100)}

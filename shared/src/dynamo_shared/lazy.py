@@ -1,4 +1,4 @@
-"""Packages whose names are loaded when they are first used: a command line that needs one does not wait for all."""
+"""Packages that import the module of a public name at its first use (PEP 562), so that commands start fast."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -6,7 +6,10 @@ from typing import Any
 
 
 def names(package: str, **modules: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package that has names of its modules; `modules` are these modules, by name."""
+    """The `__getattr__` of a package; `modules` has, for each public name, the module of the package that defines it.
+
+    The function raises AttributeError for other names.
+    """
 
     def attribute(name: str) -> Any:
         if name not in modules:

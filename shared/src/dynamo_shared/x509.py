@@ -1,6 +1,7 @@
-"""Certificates that this project issues: ECDSA P-256, from an earlier time on, by an authority that signs no other authority.
+"""X.509 certificates that this project issues: ECDSA P-256, backdated, from a CA that may not sign other CAs.
 
-It imports nothing of the project. cryptography takes some MiB: a process that may do without imports this where it is needed.
+It imports nothing of the project. cryptography needs some MiB of memory: a process that may not need it imports this
+module inside functions.
 """
 
 import datetime
@@ -14,23 +15,24 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 Signer: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-"""Key of an authority: this project makes the first kind, and takes both."""
+"""Private key of a CA: this project creates the first type, and accepts both."""
 ORGANIZATION = "Dynamo Platform"
 
-#: Clocks of two machines differ, and a certificate from the future is refused: certificates begin earlier. Seconds.
+#: How long before its creation a certificate becomes valid: clients refuse a certificate of the future, and clocks
+#: differ between machines. Seconds.
 BACKDATED = 3600.0
-#: RFC 5280 allows 64 characters.
+#: The limit of RFC 5280 (ub-common-name). Characters.
 LONGEST_COMMON_NAME = 64
 
 
 def make_authority(now: float, validity: float, name: str) -> tuple[x509.Certificate, bytes]:
-    """A self-signed authority and its key (PEM), valid for so many seconds from `now` (since 1970)."""
+    """A self-signed CA certificate and its key (PEM), valid for `validity` seconds from `now` (seconds since 1970)."""
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    # A name of its own: with two authorities of one name, a verifier may try the wrong one.
-    own = subject(f"{name}-{identifier.digest.hex()[:12]}")
+    # The name is unique: of two CAs with the same name, a verifier may try the wrong one.
+    issuer = subject(f"{name}-{identifier.digest.hex()[:12]}")
     certificate = (
-        builder(own, own, key.public_key(), now, now + validity)
+        builder(issuer, issuer, key.public_key(), now, now + validity)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(key_usage(signs=True), critical=True)
         .add_extension(identifier, critical=False)
@@ -49,9 +51,10 @@ def make_leaf(
     validity: float,
     uses: Sequence[x509.ObjectIdentifier],
 ) -> tuple[x509.Certificate, bytes]:
-    """A certificate of a server, a client or both, and its key (PEM). It ends no later than its authority, whose key `signer` is.
+    """A certificate of a server, a client or both, and its key (PEM). `signer` is the key of `authority`.
 
-    `names` are the DNS names and IP addresses that it is valid for.
+    `names` are DNS names and IP addresses (subject alternative names). The certificate is valid for `validity` seconds
+    from `now` (seconds since 1970), but not longer than its CA.
     """
     key, end = ec.generate_private_key(ec.SECP256R1()), authority.not_valid_after_utc.timestamp()
     certificate = (
@@ -69,13 +72,13 @@ def make_leaf(
 
 
 def subject(common: str, organizations: Sequence[str] = (ORGANIZATION,)) -> x509.Name:
-    """The name of a certificate."""
+    """The distinguished name with a common name and organizations."""
     named = (x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations)
     return x509.Name([*named, x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
 def _identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    """As the authority names its key: verifiers compare, and there is more than one way to make the name."""
+    """The key identifier of the CA's certificate: verifiers compare it, and there are several ways to compute it."""
     try:
         named = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     except x509.ExtensionNotFound:
@@ -86,7 +89,7 @@ def _identifier(authority: x509.Certificate) -> x509.AuthorityKeyIdentifier:
 def builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: float, end: float
 ) -> x509.CertificateBuilder:
-    """A certificate of a key, without extensions. `now` and `end` (its last second) are seconds since 1970."""
+    """A certificate without extensions, valid from BACKDATED before `now` until `end` (both in seconds since 1970)."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -99,7 +102,7 @@ def builder(
 
 
 def date(seconds: float) -> datetime.datetime:
-    """A time since 1970 as certificates have it, in whole seconds."""
+    """The UTC time of `seconds` since 1970, in whole seconds, as certificates require."""
     return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC)
 
 
@@ -112,7 +115,7 @@ def general_name(name: str) -> x509.GeneralName:
 
 
 def key_usage(*, signs: bool) -> x509.KeyUsage:
-    """That of an authority, which signs certificates, or of a leaf."""
+    """The key usage of a CA (`signs`: certificates and revocation lists) or of a leaf (digital signatures)."""
     return x509.KeyUsage(
         digital_signature=not signs,
         key_cert_sign=signs,
@@ -127,7 +130,7 @@ def key_usage(*, signs: bool) -> x509.KeyUsage:
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """A private key as PEM, without a password."""
+    """A private key as PEM (PKCS #8), not encrypted."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
