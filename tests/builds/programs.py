@@ -25,7 +25,7 @@ PROGRAMS = (
 
 
 async def obtain(progress: Progress | None = None) -> dict[str, Path]:
-    """The programs by name. Each takes minutes the first time; NotHereError without Go or a module proxy."""
+    """The programs by name. Each takes minutes the first time; NotAvailableError without Go or a module proxy."""
     cache, shown = ProgramCache(), progress or Progress()
     source, result = GoBuildSource(cache, folder=GO), {}
     for program in PROGRAMS:

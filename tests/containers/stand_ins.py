@@ -14,7 +14,7 @@ from dynamo_devcluster import Programs
 from dynamo_devcluster.cache import default_cache_root
 from dynamo_devcluster.certs import signing_key
 from dynamo_devcluster.controlplane import STAGES
-from dynamo_devcluster.locks import turn
+from dynamo_devcluster.locks import file_lock
 
 from tools.images import archive
 from tools.images.archive import Image
@@ -119,7 +119,7 @@ async def obtain(stand_in: StandIn, programs: Programs, root: Path | None = None
     folder = (root if root is not None else default_cache_root()) / "images"
     name = stand_in.image.name.rpartition("/")[2].partition(":")[0]
     target = folder / f"stand-in-{name}-{digest}.tar"
-    async with turn(folder / f".{name}.lock"):
+    async with file_lock(folder / f".{name}.lock"):
         if not target.exists():
             _write(stand_in, paths, target)
     return target

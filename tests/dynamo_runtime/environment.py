@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynamo_devcluster.cache import default_cache_root
-from dynamo_devcluster.locks import turn
+from dynamo_devcluster.locks import file_lock
 from dynamo_devcluster.progress import Progress
 
 from tests.building.processes import ending
@@ -78,7 +78,9 @@ async def obtain(
     progress = progress if progress is not None else Progress()
     environment = environment_of(requirements, cache)
     step = "installing the Dynamo runtime"
-    async with turn(environment.root.with_suffix(".lock"), lambda: progress.started(f"{step}: another process does")):
+    async with file_lock(
+        environment.root.with_suffix(".lock"), lambda: progress.started(f"{step}: another process does")
+    ):
         if not environment.complete:
             begun = time.monotonic()
             progress.started(step)

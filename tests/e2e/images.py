@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dynamo_devcluster import LocalClusterError, Programs, Progress
 from dynamo_devcluster.cache import default_cache_root
-from dynamo_devcluster.locks import turn
+from dynamo_devcluster.locks import file_lock
 
 from tests.dynamo_runtime import make_tiny_model
 from tests.dynamo_runtime.environment import REQUIREMENTS
@@ -77,7 +77,7 @@ async def obtain(programs: Programs, progress: Progress, root: Path | None = Non
     pause = folder / f"pause-{PAUSE_IMAGE.rpartition(':')[2]}.tar"
     program = await programs.obtain("pause")
     folder.mkdir(parents=True, exist_ok=True)
-    async with turn(folder / ".lock", lambda: progress.started("waiting for another process that builds images")):
+    async with file_lock(folder / ".lock", lambda: progress.started("waiting for another process that builds images")):
         with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as staging:
             if not pause.exists():
                 await asyncio.to_thread(_pause, program, Path(staging), pause)

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from dynamo_devcluster import ControlPlaneOptions, Programs, Progress
-from dynamo_devcluster.catalog import NODE
+from dynamo_devcluster.catalog import NODE_PROGRAMS
 
 from . import images, machine
 
@@ -19,5 +19,5 @@ async def prepare(progress: Progress) -> None:
     done = f"{step}, installing {', '.join(installed)}" if installed else step
     progress.finished(done, time.monotonic() - begun)
     programs = Programs(progress)
-    await programs.obtain_all([*ControlPlaneOptions(kwok_nodes=0).programs, "nats-server", "kubectl", *NODE])
+    await programs.obtain_all([*ControlPlaneOptions(kwok_nodes=0).programs, "nats-server", "kubectl", *NODE_PROGRAMS])
     await images.obtain(programs, progress)

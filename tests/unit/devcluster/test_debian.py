@@ -9,7 +9,7 @@ from dynamo_devcluster.cache import ProgramCache
 from dynamo_devcluster.catalog import PROGRAMS
 from dynamo_devcluster.debian import DebianPackageSource
 from dynamo_devcluster.progress import Progress
-from dynamo_devcluster.sources import NotHereError
+from dynamo_devcluster.sources import NotAvailableError
 
 PROMETHEUS = PROGRAMS["prometheus"]
 DOWNLOADS = ': > "$PWD/prometheus_1_amd64.deb"'
@@ -65,7 +65,7 @@ async def test_a_package_is_unpacked_into_the_cache(machine):
 )
 async def test_a_missing_program_is_reported_with_the_reason(machine, commands, reason):
     cache = machine(**commands)
-    with pytest.raises(NotHereError, match=reason):
+    with pytest.raises(NotAvailableError, match=reason):
         await find(cache)
     assert cache.get(PROMETHEUS) is None
 
@@ -73,10 +73,10 @@ async def test_a_missing_program_is_reported_with_the_reason(machine, commands, 
 async def test_a_hanging_download_is_cancelled(machine, monkeypatch):
     monkeypatch.setattr(debian, "_WITHIN_SECONDS", 0.2)
     cache = machine(apt_get="exec /bin/sleep 60", dpkg_deb="")
-    with pytest.raises(NotHereError, match="did not end"):
+    with pytest.raises(NotAvailableError, match="did not end"):
         await find(cache)
 
 
 async def test_programs_without_a_package_are_not_found(machine):
-    with pytest.raises(NotHereError, match="no Debian package"):
+    with pytest.raises(NotAvailableError, match="no Debian package"):
         await find(machine(), dataclasses.replace(PROMETHEUS, debian_package=None))

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from dynamo_devcluster import ChecksumMismatchError
 from dynamo_devcluster.cache import ProgramCache
-from dynamo_devcluster.catalog import ETCD, KUBE_APISERVER, KUBECTL, NEEDED, PROGRAMS, Program
+from dynamo_devcluster.catalog import CONTROL_PLANE, ETCD, KUBE_APISERVER, KUBECTL, PROGRAMS, Program
 from dynamo_devcluster.download import DownloadSource, Release, checksum_in, release_of
 from dynamo_devcluster.ports import free_port
 from dynamo_devcluster.progress import Progress
-from dynamo_devcluster.sources import NotHereError
+from dynamo_devcluster.sources import NotAvailableError
 
 BINARY = b"#!/bin/sh\necho hello\n"
 
@@ -120,19 +120,19 @@ async def test_a_wrong_checksum_leaves_no_file(tmp_path: Path, site: tuple[str, 
 async def test_an_interrupted_download_uses_the_next_source(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     base, pages = site
     pages["/cut"], pages["/sums"] = BINARY, b"0" * 64
-    with pytest.raises(NotHereError, match=f"the download ended after {len(BINARY)} of {len(BINARY) + 1} bytes"):
+    with pytest.raises(NotAvailableError, match=f"the download ended after {len(BINARY)} of {len(BINARY) + 1} bytes"):
         await source(ProgramCache(tmp_path), base, "cut", "sums").find(ETCD, Progress())
 
 
 async def test_a_file_without_a_checksum_is_rejected(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
     base, pages = site
     pages["/etcd"], pages["/SHA256SUMS"] = BINARY, b"00  another\n11  file\n"
-    with pytest.raises(NotHereError, match="no checksum of etcd is published"):
+    with pytest.raises(NotAvailableError, match="no checksum of etcd is published"):
         await source(ProgramCache(tmp_path), base, "etcd", "SHA256SUMS").find(ETCD, Progress())
 
 
 async def test_a_missing_file_uses_the_next_source(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
-    with pytest.raises(NotHereError, match="failed: HTTP Error 404"):
+    with pytest.raises(NotAvailableError, match="failed: HTTP Error 404"):
         await source(ProgramCache(tmp_path), site[0], "etcd", "sums").find(ETCD, Progress())
 
 
@@ -148,7 +148,7 @@ async def test_a_member_of_an_archive_is_extracted(tmp_path: Path, site: tuple[s
     cache = ProgramCache(tmp_path)
     path = await source(cache, base, "etcd.tar.gz", "SHA256SUMS", "etcd-v3/etcd").find(ETCD, Progress())
     assert path.read_bytes() == BINARY
-    with pytest.raises(NotHereError, match="has no other"):
+    with pytest.raises(NotAvailableError, match="has no other"):
         await source(cache, base, "etcd.tar.gz", "SHA256SUMS", "other").find(ETCD, Progress())
 
 
@@ -162,7 +162,7 @@ async def test_a_host_that_does_not_answer_is_probed_once(tmp_path: Path, monkey
     monkeypatch.setattr("dynamo_devcluster.download._answers", answers)
     silent = source(ProgramCache(tmp_path), f"http://127.0.0.1:{free_port()}", "etcd", "sums")
     for _ in range(3):
-        with pytest.raises(NotHereError, match="is not reachable"):
+        with pytest.raises(NotAvailableError, match="is not reachable"):
             await silent.find(ETCD, Progress())
     assert len(probed) == 1
 
@@ -183,7 +183,7 @@ def test_all_checksum_formats_are_read(answer: str, digest: str | None) -> None:
 
 
 def test_every_required_program_has_a_release_for_linux() -> None:
-    for name in (*NEEDED, "helm"):
+    for name in (*CONTROL_PLANE, "helm"):
         program = PROGRAMS[name]
         release = release_of(program, "linux", "arm64")
         assert release is not None

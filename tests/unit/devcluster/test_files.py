@@ -19,7 +19,7 @@ from dynamo_devcluster.nodes import node_manifest
 from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.ports import PortFile, free_port
 from dynamo_devcluster.progress import Progress
-from dynamo_devcluster.sources import NotHereError
+from dynamo_devcluster.sources import NotAvailableError
 
 
 def test_a_client_certificate_has_user_and_groups(tmp_path: Path) -> None:
@@ -55,6 +55,19 @@ def test_ports_are_reused_until_taken(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", port))
         other.listen()
         assert PortFile(tmp_path / "ports.json").port("api") != port
+
+
+def test_only_ports_that_the_file_holds_are_released(tmp_path: Path) -> None:
+    ports = PortFile(tmp_path / "ports.json")
+    port = ports.port("api")
+    ports.release()
+    unused = PortFile(tmp_path / "ports.json")
+    (tmp_path / "other.json").write_text(json.dumps({"api": port}))
+    other = PortFile(tmp_path / "other.json")
+    assert other.port("api") == port
+    unused.release()
+    assert PortFile(tmp_path / "ports.json").port("api") != port
+    other.release()
 
 
 def test_ports_are_not_given_twice() -> None:
@@ -151,7 +164,7 @@ def test_go_settings_of_the_user_do_not_change_a_build() -> None:
 
 
 async def test_a_missing_go_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(NotHereError, match=r"no Go toolchain is on PATH \(building needs Go 1\.25 or newer\)"):
+    with pytest.raises(NotAvailableError, match=r"no Go toolchain is on PATH \(building needs Go 1\.25 or newer\)"):
         await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], Progress())
 
 
@@ -159,5 +172,5 @@ async def test_a_go_that_is_too_old_is_reported(tmp_path: Path) -> None:
     go = tmp_path / "go"
     go.write_text("#!/bin/sh\necho go1.19.8\n")
     go.chmod(0o755)
-    with pytest.raises(NotHereError, match=r"is go1\.19\.8; Go 1\.25 or newer is needed"):
+    with pytest.raises(NotAvailableError, match=r"is go1\.19\.8; Go 1\.25 or newer is needed"):
         await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], Progress())

@@ -8,10 +8,10 @@ import pytest
 from dynamo_devcluster import ChecksumMismatchError, Programs, ProgramUnavailableError
 from dynamo_devcluster.__main__ import fetch
 from dynamo_devcluster.cache import ProgramCache, default_cache_root
-from dynamo_devcluster.catalog import ETCD, KUBE_APISERVER, KUBECTL, NEEDED, PROGRAMS, Program, parse_version
+from dynamo_devcluster.catalog import CONTROL_PLANE, ETCD, KUBE_APISERVER, KUBECTL, PROGRAMS, Program, parse_version
 from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.progress import Progress
-from dynamo_devcluster.sources import CacheSource, InstalledSource, NotHereError
+from dynamo_devcluster.sources import CacheSource, InstalledSource, NotAvailableError
 
 
 class Fake:
@@ -23,7 +23,7 @@ class Fake:
         if isinstance(self.answer, Exception):
             raise self.answer
         if isinstance(self.answer, str):
-            raise NotHereError(self.answer)
+            raise NotAvailableError(self.answer)
         return self.answer
 
 
@@ -51,8 +51,8 @@ def script(folder: Path, name: str, says: str) -> Path:
 
 async def test_the_first_source_with_the_program_is_used(tmp_path: Path) -> None:
     calls: list[str] = []
-    ready = [Fake("no", calls, "installed"), Fake(tmp_path / "etcd", calls, "cache"), Fake("no", calls, "package")]
-    programs = Programs(cache=ProgramCache(tmp_path), ready=ready, makers=[Fake("no", calls, "build")])
+    local = [Fake("no", calls, "installed"), Fake(tmp_path / "etcd", calls, "cache"), Fake("no", calls, "package")]
+    programs = Programs(cache=ProgramCache(tmp_path), local=local, fetching=[Fake("no", calls, "build")])
     assert await programs.obtain("etcd") == tmp_path / "etcd"
     assert await programs.obtain("etcd") == tmp_path / "etcd"
     assert calls == ["installed", "cache"], "asked once, and no further than needed"
@@ -60,7 +60,7 @@ async def test_the_first_source_with_the_program_is_used(tmp_path: Path) -> None
 
 async def test_a_missing_program_is_reported_with_every_reason_and_advice(tmp_path: Path) -> None:
     programs = Programs(
-        cache=ProgramCache(tmp_path), ready=[Fake("not on PATH")], makers=[Fake("no network"), Fake("no Go")]
+        cache=ProgramCache(tmp_path), local=[Fake("not on PATH")], fetching=[Fake("no network"), Fake("no Go")]
     )
     with pytest.raises(ProgramUnavailableError) as caught:
         await programs.obtain("etcd")
@@ -73,7 +73,7 @@ async def test_a_missing_program_is_reported_with_every_reason_and_advice(tmp_pa
 async def test_a_wrong_checksum_is_not_a_reason_to_try_the_next_source(tmp_path: Path) -> None:
     calls: list[str] = []
     programs = Programs(
-        cache=ProgramCache(tmp_path), ready=[], makers=[Fake(ChecksumMismatchError("bad")), Fake("", calls, "build")]
+        cache=ProgramCache(tmp_path), local=[], fetching=[Fake(ChecksumMismatchError("bad")), Fake("", calls, "build")]
     )
     with pytest.raises(ChecksumMismatchError):
         await programs.obtain("etcd")
@@ -89,7 +89,7 @@ async def test_an_unknown_program_is_rejected(tmp_path: Path) -> None:
 
 async def test_concurrent_requests_build_once(tmp_path: Path) -> None:
     maker = Maker(ProgramCache(tmp_path))
-    first, second = (Programs(cache=ProgramCache(tmp_path), ready=[], makers=[maker]) for _ in range(2))
+    first, second = (Programs(cache=ProgramCache(tmp_path), local=[], fetching=[maker]) for _ in range(2))
     paths = await asyncio.gather(first.obtain("kwok"), second.obtain("kwok"))
     assert maker.made == 1
     assert paths[0] == paths[1]
@@ -107,7 +107,7 @@ async def test_an_unsuitable_version_is_skipped(tmp_path: Path) -> None:
     good = script(tmp_path / "path", "etcd", "etcd Version: 3.6.1")
     environ = {"KUBEBUILDER_ASSETS": str(tmp_path / "assets"), "PATH": str(good.parent)}
     assert await InstalledSource(environ).find(ETCD, Progress()) == good
-    with pytest.raises(NotHereError, match=r"assets/etcd \(KUBEBUILDER_ASSETS\) has version 3\.5\.1"):
+    with pytest.raises(NotAvailableError, match=r"assets/etcd \(KUBEBUILDER_ASSETS\) has version 3\.5\.1"):
         await InstalledSource({"KUBEBUILDER_ASSETS": str(tmp_path / "assets")}).find(ETCD, Progress())
 
 
@@ -157,7 +157,7 @@ async def test_an_interrupted_build_leaves_no_file(tmp_path: Path) -> None:
         (folder / "half").write_text("half")
         raise KeyboardInterrupt
     assert list((tmp_path / "bin").iterdir()) == []
-    with pytest.raises(NotHereError):
+    with pytest.raises(NotAvailableError):
         await CacheSource(cache).find(ETCD, Progress())
 
 
@@ -169,21 +169,21 @@ def test_the_cache_directory_follows_the_environment() -> None:
 def test_only_the_requested_programs_are_obtained() -> None:
     bare = ControlPlaneOptions(controller_manager=False, scheduler=False, kwok_nodes=0)
     assert bare.programs == ("etcd", "kube-apiserver")
-    assert set(ControlPlaneOptions().programs) == set(NEEDED) - {"kubectl", "nats-server"}
+    assert set(ControlPlaneOptions().programs) == set(CONTROL_PLANE) - {"kubectl", "nats-server"}
 
 
 async def test_optional_programs_may_be_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class ButOne:
         async def find(self, program: Program, progress: Progress) -> Path:
             if program.name == without:
-                raise NotHereError("no Go")
+                raise NotAvailableError("no Go")
             return tmp_path / program.name
 
-    programs = Programs(cache=ProgramCache(tmp_path), ready=[ButOne()], makers=[])
+    programs = Programs(cache=ProgramCache(tmp_path), local=[ButOne()], fetching=[])
     without = "cert-manager"
-    assert set(await programs.obtain_all()) == set(NEEDED)
+    assert set(await programs.obtain_all()) == set(CONTROL_PLANE)
     assert await fetch(programs) == 0
     assert "cert-manager: skipped, with the tests that need it: cert-manager (" in capsys.readouterr().out
     without = "etcd"
     with pytest.raises(ProgramUnavailableError):
-        await fetch(Programs(cache=ProgramCache(tmp_path), ready=[ButOne()], makers=[]))
+        await fetch(Programs(cache=ProgramCache(tmp_path), local=[ButOne()], fetching=[]))

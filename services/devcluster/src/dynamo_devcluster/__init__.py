@@ -1,4 +1,4 @@
-"""A Kubernetes control plane, etcd and NATS as plain local processes: no container engine needed.
+"""A Kubernetes control plane, etcd and NATS as local processes, without a container engine.
 
 Use it to try the platform on a laptop, and for integration tests. All servers listen only on 127.0.0.1.
 """

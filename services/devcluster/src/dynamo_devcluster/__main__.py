@@ -1,4 +1,4 @@
-"""`python -m dynamo_devcluster`: run a control plane in the foreground, or fetch the programs it takes."""
+"""`python -m dynamo_devcluster`: run a control plane in the foreground, or obtain the programs that it needs."""
 
 import argparse
 import asyncio
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def fetch(programs: Programs) -> int:
     """Obtain every program of a control plane, and print its path; optional programs may be missing."""
     for name, program in PROGRAMS.items():
-        if program.of_node:
+        if program.node_only:
             continue
         try:
             print(f"{name}: {await programs.obtain(name)}", flush=True)

@@ -1,4 +1,4 @@
-"""The folder of obtained programs. Each file in it is complete, because it gets its name by one rename."""
+"""The folder of obtained programs. Its files are always complete: an atomic rename installs them."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from .catalog import Program
-from .locks import turn
+from .locks import file_lock
 
 
 def default_cache_root(environ: Mapping[str, str] | None = None) -> Path:
@@ -24,11 +24,11 @@ class ProgramCache:
         self.root = root if root is not None else default_cache_root()
 
     def path(self, program: Program) -> Path:
-        """The path of the program after it is installed."""
+        """The path of the program, which may not exist yet."""
         return self.root / "bin" / program.file_name
 
     def get(self, program: Program) -> Path | None:
-        """The program's path if it is complete."""
+        """The path of the program; None if it is not in the cache."""
         path = self.path(program)
         return path if path.is_file() and os.access(path, os.X_OK) else None
 
@@ -48,5 +48,7 @@ class ProgramCache:
     def lock(
         self, program: Program, waiting: Callable[[], None] = lambda: None
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Hold the program's lock, so that two processes never obtain the program at the same time."""
-        return turn(self.root / "locks" / f"{program.file_name}.lock", waiting)
+        """The program's lock, so that two processes never obtain the program at the same time. `waiting` is called once
+        if another process holds it.
+        """
+        return file_lock(self.root / "locks" / f"{program.file_name}.lock", waiting)

@@ -20,13 +20,13 @@ PROMETHEUS_VERSION = "2.42.0"
 HELM_VERSION = "3.19.5"
 
 GO_MINIMUM: Version = (1, 25, 0)
-"""What go/*/go.mod ask for; Kubernetes 1.35 does not compile with less."""
+"""The version in go/*/go.mod; Kubernetes 1.35 does not compile with an older one."""
 
 
 @dataclass(frozen=True)
 class GoPackage:
-    """A main package, and the project's folder (below `go/`) whose go.mod and go.sum lock it; "." is the folder's own
-    package.
+    """A Go main package to build. `folder` (below `go/`) has the go.mod and go.sum that lock its dependencies; `package`
+    "." is the package in this folder.
     """
 
     folder: str
@@ -39,7 +39,7 @@ class Program:
     """A program: the version to obtain, and the accepted range of installed versions.
 
     `at_least` is inclusive, `below` exclusive. An `optional` program is not part of a control plane, and may be
-    missing. An `of_node` program is needed only on nodes where pods really run, and is obtained only for them.
+    missing. A `node_only` program is needed only on real nodes, and is obtained only for them.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Program:
     python_distribution: str | None = None
     debian_package: str | None = None
     optional: bool = False
-    of_node: bool = False
+    node_only: bool = False
 
     @property
     def file_name(self) -> str:
@@ -79,7 +79,7 @@ def parse_version(output: str) -> Version | None:
 
 
 def _kubernetes_ldflags() -> str:
-    # Two packages have a copy of the version; without these flags it is a placeholder that clients cannot parse.
+    # Two packages have a copy of the version. Without these flags it is a placeholder that clients cannot parse.
     major, minor, _ = KUBERNETES_VERSION.split(".")
     flags = ["-s", "-w"]
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
@@ -94,7 +94,7 @@ def _kubernetes_ldflags() -> str:
 
 
 def _helm_ldflags() -> str:
-    # Without these flags it renders and lints for Kubernetes 1.20, which charts refuse.
+    # Without these flags Helm renders and lints for Kubernetes 1.20, which charts refuse.
     major, minor, _ = KUBERNETES_VERSION.split(".")
     flags = ["-s", "-w", f"-X helm.sh/helm/v3/internal/version.version=v{HELM_VERSION}"]
     for package in ("chartutil", "lint/rules"):
@@ -103,14 +103,14 @@ def _helm_ldflags() -> str:
     return " ".join(flags)
 
 
-def _kubernetes(name: str, *, of_node: bool = False) -> Program:
+def _kubernetes(name: str, *, node_only: bool = False) -> Program:
     return Program(
         name,
         KUBERNETES_VERSION,
         at_least=(1, 35, 0),
         below=(1, 36, 0),
         go=GoPackage("kubernetes", f"k8s.io/kubernetes/cmd/{name}", _kubernetes_ldflags()),
-        of_node=of_node,
+        node_only=node_only,
     )
 
 
@@ -129,7 +129,7 @@ ETCDCTL = Program(
     below=(4, 0, 0),
     version_arguments=("version",),
     go=GoPackage("etcd", "go.etcd.io/etcd/etcdctl/v3", "-s -w"),
-    of_node=True,
+    node_only=True,
 )
 KUBE_APISERVER = _kubernetes("kube-apiserver")
 KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager")
@@ -166,15 +166,15 @@ CERT_MANAGER = Program(
     go=GoPackage("cert-manager", ".", f"-s -w -X main.version={CERT_MANAGER_VERSION}"),
     optional=True,
 )
-KUBELET = _kubernetes("kubelet", of_node=True)
-KUBE_PROXY = _kubernetes("kube-proxy", of_node=True)
+KUBELET = _kubernetes("kubelet", node_only=True)
+KUBE_PROXY = _kubernetes("kube-proxy", node_only=True)
 COREDNS = Program(
     "coredns",
     COREDNS_VERSION,
     at_least=(1, 11, 0),
     below=(2, 0, 0),
     go=GoPackage("coredns", ".", "-s -w"),
-    of_node=True,
+    node_only=True,
 )
 PAUSE = Program(
     "pause",
@@ -182,7 +182,7 @@ PAUSE = Program(
     at_least=(1, 0, 0),
     below=(2, 0, 0),
     go=GoPackage("pause", ".", f"-s -w -X main.version={PAUSE_VERSION}"),
-    of_node=True,
+    node_only=True,
 )
 
 KUBE_ROUTER = Program(
@@ -195,7 +195,7 @@ KUBE_ROUTER = Program(
         "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router",
         f"-s -w -X github.com/cloudnativelabs/kube-router/v2/pkg/version.Version=v{KUBE_ROUTER_VERSION}",
     ),
-    of_node=True,
+    node_only=True,
 )
 
 BUSYBOX = Program(
@@ -205,7 +205,7 @@ BUSYBOX = Program(
     below=(2, 0, 0),
     version_arguments=("--help",),
     debian_package="busybox-static",
-    of_node=True,
+    node_only=True,
 )
 
 PROMETHEUS = Program(
@@ -236,5 +236,5 @@ PROGRAMS: Mapping[str, Program] = {
         *(KUBELET, KUBE_PROXY, KUBE_ROUTER, COREDNS, PAUSE, ETCDCTL, BUSYBOX),
     )
 }
-NEEDED = tuple(name for name, program in PROGRAMS.items() if not (program.optional or program.of_node))
-NODE = tuple(name for name, program in PROGRAMS.items() if program.of_node)
+CONTROL_PLANE = tuple(name for name, program in PROGRAMS.items() if not (program.optional or program.node_only))
+NODE_PROGRAMS = tuple(name for name, program in PROGRAMS.items() if program.node_only)

@@ -1,4 +1,4 @@
-"""A throw-away certificate authority, and the certificates and keys a local cluster needs (ECDSA P-256)."""
+"""A local certificate authority, and the certificates and keys of a local cluster (ECDSA P-256)."""
 
 import time
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from dynamo_shared.x509 import Signer, key_pem, make_authority, make_leaf, subject
 
-#: Validity of certificates, and the shortest remaining validity of a reused one. Seconds.
-LIFETIME, LEFT = 365 * 86400.0, 86400.0
+#: Validity of new certificates, and minimum remaining validity of a reused certificate. Seconds.
+LIFETIME, MIN_REMAINING = 365 * 86400.0, 86400.0
 LOCAL_NAMES = ("localhost", "127.0.0.1")
 
 
@@ -25,7 +25,7 @@ class KeyPair:
 
 
 class CertificateAuthority:
-    """A CA in `folder`; existing certificates are reused, so a second start keeps its clients."""
+    """A CA with its files in `folder`. Existing certificates are reused, so clients of an earlier start remain valid."""
 
     def __init__(self, folder: Path, name: str = "dynamo-local-ca") -> None:
         self._folder = folder
@@ -72,16 +72,21 @@ class CertificateAuthority:
         pair = KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
         if _usable(pair):
             return pair
-        name_of = subject(common_name, groups)
-        made = make_leaf(
-            self._certificate, self._key, name_of, names=names, now=time.time(), validity=LIFETIME, uses=uses
+        certificate, key = make_leaf(
+            self._certificate,
+            self._key,
+            subject(common_name, groups),
+            names=names,
+            now=time.time(),
+            validity=LIFETIME,
+            uses=uses,
         )
-        _write(pair, *made)
+        _write(pair, certificate, key)
         return pair
 
 
 def signing_key(folder: Path) -> tuple[Path, Path]:
-    """(private, public) PEM files of a key that signs ServiceAccount tokens; kept if already there."""
+    """(private, public) PEM files of a key that signs ServiceAccount tokens; existing files are reused."""
     folder.mkdir(parents=True, exist_ok=True)
     private, public = folder / "service-account.key", folder / "service-account.pub"
     try:
@@ -99,16 +104,16 @@ def signing_key(folder: Path) -> tuple[Path, Path]:
 
 
 def _usable(pair: KeyPair) -> bool:
-    """Whether both files exist, are complete, belong together, and are valid for long enough: an earlier start may have
-    been interrupted.
+    """Whether both files exist, are complete (an earlier start may have been interrupted), match each other, and are
+    valid for MIN_REMAINING seconds more.
     """
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
         key = serialization.load_pem_private_key(pair.key.read_bytes(), password=None)
     except (FileNotFoundError, ValueError):
         return False
-    is_of_key = certificate.public_key() == key.public_key()
-    return is_of_key and certificate.not_valid_after_utc.timestamp() > time.time() + LEFT
+    matches = certificate.public_key() == key.public_key()
+    return matches and certificate.not_valid_after_utc.timestamp() > time.time() + MIN_REMAINING
 
 
 def _write(pair: KeyPair, certificate: x509.Certificate, key: bytes) -> None:

@@ -11,8 +11,8 @@ from .ports import LOOPBACK
 AUDIT_POLICY = Path(__file__).parent / "audit-policy.yaml"
 #: Addresses of simulated pods.
 POD_CIDR = "10.128.0.1/16"
-#: The wildcard address by the family of a node's address.
-EVERY_ADDRESS = {4: "0.0.0.0", 6: "::"}  # noqa: S104 - pods reach it from a network of the node alone
+#: The wildcard address by IP version.
+WILDCARD = {4: "0.0.0.0", 6: "::"}  # noqa: S104 - pods reach it from a network of the node alone
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
@@ -35,12 +35,12 @@ def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: 
         # This plugin refuses pods without the default ServiceAccount, which the controller manager creates.
         disabled.append("ServiceAccount")
     if options.kwok_nodes:
-        # This plugin taints new nodes until the node lifecycle controller reports them ready; nodes here are ready at
-        # once.
+        # This plugin taints new nodes until the node lifecycle controller reports them ready; simulated nodes are ready
+        # at once.
         disabled.append("TaintNodesByCondition")
     arguments = [
         f"--etcd-servers={etcd_url}", f"--secure-port={port}",
-        *_listening(options, files),
+        *_network_arguments(options, files),
         f"--service-cluster-ip-range={options.service_cidr}",
         "--anonymous-auth=true", "--allow-privileged=true",
         f"--client-ca-file={files.ca.certificate}",
@@ -57,7 +57,7 @@ def api_server(options: ControlPlaneOptions, files: Files, port: int, etcd_url: 
     return [*arguments, *options.api_server_arguments]
 
 
-def _listening(options: ControlPlaneOptions, files: Files) -> list[str]:
+def _network_arguments(options: ControlPlaneOptions, files: Files) -> list[str]:
     if not options.node_address:
         return [
             f"--bind-address={LOOPBACK}", f"--advertise-address={LOOPBACK}",
@@ -66,7 +66,7 @@ def _listening(options: ControlPlaneOptions, files: Files) -> list[str]:
             "--authorization-mode=RBAC",
         ]  # fmt: skip
     return [
-        f"--bind-address={EVERY_ADDRESS[ip_address(options.node_address).version]}",
+        f"--bind-address={WILDCARD[ip_address(options.node_address).version]}",
         f"--advertise-address={options.node_address}",
         "--authorization-mode=Node,RBAC",
         # The kubelet's name is not in DNS, and the kubelet accepts the administrator's certificate of the local CA.

@@ -32,7 +32,8 @@ _ADMIN_GROUP = "system:masters"
 
 
 class ControlPlane:
-    """`async with ControlPlane(options, programs) as cp:` and use `cp.kubeconfig`.
+    """A control plane that runs during `async with ControlPlane(options, programs) as cp:`; `cp.kubeconfig` is its
+    administrator's.
 
     Obtains missing programs first (see Programs), which may take minutes the first time.
     """
@@ -46,13 +47,13 @@ class ControlPlane:
             if self.options.directory is None
             else self.options.directory.absolute()
         )
-        self._alone = contextlib.ExitStack()
+        self._directory_lock = contextlib.ExitStack()
         self.kubeconfig = self.directory / "kubeconfig"
         self._started: list[ManagedProcess] = []
         self._ports: list[PortFile] = []
         self.etcd: EtcdServer
         self.api_server: ManagedProcess
-        """to break: stopped or killed, etcd keeps the data, and it starts again on the same port"""
+        """tests may stop or kill it: etcd has its data, and it starts again on the same port"""
         self.controller_manager: ManagedProcess | None = None
         self.scheduler: ManagedProcess | None = None
         self.kwok: ManagedProcess | None = None
@@ -65,7 +66,7 @@ class ControlPlane:
         try:
             paths = await self._programs.obtain_all(self.options.programs)
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._alone.enter_context(exclusive(self.directory))
+            self._directory_lock.enter_context(exclusive(self.directory))
             self._assemble(paths)
             for process in self.parts():
                 # Recorded first: a part that fails to start must be stopped, too.
@@ -90,12 +91,12 @@ class ControlPlane:
             await self._started.pop().stop()
         while self._ports:
             self._ports.pop().release()
-        self._alone.close()
+        self._directory_lock.close()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def user_kubeconfig(self, user: str, groups: tuple[str, ...] = ()) -> Path:
-        """A kubeconfig of another user (client certificate), for tests of RBAC. The user has no rights until bound."""
+        """A kubeconfig of another user (client certificate), for tests of RBAC. Without bindings the user has no rights."""
         name = user.replace(":", "-").replace("/", "-")
         pair = self.certificates.client(f"user-{name}", user, groups)
         return write_kubeconfig(
@@ -114,22 +115,22 @@ class ControlPlane:
         if folder is None:
             return []
         folder.mkdir(parents=True, exist_ok=True)
-        # A unique file name: several servers run at the same time, and one after another.
+        # A unique file name, because several servers write to the same folder.
         return components.audit(folder / f"audit-{secrets.token_hex(6)}.jsonl")
 
     def parts(self) -> list[ManagedProcess]:
-        """Its processes in the order of their start, after it has started."""
+        """The processes in the order of their start. Call it only after `start`."""
         optional = (self.controller_manager, self.scheduler, self.kwok)
         return [self.etcd, self.api_server, *(part for part in optional if part is not None)]
 
     def _assemble(self, paths: dict[str, Path]) -> None:
         options = self.options
-        # Read only now: another process may have used the directory since this object was created.
+        # Read the ports only now: another process may have used the directory since this object was created.
         ports = PortFile(self.directory / "ports.json")
         pki = self.directory / "pki"
         self.certificates = CertificateAuthority(pki)
         admin = self.certificates.client(_ADMIN, groups=(_ADMIN_GROUP,))
-        serving = self.certificates.server("serving", _names(options))
+        serving = self.certificates.server("serving", _serving_names(options))
         private, public = signing_key(pki)
         port = ports.port("api-server", options.api_server_port)
         self.url = f"https://{LOOPBACK}:{port}"
@@ -169,16 +170,16 @@ class ControlPlane:
             [paths[name], *arguments],
             self.directory / "logs" / f"{name}.log",
             lambda: http.ok(health),
-            environ={**_COLLECTING_LESS, **os.environ},
+            environ={**_GO_ENVIRONMENT, **os.environ},
         )
 
 
-# With Go's default the API server spends a third of its CPU time on garbage collection; this setting costs 0.3 GiB.
-_COLLECTING_LESS = {"GOGC": "300", "GOMEMLIMIT": "2GiB"}
+# With Go's defaults the API server spends a third of its CPU time on garbage collection; these values cost 0.3 GiB.
+_GO_ENVIRONMENT = {"GOGC": "300", "GOMEMLIMIT": "2GiB"}
 
 
-def _names(options: ControlPlaneOptions) -> tuple[str, ...]:
-    """Names and addresses of the API server for clients: pods use the first Service address, and DNS."""
+def _serving_names(options: ControlPlaneOptions) -> tuple[str, ...]:
+    """Subject alternative names of the API server. Pods use its DNS name, or the first address of `service_cidr`."""
     names = ("localhost", LOOPBACK, "kubernetes", _SERVICE)
     if not options.node_address:
         return names

@@ -1,6 +1,6 @@
-"""Programs from Debian packages, unpacked into the cache: nothing is installed, and root is not needed.
+"""Obtains programs from Debian packages: unpacks them into the cache, without an installation and without root.
 
-`apt-get download` gets the package from the machine's package sources, and checks its signed digest.
+`apt-get download` downloads the package from the machine's package sources, and checks its signed digest.
 """
 
 import asyncio
@@ -11,10 +11,10 @@ from pathlib import Path
 from .cache import ProgramCache
 from .catalog import Program, parse_version
 from .progress import Progress, step
-from .sources import NotHereError, version_of
+from .sources import NotAvailableError, version_of
 
-_WITHIN_SECONDS = 300.0
-_QUOTED = 200
+_TIMEOUT_SECONDS = 300.0
+_QUOTED_CHARACTERS = 200
 
 
 class DebianPackageSource:
@@ -26,25 +26,25 @@ class DebianPackageSource:
     async def find(self, program: Program, progress: Progress) -> Path:
         """The unpacked program."""
         if program.debian_package is None:
-            raise NotHereError("no Debian package has it")
+            raise NotAvailableError("no Debian package has it")
         for tool in ("apt-get", "dpkg-deb"):
             if shutil.which(tool) is None:
-                raise NotHereError(f"{tool}, which unpacks Debian packages, is not installed")
+                raise NotAvailableError(f"{tool}, which unpacks Debian packages, is not installed")
         name = f"unpacking {program.name} of the Debian package {program.debian_package}"
         with step(progress, name), self._cache.staging(program) as folder:
             await _run(folder, "apt-get", "download", "--quiet=2", program.debian_package)
             packages = list(folder.glob("*.deb"))
             if not packages:
-                raise NotHereError(f"apt-get downloaded no package {program.debian_package}")
+                raise NotAvailableError(f"apt-get downloaded no package {program.debian_package}")
             await _run(folder, "dpkg-deb", "--extract", str(packages[0]), "unpacked")
             places = [folder / "unpacked" / place / program.name for place in ("usr/bin", "bin")]
             binary = next((place for place in places if place.is_file()), None)
             if binary is None:
-                raise NotHereError(f"the Debian package {program.debian_package} has no /usr/bin/{program.name}")
+                raise NotAvailableError(f"the Debian package {program.debian_package} has no /usr/bin/{program.name}")
             version = parse_version(await version_of(program, binary))
             if not program.accepts(version):
                 shown = ".".join(map(str, version)) if version else "unknown"
-                raise NotHereError(f"the Debian package {program.debian_package} has version {shown}")
+                raise NotAvailableError(f"the Debian package {program.debian_package} has version {shown}")
             return self._cache.install(program, binary)
 
 
@@ -58,14 +58,14 @@ async def _run(folder: Path, *command: str) -> None:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(_WITHIN_SECONDS):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             _, errors = await process.communicate()
     except TimeoutError:
-        raise NotHereError(f"{command[0]} did not end within {_WITHIN_SECONDS:g} s") from None
+        raise NotAvailableError(f"{command[0]} did not end within {_TIMEOUT_SECONDS:g} s") from None
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode:
-        error_text = " ".join(errors.decode(errors="replace").split())[-_QUOTED:]
-        raise NotHereError(f"{' '.join(command[:2])} failed: {error_text} (apt-get update may help)")
+        error_text = " ".join(errors.decode(errors="replace").split())[-_QUOTED_CHARACTERS:]
+        raise NotAvailableError(f"{' '.join(command[:2])} failed: {error_text} (apt-get update may help)")

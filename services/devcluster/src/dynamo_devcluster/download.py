@@ -1,4 +1,4 @@
-"""Official release downloads, verified by SHA-256. Without a network this source fails at once."""
+"""Downloads official releases, and verifies their SHA-256. Without a network this source fails after PROBE_SECONDS."""
 
 import asyncio
 import hashlib
@@ -19,7 +19,7 @@ from .cache import ProgramCache
 from .catalog import Program
 from .errors import ChecksumMismatchError
 from .progress import Progress, step
-from .sources import NotHereError
+from .sources import NotAvailableError
 
 PROBE_SECONDS = 3.0
 _READ_SECONDS = 60.0
@@ -28,7 +28,7 @@ _CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class Release:
-    """One published file: its URL, where its checksum is published, and its member if it is an archive.
+    """One published file. `member` is the path of the program in it if it is an archive.
 
     `checksum_url` returns one digest, a `SHA256SUMS` listing, or GitHub's JSON description of a release.
     """
@@ -92,7 +92,7 @@ def checksum_in(answer: str, file_name: str) -> str | None:
 
 
 def this_platform() -> tuple[str, str]:
-    """(system, machine) with the names of releases."""
+    """(system, machine) of this machine, as `release_of` expects them."""
     machine = platform.machine().lower()
     return platform.system().lower(), {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
@@ -109,7 +109,7 @@ class DownloadSource:
         """The downloaded program. Raises ChecksumMismatchError if the file is not the published one."""
         release = self._locate(program, *this_platform())
         if release is None:
-            raise NotHereError("no release for this operating system and architecture")
+            raise NotAvailableError("no release for this operating system and architecture")
         for url in (release.url, release.checksum_url):
             await self._probe(url)
         loop = asyncio.get_running_loop()
@@ -119,8 +119,8 @@ class DownloadSource:
 
         def report(done: int, total: int) -> None:
             if cancelled.is_set():
-                # Raised inside the thread: it cannot be stopped from outside, and the process waits for it at its end.
-                raise NotHereError("cancelled")
+                # Raised inside the thread, because a thread cannot be cancelled, and the process would wait for its end.
+                raise NotAvailableError("cancelled")
             loop.call_soon_threadsafe(progress.advanced, name, done >> 20, total >> 20, "MiB")
 
         try:
@@ -128,7 +128,7 @@ class DownloadSource:
                 return await asyncio.to_thread(self._download, program, release, report)
         except (OSError, http.client.HTTPException) as error:
             host = urllib.parse.urlsplit(release.url).netloc
-            raise NotHereError(f"the download from {host} failed: {error}") from error
+            raise NotAvailableError(f"the download from {host} failed: {error}") from error
         finally:
             cancelled.set()
 
@@ -137,13 +137,13 @@ class DownloadSource:
         if host not in self._reachable:
             self._reachable[host] = await asyncio.to_thread(_answers, url)
         if not self._reachable[host]:
-            raise NotHereError(f"{host or 'the host'} is not reachable")
+            raise NotAvailableError(f"{host or 'the host'} is not reachable")
 
     def _download(self, program: Program, release: Release, report: Callable[[int, int], None]) -> Path:
         with _open(release.checksum_url) as answer:
             published = checksum_in(answer.read().decode(), release.file_name)
         if published is None:
-            raise NotHereError(f"no checksum of {release.file_name} is published")
+            raise NotAvailableError(f"no checksum of {release.file_name} is published")
         with self._cache.staging(program) as folder:
             fetched = folder / "fetched"
             digest = hashlib.sha256()
@@ -175,7 +175,7 @@ def _unpacked(fetched: Path, member: str | None) -> Path:
         except KeyError:
             inside = None
         if inside is None:
-            raise NotHereError(f"the archive has no {member}")
+            raise NotAvailableError(f"the archive has no {member}")
         with inside, target.open("wb") as out:
             shutil.copyfileobj(inside, out)
     return target

@@ -1,4 +1,4 @@
-"""Builds programs from Go modules, locked by the project's go.mod and go.sum files (package data below `go/`)."""
+"""Builds programs from Go modules, which the project's go.mod and go.sum files lock (package data below `go/`)."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from pathlib import Path
 from .cache import ProgramCache
 from .catalog import GO_MINIMUM, GoPackage, Program, Version
 from .progress import Progress, step
-from .sources import NotHereError
+from .sources import NotAvailableError
 
 GO_FOLDER = Path(__file__).parent / "go"
 _TOOLCHAIN_SWITCHING: Version = (1, 21, 0)
@@ -22,9 +22,9 @@ _FLAGS = ("-mod=readonly", "-buildvcs=false", "-trimpath")
 
 
 def go_environment(installed: Version, environ: Mapping[str, str]) -> dict[str, str]:
-    """Environment of every go command: the user's, without variables that could change the result.
+    """Environment of every go command: `environ`, with fixed values for variables that could change the result.
 
-    A Go that is new enough is used unchanged. An older Go (1.21 or newer) may fetch the toolchain that go.mod requires.
+    Go GO_MINIMUM or newer is used unchanged. An older Go (1.21 or newer) downloads the toolchain that go.mod requires.
     """
     return {
         **environ,
@@ -37,7 +37,7 @@ def go_environment(installed: Version, environ: Mapping[str, str]) -> dict[str, 
 
 
 class GoBuildSource:
-    """Builds a program with the Go toolchain into the cache: minutes at first, seconds with a warm build cache."""
+    """Builds a program with the Go toolchain into the cache. This takes minutes, or seconds with a warm build cache."""
 
     def __init__(self, cache: ProgramCache, environ: Mapping[str, str] | None = None, folder: Path = GO_FOLDER) -> None:
         self._cache = cache
@@ -47,7 +47,7 @@ class GoBuildSource:
     async def find(self, program: Program, progress: Progress) -> Path:
         """The built program."""
         if program.go is None:
-            raise NotHereError("it is not a Go program")
+            raise NotAvailableError("it is not a Go program")
         environment = await self._toolchain()
         name = f"building {program.name} {program.version}"
         with step(progress, name):
@@ -76,7 +76,7 @@ class GoBuildSource:
         go = shutil.which("go", path=self._environ.get("PATH"))
         minimum = ".".join(map(str, GO_MINIMUM[:2]))
         if go is None:
-            raise NotHereError(f"no Go toolchain is on PATH (building needs Go {minimum} or newer)")
+            raise NotAvailableError(f"no Go toolchain is on PATH (building needs Go {minimum} or newer)")
         process = await asyncio.create_subprocess_exec(
             go, "env", "GOVERSION", env={**self._environ, "GOTOOLCHAIN": "local"}, stdout=asyncio.subprocess.PIPE
         )
@@ -84,11 +84,11 @@ class GoBuildSource:
         match = re.match(r"go(\d+)\.(\d+)(?:\.(\d+))?", output)
         version = (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
         if version < _TOOLCHAIN_SWITCHING:
-            raise NotHereError(f"{go} is {output or 'of an unknown version'}; Go {minimum} or newer is needed")
+            raise NotAvailableError(f"{go} is {output or 'of an unknown version'}; Go {minimum} or newer is needed")
         return go_environment(version, self._environ)
 
     async def _packages(self, go: GoPackage, environment: Mapping[str, str], name: str, progress: Progress) -> int:
-        """Number of packages to compile, without packages in Go's build cache; also fetches the modules."""
+        """Number of packages to compile, without packages in Go's build cache; also downloads the modules."""
         modules = (self._folder / go.folder / "go.mod").read_text().count("\n\t")
         fetched = 0
 
@@ -105,7 +105,7 @@ class GoBuildSource:
     async def _go(
         self, environment: Mapping[str, str], go: GoPackage, on_line: Callable[[str], None], *arguments: str
     ) -> str:
-        """Run go; return its standard output, and pass on each line of its standard error."""
+        """Run go; returns its standard output, and calls `on_line` with each line of its standard error."""
         process = await asyncio.create_subprocess_exec(
             shutil.which("go", path=environment.get("PATH")) or "go",
             *arguments,
@@ -135,5 +135,5 @@ class GoBuildSource:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if code != 0:
-            raise NotHereError(f"go {arguments[0]} failed: {' / '.join(last) or f'exit code {code}'}")
+            raise NotAvailableError(f"go {arguments[0]} failed: {' / '.join(last) or f'exit code {code}'}")
         return output

@@ -8,7 +8,7 @@ from .certs import KeyPair
 
 
 def write_kubeconfig(path: Path, server: str, ca: Path, client: KeyPair, user: str) -> Path:
-    """Write a kubeconfig of one cluster and one user; returns `path`. JSON is YAML, too."""
+    """Write a kubeconfig of one cluster and one user, as JSON, which is valid YAML; returns `path`."""
 
     def embedded(file: Path) -> str:
         return base64.b64encode(file.read_bytes()).decode()

@@ -1,7 +1,7 @@
-"""`python launch.py PARENT COMMAND...`: become COMMAND, and die with PARENT (Linux).
+"""`python launch.py PARENT COMMAND...` executes COMMAND, which the kernel kills when process PARENT ends (Linux).
 
-It is a separate program, because the request must be made in the child between fork and exec. Python code that runs
-there (`preexec_fn`) runs in a copy of a process with threads: with gRPC's threads, such children crash sometimes.
+It is a separate program, because the child must call prctl between fork and exec. Python's `preexec_fn` would run in a
+copy of a process with threads: with gRPC's threads, such children sometimes crash.
 """
 
 import ctypes
@@ -13,9 +13,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(parent: int, command: list[str]) -> None:
-    """Never returns; OSError if the command cannot be run."""
+    """Replaces this process. Raises OSError if the command cannot be executed."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # The parent died before the request was made.
+    if os.getppid() != parent:  # The parent ended before the call of prctl.
         os._exit(1)
     os.execv(command[0], command)  # noqa: S606 - the command of our own caller
 

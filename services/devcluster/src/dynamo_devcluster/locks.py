@@ -1,4 +1,4 @@
-"""Locks between processes. They are kernel locks, so the death of a holder releases them."""
+"""Locks between processes. The kernel releases the locks of a process that ends."""
 
 import asyncio
 import contextlib
@@ -13,15 +13,15 @@ _POLL_SECONDS = 0.2
 
 
 @contextlib.asynccontextmanager
-async def turn(file: Path, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
-    """Wait for the lock of `file` and hold it; `waiting` is called once if another process has it.
+async def file_lock(file: Path, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
+    """Wait for the lock of `file`, and hold it during the block. `waiting` is called once if another process holds it.
 
-    The file stays: if it were removed, two processes could hold "the same" lock on two files.
+    The file is not removed: otherwise two processes could hold the lock, each on another file with this name.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as handle:
         called = False
-        while not _taken(handle):
+        while not _try_lock(handle):
             if not called:
                 called = True
                 waiting()
@@ -31,9 +31,9 @@ async def turn(file: Path, waiting: Callable[[], None] = lambda: None) -> AsyncI
 
 @contextlib.contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Be the only user of a directory of state; raises LocalClusterError if another process uses it."""
+    """Hold the lock of a directory of state during the block. Raises LocalClusterError if another process holds it."""
     with (directory / "lock").open("a") as handle:
-        if not _taken(handle):
+        if not _try_lock(handle):
             raise LocalClusterError(
                 f"{directory} is in use by another local cluster; stop that cluster, or choose another folder"
             )
@@ -41,36 +41,35 @@ def exclusive(directory: Path) -> Iterator[None]:
 
 
 class ByteLocks:
-    """Any number of locks in one file, one byte each. This process holds them until it ends or releases them.
+    """Any number of locks in one file, one byte each (POSIX record locks). A forked child does not inherit them.
 
-    The kernel releases all of them when the process closes the file once, however often it opened it: use one instance
-    per file. A forked child has no locks.
+    The kernel releases all of them when the process closes any handle of the file: use one instance per file.
     """
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         self._handle = file.open("a")
-        self._taken: set[int] = set()
+        self._try_lock: set[int] = set()
 
     def take(self, byte: int) -> bool:
         """Take the lock of `byte`; False if this process or another one holds it."""
-        if byte in self._taken:
+        if byte in self._try_lock:
             return False
         try:
             fcntl.lockf(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-        except (BlockingIOError, PermissionError):  # POSIX allows both answers.
+        except (BlockingIOError, PermissionError):  # POSIX allows both errors.
             return False
-        self._taken.add(byte)
+        self._try_lock.add(byte)
         return True
 
     def release(self, byte: int) -> None:
         """Release the lock. Does nothing if this process does not hold it."""
-        if byte in self._taken:
-            self._taken.remove(byte)
+        if byte in self._try_lock:
+            self._try_lock.remove(byte)
             fcntl.lockf(self._handle, fcntl.LOCK_UN, 1, byte)
 
 
-def _taken(handle: IO[str]) -> bool:
+def _try_lock(handle: IO[str]) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -24,7 +24,7 @@ class GpuModel:
 
 @dataclass(frozen=True)
 class NodeShape:
-    """The resources of each node. Quantities are Kubernetes quantities. `labels` are added to the labels below."""
+    """The resources of each node, as Kubernetes quantities. `labels` are added to the labels of `node_manifest`."""
 
     gpus: int = 8
     gpu: GpuModel = field(default_factory=GpuModel)
@@ -42,7 +42,7 @@ def node_name(index: int) -> str:
 
 
 def node_manifest(index: int, shape: NodeShape, kubelet_version: str) -> dict[str, Any]:
-    """The Node with its status, without taints, so that plain pods fit."""
+    """The Node with its status. It has no taints, so pods need no tolerations."""
     name = node_name(index)
     capacity = {
         "cpu": shape.cpu,

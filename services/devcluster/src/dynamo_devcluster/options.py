@@ -15,18 +15,18 @@ def _audit_folder() -> Path | None:
 
 @dataclass(frozen=True)
 class ControlPlaneOptions:
-    """Parts and ports of a local control plane. Port 0 picks a free port, or the port remembered in `directory`.
+    """Parts and ports of a local control plane. Port 0 picks a free port, or the port stored in `directory`.
 
-    `directory` keeps all state and may be started again; without it a temporary folder is used and removed.
-    `kwok_nodes` 0 means no KWOK. Otherwise it plays `stages/fast.yaml`.
-    `prepare` is called with the kubeconfig once the API server serves and before anything else starts: kinds that are
-    installed there are known to the garbage collector at once, which looks for new ones only every 30 seconds.
-    `data` is etcd's data to begin with, a copy of that of another cluster: of one without, the API server creates its own objects
-    first, which takes a third of its start.
+    `directory` has all state, and a later start continues with it; by default it is a temporary folder.
+    `data` is etcd's data directory of another cluster, which is copied for a new `directory`: the API server then need
+    not create its own objects, a third of its start.
+    `kwok_nodes` is the number of nodes that KWOK simulates, with the stages of `stages/fast.yaml`; 0 means no KWOK.
+    `prepare` is called with the kubeconfig when the API server is ready, before other programs start: the garbage
+    collector then knows the CRDs installed there at once, otherwise after up to 30 seconds.
     `node_address` is an address of this machine at which pods on a real node reach the API server, which then listens on
-    every address; without it nothing listens on anything but 127.0.0.1.
-    `audit_folder` gets the API server's audit log, a file of its own each time (default: $DYNAMO_AUDIT_LOGS, else none).
-    `*_arguments` are added to the programs' command lines, where a later argument wins.
+    all addresses; otherwise all servers listen only on 127.0.0.1.
+    `audit_folder` gets an audit log of the API server, a new file at each start (default: $DYNAMO_AUDIT_LOGS, else none).
+    `*_arguments` are appended to the programs' command lines, where the last value of a flag is used.
     """
 
     directory: Path | None = None

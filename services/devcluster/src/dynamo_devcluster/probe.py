@@ -1,4 +1,4 @@
-"""The HTTP requests for starting servers: health probes, and the creation of nodes. Not a Kubernetes client."""
+"""The HTTP requests that starting a cluster needs: health probes, and the creation of nodes."""
 
 import asyncio
 import http.client
@@ -13,7 +13,7 @@ from .ports import LOOPBACK
 
 #: Time limit of a probe, which is repeated. Seconds.
 PROBE_WITHIN = 5.0
-#: Time limit of other requests, which are sent once; a busy machine may be slow. Seconds.
+#: Time limit of other requests, which are not repeated; long enough for a busy machine. Seconds.
 _ANSWER_WITHIN = 60.0
 
 
@@ -27,7 +27,7 @@ def client_tls(ca: Path, client: KeyPair | None = None) -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class LocalHttp:
-    """Requests to one port of 127.0.0.1, over TLS if `tls` is given. Raises OSError while the port has no listener."""
+    """Requests to one port of 127.0.0.1, over TLS if `tls` is given. Raises OSError if the server does not answer."""
 
     port: int
     tls: ssl.SSLContext | None = field(default=None, repr=False)
@@ -45,7 +45,7 @@ class LocalHttp:
         *,
         within: float = _ANSWER_WITHIN,
     ) -> tuple[int, bytes]:
-        """Status and body of the answer; `body` is sent as JSON. `within`: longest silence in seconds."""
+        """Status and body of the response; `body` is sent as JSON. `within` is the time limit of each read, in seconds."""
         return await asyncio.to_thread(self._request, method, path, body, content_type, within)
 
     def _request(self, method: str, path: str, body: Any, content_type: str, within: float) -> tuple[int, bytes]:

@@ -1,7 +1,6 @@
-"""A server as a child process: started, probed until ready, stopped gracefully, killed on purpose, never left behind.
+"""A server as a child process: it is probed until ready, can be stopped or killed, and ends with this process (Linux).
 
-Nothing here is bound to an event loop, so a test in another loop can stop and restart a process of a session-wide
-fixture.
+A process is not bound to an event loop: a test with its own loop can restart a process of a session-wide fixture.
 """
 
 import asyncio
@@ -18,25 +17,25 @@ from pathlib import Path
 from .errors import LocalClusterError, NotReadyError, ProcessDiedError
 
 Probe = Callable[[], Awaitable[bool]]
-"""Answers whether the server is ready; may raise OSError for "not yet", with what it waits for."""
+"""Returns whether the server is ready. An OSError means "not yet", with the reason."""
 
 QUOTED_LOG_LINES = 8
 QUOTED_BYTES = 64 << 10
 _POLL_SECONDS = 0.03
-#: Each probe costs a server that is starting a TLS handshake: those that take long are probed less and less often, up to this.
+#: The interval of probes grows up to this, because a TLS handshake for each probe would slow the start of a server.
 _LAST_POLL_SECONDS = 0.3
 LAUNCHER = Path(__file__).with_name("launch.py")
 
 
 def _dies_with_parent(command: Sequence[str]) -> list[str]:
-    """The command, changed so that it ends when this process ends; unchanged if the system does not support that."""
+    """The command, with a launcher by which it ends when this process ends; unchanged on systems without that."""
     if not sys.platform.startswith("linux"):
         return list(command)
-    # -I and -S: no environment variables, no site-packages; the interpreter starts in 10 ms.
+    # Without environment variables (-I) and site-packages (-S), the interpreter starts in 10 ms.
     return [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), *command]
 
 
-#: A server answers within seconds; on a busy machine it took more than a minute. Seconds.
+#: Servers are ready within seconds; on a busy machine one took more than a minute. Seconds.
 READY_WITHIN = 180.0
 
 
@@ -44,7 +43,7 @@ class ManagedProcess:
     """One server process with its log file.
 
     `ready` is called after each start until it returns True, for at most `ready_within` seconds. On Linux the kernel
-    ends the process when the thread that started it ends: start it from a thread that stays.
+    ends the process when the thread that started it ends: start it from a long-lived thread.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class ManagedProcess:
         self._environ = environ
         self._popen: subprocess.Popen[bytes] | None = None
         self._desired = False
-        """started, and not stopped or killed by us since"""
+        """whether it should run: `start` was called, and neither `stop` nor `kill` since"""
 
     @property
     def running(self) -> bool:
@@ -93,12 +92,12 @@ class ManagedProcess:
     def exit_description(self) -> str:
         """A description of the end of the last run: `ended with exit code 1`, `was ended by SIGKILL`."""
         code = self.exit_code
-        return (
-            f"was ended by {_signal_name(-code)}" if code is not None and code < 0 else f"ended with exit code {code}"
-        )
+        if code is not None and code < 0:
+            return f"was ended by {_signal_name(-code)}"
+        return f"ended with exit code {code}"
 
     async def start(self) -> None:
-        """Start and wait until ready. Does nothing if it runs. If the start fails, no process is left."""
+        """Start and wait until ready. Does nothing if it runs. Raises LocalClusterError; then no process is left."""
         self._desired = True
         if self.running:
             return
@@ -131,7 +130,7 @@ class ManagedProcess:
             raise
 
     async def stop(self) -> None:
-        """TERM, then KILL after the deadline. Does nothing if it does not run."""
+        """Send SIGTERM, and SIGKILL after `stop_within` seconds. Does nothing if it does not run."""
         self._desired = False
         self._signal(signal.SIGCONT)  # A suspended process would not see TERM.
         self._signal(signal.SIGTERM)
@@ -143,7 +142,7 @@ class ManagedProcess:
             raise
 
     async def kill(self) -> None:
-        """KILL, like a crash or a lost machine."""
+        """Send SIGKILL, to simulate a crash or a lost machine."""
         self._desired = False
         await self._killed()
 
@@ -153,9 +152,9 @@ class ManagedProcess:
         await self.start()
 
     async def suspend(self) -> None:
-        """Freeze it (SIGSTOP) and wait until it has stopped: connections stay open and it does not answer."""
+        """Send SIGSTOP and wait until all threads have stopped: connections stay open, but it does not answer."""
         self._signal(signal.SIGSTOP)
-        # The kernel stops each thread separately; until the last one has stopped, the process may still answer.
+        # The kernel stops the threads one by one; until the last one has stopped, the process may still answer.
         await self._until(lambda: (pid := self.pid) is None or _is_stopped(pid), self._stop_within)
 
     def resume(self) -> None:
@@ -227,4 +226,4 @@ def _is_stopped(pid: int) -> bool:
     try:
         return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
-        return False  # It has ended.
+        return False  # The process has ended.

@@ -1,44 +1,44 @@
-"""Obtaining programs: installed ones first, then the cache, Python packages, downloads, and builds from source.
+"""Obtains programs: installed programs, the cache, Python packages, downloads, Debian packages, builds from source.
 
-The order is from cheap to expensive. Sources create files under a lock of the program, so any number of processes may
-ask at once, and only one of them works.
+Sources are tried in this order, from fast to slow. Any number of processes may obtain a program at the same time: a lock
+of the program allows only one of them to download or build it.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .cache import ProgramCache
-from .catalog import NEEDED, PROGRAMS
+from .catalog import CONTROL_PLANE, PROGRAMS
 from .debian import DebianPackageSource
 from .download import DownloadSource
 from .errors import ProgramUnavailableError
 from .gobuild import GoBuildSource
 from .progress import Progress
-from .sources import CacheSource, InstalledSource, NotHereError, ProgramSource, PythonPackageSource
+from .sources import CacheSource, InstalledSource, NotAvailableError, ProgramSource, PythonPackageSource
 
 
 class Programs:
     """Finds or builds the programs of a local cluster.
 
-    `ready`: sources that only search; `makers`: sources that may download or build into the cache.
+    `local` are the sources that only search this machine; `fetching` are those that download or build into the cache.
     """
 
     def __init__(
         self,
         progress: Progress | None = None,
         cache: ProgramCache | None = None,
-        ready: Sequence[ProgramSource] | None = None,
-        makers: Sequence[ProgramSource] | None = None,
+        local: Sequence[ProgramSource] | None = None,
+        fetching: Sequence[ProgramSource] | None = None,
     ) -> None:
         self.progress = progress if progress is not None else Progress()
         self.cache = cache if cache is not None else ProgramCache()
         self._cached = CacheSource(self.cache)
-        self._ready: Sequence[ProgramSource] = (
-            ready if ready is not None else (InstalledSource(), self._cached, PythonPackageSource())
+        self._local: Sequence[ProgramSource] = (
+            local if local is not None else (InstalledSource(), self._cached, PythonPackageSource())
         )
-        self._makers: Sequence[ProgramSource] = (
-            makers
-            if makers is not None
+        self._fetching: Sequence[ProgramSource] = (
+            fetching
+            if fetching is not None
             else (DownloadSource(self.cache), DebianPackageSource(self.cache), GoBuildSource(self.cache))
         )
         self._obtained: dict[str, Path] = {}
@@ -55,12 +55,12 @@ class Programs:
             raise ProgramUnavailableError(
                 f"{name!r} is not a program of a local cluster; use one of {', '.join(PROGRAMS)}"
             )
-        path, reasons = await self._first(name, self._ready)
+        path, reasons = await self._first(name, self._local)
         if path is None:
             step = f"waiting for another process that obtains {name}"
             async with self.cache.lock(program, lambda: self.progress.started(step)):
                 # The process that held the lock may have just built it.
-                path, more = await self._first(name, [self._cached, *self._makers])
+                path, more = await self._first(name, [self._cached, *self._fetching])
                 reasons += more[1:]
         if path is None:
             raise ProgramUnavailableError(
@@ -71,7 +71,7 @@ class Programs:
         self._obtained[name] = path.absolute()
         return self._obtained[name]
 
-    async def obtain_all(self, names: Iterable[str] = NEEDED) -> dict[str, Path]:
+    async def obtain_all(self, names: Iterable[str] = CONTROL_PLANE) -> dict[str, Path]:
         """Obtain several programs, one after another: two parallel builds would only slow each other down."""
         return {name: await self.obtain(name) for name in names}
 
@@ -80,6 +80,6 @@ class Programs:
         for source in sources:
             try:
                 return await source.find(PROGRAMS[name], self.progress), reasons
-            except NotHereError as reason:
+            except NotAvailableError as reason:
                 reasons.append(str(reason))
         return None, reasons

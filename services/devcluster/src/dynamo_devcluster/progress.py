@@ -59,7 +59,7 @@ class LineProgress(Progress):
         count = f"{done}/{total}" if total else str(done)
         line = f"{step}: {unit} {count}, {now - self._begun.get(step, now):.0f} s"
         if total and done > already:
-            # The speed since the first count: the time before was other work.
+            # The rate since the first count, because work before it is not counted.
             line += f", about {(total - done) * (now - since) / (done - already):.0f} s more"
         self._print(line)
 

