@@ -71,7 +71,7 @@ async def test_a_missing_program_is_reported_with_the_reason(machine, commands, 
 
 
 async def test_a_hanging_download_is_cancelled(machine, monkeypatch):
-    monkeypatch.setattr(debian, "_WITHIN_SECONDS", 0.2)
+    monkeypatch.setattr(debian, "_TIMEOUT_SECONDS", 0.2)
     cache = machine(apt_get="exec /bin/sleep 60", dpkg_deb="")
     with pytest.raises(NotAvailableError, match="did not end"):
         await find(cache)
