@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from dynamo_devcluster import free_port
 from dynamo_model_discovery.lora.adapter import Adapter
-from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
+from dynamo_model_discovery.lora.responses import LoraError
 
 from .lora_workers import Farm, farm
 

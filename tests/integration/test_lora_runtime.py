@@ -10,8 +10,8 @@ from dynamo_devcluster.probe import PROBE_WITHIN, LocalHttp
 from dynamo_devcluster.process import ManagedProcess
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.adapter_state import AdapterState
-from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import WorkerApi
+from dynamo_model_discovery.lora.responses import LoraError
 from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import PODS, ObjectKey

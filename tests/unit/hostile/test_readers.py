@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 from dynamo_image_builder import builds, outcome
-from dynamo_model_discovery.lora import answers
+from dynamo_model_discovery.lora import responses
 from dynamo_model_discovery.lora.adapter import record_of
 from dynamo_model_discovery.workers import metadata as worker_metadata
 from dynamo_model_discovery.workers import records as worker_records
@@ -182,9 +182,11 @@ READERS: dict[str, Reader] = {
         lambda text: worker_records.parse(f"v1/instances/{text[:1000]}", _bytes(text)),
         (worker_records.UnreadableError,),
     ),
-    "listing of adapters": Reader(lambda text: answers.names_in(_bytes(text))),
-    "cards of a worker": Reader(lambda text: answers.is_published("a", _bytes(text))),
-    "complaint of a worker": Reader(lambda text: (answers.complaint(_bytes(text)), answers.is_refusal(_bytes(text)))),
+    "listing of adapters": Reader(lambda text: responses.names_in(_bytes(text))),
+    "cards of a worker": Reader(lambda text: responses.is_published("a", _bytes(text))),
+    "complaint of a worker": Reader(
+        lambda text: (responses.complaint(_bytes(text)), responses.is_refusal(_bytes(text)))
+    ),
     "Prometheus": Reader(
         lambda text: prometheus._series(_bytes(text), "vector", "http://prometheus"), (prometheus.PrometheusError,)
     ),

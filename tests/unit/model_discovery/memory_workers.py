@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from dynamo_model_discovery.lora.adapter import Adapter
-from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
+from dynamo_model_discovery.lora.responses import LoraError
 
 
 @dataclass

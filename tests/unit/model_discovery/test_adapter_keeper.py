@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 from dynamo_model_discovery.lora import keeper as keeper_module
 from dynamo_model_discovery.lora.adapter import Adapter
-from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing
-from dynamo_model_discovery.lora.keeper import LISTED_CHARACTERS, LISTED_NAMES, NAME_BYTES, AdapterKeeper, WorkerModel
+from dynamo_model_discovery.lora.keeper import (
+    MAX_LISTED_CHARACTERS,
+    MAX_LISTED_NAMES,
+    NAME_BYTES,
+    AdapterKeeper,
+    WorkerModel,
+)
+from dynamo_model_discovery.lora.responses import LoraError
 from dynamo_model_discovery.models.workers import Worker
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime import WorkQueue
@@ -382,7 +388,7 @@ async def test_all_kept_listings_together_are_bounded(monkeypatch: pytest.Monkey
     world, all_ = World(), workers(3)
     for each in all_:
         world.loras[each.url] = {"n" * 1000: ""}
-    monkeypatch.setattr(keeper_module, "LISTED_BYTES", 2 * (1000 + NAME_BYTES + len(ADAPTER.name) + NAME_BYTES))
+    monkeypatch.setattr(keeper_module, "MAX_LISTED_BYTES", 2 * (1000 + NAME_BYTES + len(ADAPTER.name) + NAME_BYTES))
     async with keeping(world) as keeper:
         keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 3)
@@ -394,8 +400,8 @@ async def test_all_kept_listings_together_are_bounded(monkeypatch: pytest.Monkey
 
 async def test_the_listings_kept_for_a_worker_are_bounded() -> None:
     world, all_ = World(), workers(3)
-    world.loras[all_[0].url] = {f"n-{number}": "" for number in range(LISTED_NAMES + 1)}
-    world.loras[all_[1].url] = {"n" * (LISTED_CHARACTERS + 1): ""}
+    world.loras[all_[0].url] = {f"n-{number}": "" for number in range(MAX_LISTED_NAMES + 1)}
+    world.loras[all_[1].url] = {"n" * (MAX_LISTED_CHARACTERS + 1): ""}
     async with keeping(world) as keeper:
         keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         await world.until("loaded", 3)

@@ -82,4 +82,4 @@ def test_places_index_pods_by_address() -> None:
     source = KubernetesSource(MemoryBus(), "local", lambda: None)
     each = obj(PODS, 1, **POD)
     source._cache.take(PODS, key_of(each), each, version_of(each))
-    assert source.places["10.0.0.7"].component == "Decode"
+    assert source.locations["10.0.0.7"].component == "Decode"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.lora.adapter import (
-    REMEMBERED,
+    MAX_PREVIOUS,
     Adapter,
     AdapterRecord,
     InvalidAdapter,
@@ -15,7 +15,7 @@ from dynamo_model_discovery.lora.adapter import (
     record_of,
     written,
 )
-from dynamo_model_discovery.lora.answers import MESSAGE_LIMIT, complaint, is_refusal, names_in, one_line
+from dynamo_model_discovery.lora.responses import MESSAGE_LIMIT, complaint, is_refusal, names_in, one_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,7 +105,7 @@ def test_earlier_names_are_kept_until_they_are_unloaded_on_all_workers():
     record = AdapterRecord("x", "0")
     for number in range(100):
         record = advanced(record, Adapter(f"n{number}", "s3://1"))
-    assert len(record.previous) == REMEMBERED
+    assert len(record.previous) == MAX_PREVIOUS
     assert record.previous[-1] == "n98"
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 from dynamo_model_discovery.lora.adapter import Adapter, AdapterRecord, advanced
 from dynamo_model_discovery.lora.adapter_state import AdapterState
-from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
+from dynamo_model_discovery.lora.responses import LoraError
 from dynamo_model_discovery.lora.settle import RELOAD_AFTER, settle
 from dynamo_model_discovery.metrics import LoraMetrics
 from dynamo_model_discovery.models.workers import Worker

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.lora.adapter import Adapter, AdapterRecord, record_of, written
-from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.keeper import AdapterKeeper, WorkerModel
+from dynamo_model_discovery.lora.responses import LoraError
 from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.models.status import ENDPOINTS_READY
-from dynamo_model_discovery.reconcilers.model import FINALIZER, QUIET, TRY_AGAIN, ModelReconciler
+from dynamo_model_discovery.reconcilers.model import FINALIZER, LIMIT_RETRY, REPORT_AFTER, ModelReconciler
 from dynamo_model_discovery.routing import index
 from dynamo_shared.api import objects
 from dynamo_shared.api.base_models import base_model_hash
@@ -334,7 +334,7 @@ async def test_a_model_that_is_being_deleted_in_each_state(given, outcome):
     assert await world.outcome() == outcome
     # While workers fail, the Event is a warning.
     assert all(line.startswith("Warning") for line in world.announced.lines if "Unloading" in line)
-    wait = None if "gone" in outcome else WITHIN if "Unloading" in outcome else QUIET
+    wait = None if "gone" in outcome else WITHIN if "Unloading" in outcome else REPORT_AFTER
     assert reconciled == Result(wait)
 
 
@@ -364,9 +364,9 @@ async def test_a_write_conflict_sends_no_second_request_to_workers(given, outcom
 
 async def test_a_slow_unload_is_reported_and_continues_after_the_model_is_deleted():
     world = World(leaving(loaded()), *ONE, have={A: {NAME: URI}}, busy=[A])
-    assert await world.reconcile() == Result(QUIET)
-    world.clock.now += QUIET
-    assert await world.reconcile() == Result(WITHIN - QUIET)
+    assert await world.reconcile() == Result(REPORT_AFTER)
+    world.clock.now += REPORT_AFTER
+    assert await world.reconcile() == Result(WITHIN - REPORT_AFTER)
     assert await world.outcome() == f"0/1 Unloading; Unloading; held for {NAME}; a has {NAME}"
     assert world.announced.facts[-1].type == "Normal"
     world.clock.now = WITHIN
@@ -504,7 +504,7 @@ async def test_the_adapters_of_a_namespace_are_limited() -> None:
     assert warning.startswith(
         "Warning TooManyAdapters Reconcile: the adapters of this namespace are on 2 workers in total"
     )
-    assert (await world.reconcile("younger")).requeue_after == TRY_AGAIN
+    assert (await world.reconcile("younger")).requeue_after == LIMIT_RETRY
 
     await world.kube.delete(DYNAMO_MODELS, ObjectKey("ns", "support"))
     world.cache.put(DYNAMO_MODELS, await world.kube.get(DYNAMO_MODELS, ObjectKey("ns", "support")))

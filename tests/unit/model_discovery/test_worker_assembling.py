@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from dynamo_model_discovery.workers import assembly
 from dynamo_model_discovery.workers.assembly import FILE, KUBERNETES, SourcedRecord, WorkerObservation, assemble
-from dynamo_model_discovery.workers.places import WorkerLocation, by_address, host_of, place_of
+from dynamo_model_discovery.workers.locations import WorkerLocation, by_address, host_of, location_of
 from dynamo_model_discovery.workers.records import parse
 from dynamo_model_discovery.workers.retention import Unobserved, settle
 from dynamo_shared.api.resources import ObjectKey
@@ -68,10 +68,10 @@ def test_a_worker_in_two_sources_is_one_worker_with_the_facts_of_kubernetes():
     key, value = instance(7)
     record = parse(key, value)
     assert record is not None
-    place = place_of(pod("decode-0", "10.0.0.7"))
-    results = [SourcedRecord("etcd", record), SourcedRecord(KUBERNETES, record, place)]
+    location = location_of(pod("decode-0", "10.0.0.7"))
+    results = [SourcedRecord("etcd", record), SourcedRecord(KUBERNETES, record, location)]
     for order in (results, results[::-1]):
-        observed = assemble(order, {"10.0.0.7": place})
+        observed = assemble(order, {"10.0.0.7": location})
         assert [(each.source, each.pod) for each in observed.workers.values()] == [(KUBERNETES, "decode-0")]
 
 
@@ -128,16 +128,16 @@ def test_a_worker_keeps_its_graph_if_its_pod_is_gone_or_another_pod_has_its_addr
     records = dict([instance(7), card(7)])
     before = workers(records, by_address([pod("decode-0", "10.0.0.7", dynamo_component_type="decode")])).workers
     assert [each.role for each in before.values()] == ["decode"]
-    for places in ({}, by_address([pod("stranger", "10.0.0.7", namespace="elsewhere")])):
-        assert settle(before, workers(records, places), Unobserved()) == before
+    for locations in ({}, by_address([pod("stranger", "10.0.0.7", namespace="elsewhere")])):
+        assert settle(before, workers(records, locations), Unobserved()) == before
 
 
 def test_a_worker_whose_cards_are_deleted_before_its_endpoints_keeps_its_role():
     """The records of a killed worker expire one by one, and its end is reported with the role that it had."""
     endpoint, served = instance(7), card(7, worker_type="decode")
-    places = by_address([pod("decode-0", "10.0.0.7")])
-    before = workers(dict([endpoint, served]), places).workers
-    (settled,) = settle(before, workers(dict([endpoint]), places), Unobserved()).values()
+    locations = by_address([pod("decode-0", "10.0.0.7")])
+    before = workers(dict([endpoint, served]), locations).workers
+    (settled,) = settle(before, workers(dict([endpoint]), locations), Unobserved()).values()
     assert (settled.role, settled.models) == ("decode", [])
 
 
@@ -171,12 +171,12 @@ def _of_pods(count: int, namespace: str, pods: int) -> list[SourcedRecord]:
 def test_the_workers_of_one_pod_are_limited():
     observed = assemble([*_of_pods(2000, "bad", 1), *_of_pods(40, "good", 2)], {})
     assert [sum(key.namespace == each for key in observed.workers) for each in ("bad", "good")] == [32, 40]
-    assert observed.left_out == {"bad"}
+    assert observed.truncated == {"bad"}
 
 
-@pytest.mark.parametrize("bound", ["MOST_OF_NAMESPACE", "MOST_RECORDS_OF_NAMESPACE"])
+@pytest.mark.parametrize("bound", ["MAX_WORKERS_OF_NAMESPACE", "MAX_RECORDS_OF_NAMESPACE"])
 def test_the_workers_and_records_of_one_namespace_are_limited(bound: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(assembly, bound, 10)
     observed = assemble([*_of_pods(30, "bad", 30), *_of_pods(10, "good", 10)], {})
     assert [sum(key.namespace == each for key in observed.workers) for each in ("bad", "good")] == [10, 10]
-    assert observed.left_out == {"bad"}
+    assert observed.truncated == {"bad"}

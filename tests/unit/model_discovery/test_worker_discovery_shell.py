@@ -175,7 +175,7 @@ async def test_a_restart_with_half_a_snapshot_reports_nothing(cluster: Cluster, 
     async with cluster.serving(files=False) as health:
         for resource in order:
             await cluster.publish(resource, objects[resource])
-            await asyncio.sleep(2 * discovery.SETTLE)
+            await asyncio.sleep(2 * discovery.DEBOUNCE)
             assert await cluster.reported() == ["team dyn/backend/7 joined"]
             synced.add(resource.id)
         await until(lambda: health.report()["parts"][NAME]["state"] == "ok")  # type: ignore[index]
@@ -186,7 +186,7 @@ async def test_file_workers_wait_for_their_pods_before_they_are_reported(cluster
     cluster.write(instance(7), card(7))
     pods, _, _ = registered()
     async with cluster.serving():
-        await asyncio.sleep(2 * discovery.SETTLE)
+        await asyncio.sleep(2 * discovery.DEBOUNCE)
         assert await cluster.reported() == []
         for resource, objects in ((DYNAMO_WORKER_METADATAS, ()), (ENDPOINT_SLICES, ()), (PODS, (pods,))):
             await cluster.publish(resource, *objects)
@@ -264,7 +264,7 @@ async def test_a_replica_that_lost_its_election_counts_no_workers(cluster: Clust
 
 
 async def test_a_pod_that_is_not_a_worker_sends_no_request_to_the_bus(cluster: Cluster, monkeypatch) -> None:
-    monkeypatch.setattr(discovery, "CHECK_EVERY", 3600.0)
+    monkeypatch.setattr(discovery, "CHECK_INTERVAL", 3600.0)
     pods, metadata, slice_ = registered()
     for resource, obj in ((PODS, pods), (DYNAMO_WORKER_METADATAS, metadata), (ENDPOINT_SLICES, slice_)):
         await cluster.publish(resource, obj)
@@ -303,7 +303,7 @@ async def test_a_bus_that_reconnects_while_state_is_read_removes_no_worker(clust
                 await asyncio.sleep(0.01)
     cluster.bus.disconnect()
     async with cluster.serving():
-        await asyncio.sleep(2 * discovery.SETTLE)
+        await asyncio.sleep(2 * discovery.DEBOUNCE)
         cluster.bus.reconnect()
         cluster.write(instance(8))
         await reported(cluster, ["- dyn/backend/7 joined", "- dyn/backend/8 joined"])

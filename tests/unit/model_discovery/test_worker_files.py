@@ -94,8 +94,8 @@ async def test_an_unreadable_directory_keeps_the_known_workers(deployment: Deplo
     path.parent.rename(deployment.directory / "away")
     path.parent.write_text("a file")
     assert await deployment.workers() == ["dyn/backend/7"]
-    assert "Not a directory" in deployment.source.trouble
+    assert "Not a directory" in deployment.source.error
     path.parent.unlink()
     (deployment.directory / "away").rename(path.parent)
     assert await deployment.workers() == ["dyn/backend/7"]
-    assert deployment.source.trouble == ""
+    assert deployment.source.error == ""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.workers import metadata
-from dynamo_model_discovery.workers.places import WorkerLocation
+from dynamo_model_discovery.workers.locations import WorkerLocation
 from dynamo_model_discovery.workers.records import CardRecord, EndpointRecord
 from dynamo_shared.api.resources import ObjectKey
 
@@ -85,7 +85,7 @@ def test_a_pod_counts_while_a_slice_that_discovery_reads_has_it_ready():
 
 def where(obj: dict[str, Any], pods: list[dict[str, Any]], *ready: str) -> WorkerLocation | None:
     known = {ObjectKey("team", each["metadata"]["name"]): each for each in pods}
-    return metadata.place(obj, known.get, lambda key: key.namespace == "team" and key.name in ready)
+    return metadata.location(obj, known.get, lambda key: key.namespace == "team" and key.name in ready)
 
 
 def test_an_object_belongs_to_its_pod():

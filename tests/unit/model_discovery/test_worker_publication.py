@@ -148,8 +148,8 @@ async def test_deleted_workers_stay_deleted_after_the_stream_was_restored(monkey
     bus = MemoryBus()
     async with publishing(bus) as publication:
         await publish(publication, ONE, TWO)
-        places = [subjects.state_subject("local", WORKERS.id, ObjectKey("team", each.name)) for each in (ONE, TWO)]
-        before = [await bus.last_message(streams.STATE, place) for place in places]
+        locations = [subjects.state_subject("local", WORKERS.id, ObjectKey("team", each.name)) for each in (ONE, TWO)]
+        before = [await bus.last_message(streams.STATE, location) for location in locations]
         await publish(publication)
         for message in before:
             assert message is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_model_discovery.workers.assembly import ETCD, assemble
-from dynamo_model_discovery.workers.places import WorkerLocation
+from dynamo_model_discovery.workers.locations import WorkerLocation
 from dynamo_model_discovery.workers.sources.base import RecordTable
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.wire.discovered import ModelCard, WorkerData
@@ -21,11 +21,11 @@ def recorded(name: str) -> dict[str, bytes]:
     return {key: json.dumps(value).encode() for key, value in records.items()}
 
 
-def workers(records: Mapping[str, bytes], places: Mapping[str, WorkerLocation] | None = None, source: str = ETCD):
+def workers(records: Mapping[str, bytes], locations: Mapping[str, WorkerLocation] | None = None, source: str = ETCD):
     """The workers that records of one source describe."""
     table = RecordTable(source)
     table.take(records)
-    return assemble(table.records(), places or {})
+    return assemble(table.records(), locations or {})
 
 
 def instance(

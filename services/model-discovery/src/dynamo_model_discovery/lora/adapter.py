@@ -17,11 +17,11 @@ from dynamo_shared.api.v1alpha1.enums import ModelType
 SCHEMES = ("s3", "hf", "file")
 """Where Dynamo's workers load adapters from: an object store, Hugging Face, a path that the worker has mounted."""
 
-LONGEST = 2048
+MAX_LENGTH = 2048
 """Characters of a name or a URI; longer ones do not fit into the request line that unloads them."""
 
 #: Number of names that are remembered for unloading; with more changes, the oldest name is forgotten.
-REMEMBERED = 16
+MAX_PREVIOUS = 16
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BLANK = re.compile(r"\s")
@@ -69,7 +69,7 @@ def is_lora(spec: Mapping[str, Any]) -> bool:
 
 def is_segment(name: str) -> bool:
     """Whether a name is safe as a segment of a URL's path, and cannot lead elsewhere."""
-    return 0 < len(name) <= LONGEST and name not in (".", "..") and not _CONTROL.search(name)
+    return 0 < len(name) <= MAX_LENGTH and name not in (".", "..") and not _CONTROL.search(name)
 
 
 def adapter_of(spec: Mapping[str, Any]) -> Adapter:
@@ -80,8 +80,8 @@ def adapter_of(spec: Mapping[str, Any]) -> Adapter:
         raise InvalidAdapter("InvalidName", f"spec.modelName: {name[:80]!r} cannot be a path segment of a URL")
     if not uri:
         raise InvalidAdapter("InvalidSource", f"spec.source.uri: required for modelType lora; {allowed}")
-    if len(uri) > LONGEST or _CONTROL.search(uri) or _BLANK.search(uri):
-        raise InvalidAdapter("InvalidSource", f"spec.source.uri: at most {LONGEST} characters, no blanks; {allowed}")
+    if len(uri) > MAX_LENGTH or _CONTROL.search(uri) or _BLANK.search(uri):
+        raise InvalidAdapter("InvalidSource", f"spec.source.uri: at most {MAX_LENGTH} characters, no blanks; {allowed}")
     scheme, separator, _ = uri.partition("://")
     if not separator or scheme not in SCHEMES:
         raise InvalidAdapter("InvalidSource", f"spec.source.uri: {scheme[:20]!r} is not supported; {allowed}")
@@ -98,7 +98,7 @@ def record_of(model: KubeObject) -> AdapterRecord | None:
         return None
     with contextlib.suppress(json_text.InvalidJson):
         record = json_text.decode_as(text, AdapterRecord)
-        if len(record.previous) <= REMEMBERED and all(map(is_segment, record.names)):
+        if len(record.previous) <= MAX_PREVIOUS and all(map(is_segment, record.names)):
             return record
     return None
 
@@ -115,7 +115,7 @@ def advanced(record: AdapterRecord | None, adapter: Adapter) -> AdapterRecord:
     if (record.name, record.source) == (adapter.name, adapter.source):
         return record
     previous = tuple(dict.fromkeys((*record.previous, record.name)))
-    return AdapterRecord(adapter.name, adapter.source, previous[-REMEMBERED:])
+    return AdapterRecord(adapter.name, adapter.source, previous[-MAX_PREVIOUS:])
 
 
 def _has_credentials(uri: str) -> bool:

@@ -16,7 +16,7 @@ from dynamo_shared.runtime.outbound import read_at_most
 from yarl import URL
 
 from dynamo_model_discovery.lora.adapter import Adapter
-from dynamo_model_discovery.lora.answers import LoraError, complaint, is_published, is_refusal, names_in
+from dynamo_model_discovery.lora.responses import LoraError, complaint, is_published, is_refusal, names_in
 
 PATHS = ("/v1/loras", "/loras")
 """Where workers offer it: Dynamo's own, and what some offer only."""
@@ -62,7 +62,7 @@ class _EngineAnswer:
         return 200 <= self.status < 300
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         text = complaint(self.content)
         return f"HTTP {self.status}: {text}" if text else f"HTTP {self.status}"
 
@@ -101,13 +101,13 @@ class WorkerApi:
             if answer.status in _ABSENT:
                 continue
             if not answer.ok:
-                raise LoraError(f"GET {path}: {answer.said}")
+                raise LoraError(f"GET {path}: {answer.summary}")
             names = names_in(answer.content)
             if names is None:
-                said = (
+                summary = (
                     complaint(answer.content) if is_refusal(answer.content) else "the answer is not a list of adapters"
                 )
-                raise LoraError(f"GET {path}: {said}")
+                raise LoraError(f"GET {path}: {summary}")
             return Listing(names, path if path in PATHS else None)
         raise LoraError(
             f"the worker serves none of {', '.join((*PATHS, MODELS))}: is DYN_LORA_ENABLED=true set on it?",
@@ -137,7 +137,7 @@ class WorkerApi:
                 break
         assert answer is not None
         if not answer.ok or is_refusal(answer.content):
-            raise LoraError(f"POST {asked}: {answer.said}")
+            raise LoraError(f"POST {asked}: {answer.summary}")
 
     async def unload(self, url: str, path: str | None, name: str) -> bool:
         """Request to unload an adapter; False if the worker does not confirm it: then only its listing shows the
@@ -194,8 +194,8 @@ class WorkerApi:
         except TimeoutError:
             raise LoraError(f"{asked}: no answer within {timeout:g} s", outcome="timeout", unanswered=True) from None
         except aiohttp.ClientConnectorError as error:
-            said = error.os_error.strerror or type(error.os_error).__name__
-            raise LoraError(f"{asked}: cannot be reached: {said}", outcome="unreachable") from None
+            summary = error.os_error.strerror or type(error.os_error).__name__
+            raise LoraError(f"{asked}: cannot be reached: {summary}", outcome="unreachable") from None
         except (aiohttp.ClientError, ConnectionError, ValueError, asyncio.IncompleteReadError) as error:
             raise LoraError(
                 f"{asked}: the answer is incomplete ({type(error).__name__})", outcome="broken", unanswered=True

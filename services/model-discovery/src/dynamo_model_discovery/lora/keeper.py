@@ -21,22 +21,22 @@ from dynamo_shared.runtime.settings.model_discovery import ModelDiscovery
 from dynamo_model_discovery import events
 from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.adapter_state import AdapterState
-from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
+from dynamo_model_discovery.lora.responses import LoraError
 from dynamo_model_discovery.lora.settle import settle
 from dynamo_model_discovery.models.workers import Worker
 
 #: Pause after the first failure. Seconds.
 FIRST_RETRY = 0.5
 #: Pause while another task works on the same name at the same worker. Seconds.
-TAKEN = 0.5
+BUSY_RETRY = 0.5
 #: Number of remembered listings: one for each worker, and none with more names or characters than a plausible listing.
-LISTINGS = 20_000
-LISTED_NAMES = 2_000
-LISTED_CHARACTERS = 128 * 1024
+MAX_LISTINGS = 20_000
+MAX_LISTED_NAMES = 2_000
+MAX_LISTED_CHARACTERS = 128 * 1024
 #: Size limit of all remembered listings, and the size of a name in addition to its characters: workers may list any names,
 #: and a thousand workers of a tenant would use up the memory. Bytes.
-LISTED_BYTES, NAME_BYTES = 64 << 20, 150
+MAX_LISTED_BYTES, NAME_BYTES = 64 << 20, 150
 _METADATA = frozenset({"name", "namespace", "uid", "resourceVersion"})
 
 log = structlog.get_logger("dynamo.model-discovery.lora")
@@ -227,7 +227,7 @@ class AdapterKeeper:
             return Result()
         if debts := self._pending_unloads(place.model, state):
             state.take_over(debts)
-            self._add(place, state, TAKEN)
+            self._add(place, state, BUSY_RETRY)
             return Result()
         state.busy = True
         try:
@@ -310,11 +310,11 @@ class AdapterKeeper:
     def _remember(self, worker: Worker, listing: Listing) -> None:
         self._forget_listing(worker.uid)
         names = listing.names
-        if len(names) > LISTED_NAMES or sum(map(len, names)) > LISTED_CHARACTERS:
+        if len(names) > MAX_LISTED_NAMES or sum(map(len, names)) > MAX_LISTED_CHARACTERS:
             return
         self._listings[worker.uid] = (worker.incarnation, self._clock(), listing)
         self._listed_bytes += _size(listing)
-        while len(self._listings) > LISTINGS or self._listed_bytes > LISTED_BYTES:
+        while len(self._listings) > MAX_LISTINGS or self._listed_bytes > MAX_LISTED_BYTES:
             self._forget_listing(next(iter(self._listings)))
 
     def _forget_listing(self, pod: str) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from dynamo_model_discovery.lora.adapter_state import AdapterState
-from dynamo_model_discovery.lora.answers import LoraError
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
+from dynamo_model_discovery.lora.responses import LoraError
 
 #: Consecutive failures (about 30 seconds) after which a loaded but unpublished adapter is unloaded and loaded again:
 #: publishing may take some time, and a further load request does not publish it

@@ -60,11 +60,11 @@ FINALIZER = f"{GROUP}/finalizer"
 
 NAME_TAKEN, TOO_MANY = "NameTaken", "TooManyAdapters"
 
-#: Interval of retries of an adapter for which its namespace has no room. Seconds.
-TRY_AGAIN = 60.0
+#: Interval of retries of an adapter for which its namespace has no quota. Seconds.
+LIMIT_RETRY = 60.0
 
 #: A shorter unloading is not reported in the status. Seconds.
-QUIET = 1.0
+REPORT_AFTER = 1.0
 
 
 @dataclass(slots=True)
@@ -106,14 +106,14 @@ class ModelReconciler:
         try:
             adapter = adapter_of(spec)
             self._check_name(model, adapter.name)
-            self._check_room(model, workers)
+            self._check_limit(model, workers)
         except InvalidAdapter as invalid:
             verdict = ModelReadiness(False, invalid.reason, str(invalid))
             if invalid.reason == NAME_TAKEN and record_of(model) is not None:
                 return await self._clear(model, workers, verdict, ())
             self.keeper.prune(model["metadata"]["uid"], workers.workers)
             result = await self._report(model, workers, verdict, ())
-            return Result(TRY_AGAIN) if invalid.reason == TOO_MANY and result.requeue_after is None else result
+            return Result(LIMIT_RETRY) if invalid.reason == TOO_MANY and result.requeue_after is None else result
         remembered = await self._remember(model, advanced(record_of(model), adapter))
         if remembered is None:
             return Result()
@@ -178,7 +178,7 @@ class ModelReconciler:
         left = began + self.settings.unload_within - self.clock()
         if unsettled and left > 0:
             failures = {state.worker.pod: state.failure for state in unsettled if state.failure}
-            quiet = began + QUIET - self.clock()
+            quiet = began + REPORT_AFTER - self.clock()
             if quiet > 0 and not failures:
                 return Result(requeue_after=min(left, quiet))
             again = await self._report(model, workers, unloading_verdict(len(unsettled), failures), ())
@@ -228,7 +228,7 @@ class ModelReconciler:
                 message = f"{name!r} was loaded for {whose} and is being unloaded: this adapter is loaded after that"
                 raise InvalidAdapter(NAME_TAKEN, message)
 
-    def _check_room(self, model: KubeObject, workers: WorkerSet) -> None:
+    def _check_limit(self, model: KubeObject, workers: WorkerSet) -> None:
         """The adapters of a namespace may be on a limited number of workers in total. Raises InvalidAdapter."""
         others = self.keeper.loads_of_others(objects.namespace(model), objects.uid(model))
         limit = self.settings.loads_per_namespace

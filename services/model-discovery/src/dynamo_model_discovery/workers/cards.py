@@ -1,8 +1,8 @@
 """Model cards (ModelDeploymentCard): reads the layouts of several releases, and selects the published fields. Pure.
 
-| release | what it lacks | |---|---| | recent (1.6.1) | nothing: `worker_type`, `needs`, `runtime_config` | | about 1.2
-| `worker_type` and `needs`; the `model_type` of a prefill worker names Prefill | | older | `runtime_config` as well:
-the engine's limits are unknown |
+- Cards of recent releases (1.6.1) have all fields.
+- Cards of about 1.2 lack `worker_type` and `needs`; the `model_type` of a prefill worker contains Prefill.
+- Older cards also lack `runtime_config`: the limits of the engine are unknown.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ import msgspec
 from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.wire.discovered import ModelCard
 
-#: Largest number of alternatives in `needs`, and of worker types in an alternative: there are four worker types.
-_MOST_NEEDS, _MOST_TYPES = 16, 4
+#: Limits of the alternatives in `needs`, and of the worker types in an alternative: Dynamo has four worker types.
+_MAX_NEEDS, _MAX_TYPES = 16, 4
 _COUNT_LIMIT = 2**31
-#: Length limit of a name: Kubernetes' limit for a namespace and a component's name together. Characters.
-LONGEST_NAME = 253
-#: Size limit of a percent-encoded name. A subject has two such names, and NATS accepts subjects of 3,840 bytes. Bytes.
-LONGEST_TOKEN = 1024
+#: Length limit of a name, as of names in Kubernetes. Characters.
+MAX_NAME_LENGTH = 253
+#: Size limit of a percent-encoded name: a subject has two such names, and NATS accepts subjects of up to 3,840 bytes.
+MAX_TOKEN_BYTES = 1024
 _ALIASES = {"agg": "aggregated"}
 #: Worker type and needs of a prefill worker whose card does not state them.
 _PREFILL = ("prefill", ["decode"])
@@ -28,9 +28,9 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def card_of(content: Any, suffix: str = "") -> ModelCard | None:
-    """The model of a card (`card_json`: an object, or its text); None if it has no name or is invalid.
+    """The model of a card (`card_json`: an object, or its JSON text); None if it is invalid or has no name.
 
-    `suffix`: the LoRA adapter of the card, if its key names one.
+    `suffix` is the name of the LoRA adapter in the card's key; empty for a base model.
     """
     if isinstance(content, str):
         try:
@@ -53,7 +53,7 @@ def card_of(content: Any, suffix: str = "") -> ModelCard | None:
         model_type=text(content.get("model_type")),
         model_input=text(content.get("model_input"), 32),
         needs=needs,
-        # An engine without its own limit has the model's limit.
+        # Without a limit in the card, the engine's limit applies, then the model's.
         context_length=_first(
             content.get("context_length"),
             engine.get("context_length"),
@@ -73,14 +73,14 @@ def worker_type(value: Any) -> str:
     return _ALIASES.get(name, name) if name.isascii() else ""
 
 
-def text(value: Any, longest: int = LONGEST_NAME) -> str:
-    """A text within the length limit; empty for anything else."""
+def text(value: Any, longest: int = MAX_NAME_LENGTH) -> str:
+    """The value if it is a printable string of at most `longest` characters that fits into a subject; otherwise empty."""
     return value if isinstance(value, str) and len(value) <= longest and value.isprintable() and fits(value) else ""
 
 
 def fits(name: str) -> bool:
-    """Whether a name fits into a subject, where each byte except letters and digits takes three bytes."""
-    return len(name) <= LONGEST_TOKEN // 9 or len(quote(name, safe="")) <= LONGEST_TOKEN
+    """Whether a name fits into a subject, where percent-encoding takes up to nine bytes for a character."""
+    return len(name) <= MAX_TOKEN_BYTES // 9 or len(quote(name, safe="")) <= MAX_TOKEN_BYTES
 
 
 def _role(content: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -88,16 +88,16 @@ def _role(content: Mapping[str, Any]) -> tuple[str, list[str]]:
     if not declared and "prefill" in text(content.get("model_type")).lower():
         return _PREFILL
     needs = []
-    for alternative in items(content.get("needs"))[:_MOST_NEEDS]:
-        types = alternative[:_MOST_TYPES] if isinstance(alternative, list) else [alternative]
+    for alternative in items(content.get("needs"))[:_MAX_NEEDS]:
+        types = alternative[:_MAX_TYPES] if isinstance(alternative, list) else [alternative]
         needs.append("+".join(sorted({name for name in map(worker_type, types) if name})))
-    # An empty alternative is always satisfied: then the worker needs no others.
+    # An empty alternative is always satisfied, so the worker needs no other workers.
     return declared, sorted(set(needs)) if all(needs) else []
 
 
 def _base(content: Mapping[str, Any], lora: Mapping[str, Any] | None) -> str:
-    places = (lora or {}, mapping(content.get("user_data")))
-    return next((name for place in places for name in [text(place.get("base_model"))] if name), "")
+    locations = (lora or {}, mapping(content.get("user_data")))
+    return next((name for location in locations for name in [text(location.get("base_model"))] if name), "")
 
 
 def _first(*values: Any) -> int:

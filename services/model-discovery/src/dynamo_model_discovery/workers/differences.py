@@ -60,7 +60,7 @@ class DiscoveryView:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """One change of STATE, and its event; "" without one. A removed entry has its last content."""
+    """One change of STATE. `event` is the name of its event, "" for none. A removed entry has its last content."""
 
     resource: Resource
     key: ObjectKey
@@ -78,20 +78,20 @@ class StateChange:
 
 
 class Stamp(Protocol):
-    """Provides uids, versions and times, so that this module has neither clock nor randomness."""
+    """Provides uids, versions and times, because this module has neither a clock nor randomness."""
 
     def uid(self) -> str:
-        """A uid that was never used."""
+        """A new uid."""
 
     def version(self) -> int:
-        """A resourceVersion above all earlier ones."""
+        """A resourceVersion that is higher than all earlier ones."""
 
     def now(self) -> str:
-        """RFC 3339."""
+        """The current time, as RFC 3339."""
 
 
 def changes(view: DiscoveryView, workers: Mapping[ObjectKey, WorkerData], stamp: Stamp) -> list[StateChange]:
-    """The steps from STATE to these workers and the models that they serve; workers come before models."""
+    """The changes that bring STATE to these workers and the models that they serve; workers come before models."""
     models = served(workers.values())
     return [
         *_differences(WORKERS, view.workers, workers, _worker_event, stamp),

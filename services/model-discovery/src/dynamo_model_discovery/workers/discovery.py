@@ -13,25 +13,25 @@ from dynamo_shared.runtime import HealthState, ServiceContext
 from dynamo_model_discovery.metrics import WorkerMetrics
 from dynamo_model_discovery.workers.assembly import WorkerObservation, assemble
 from dynamo_model_discovery.workers.differences import StateChange, changes
+from dynamo_model_discovery.workers.etcd_options import etcd_options
 from dynamo_model_discovery.workers.publication import Publication
 from dynamo_model_discovery.workers.retention import Unobserved, settle
 from dynamo_model_discovery.workers.sources.base import RecordSource
 from dynamo_model_discovery.workers.sources.kubernetes import KubernetesSource
-from dynamo_model_discovery.workers.wiring import etcd_options
 
 NAME = "worker-discovery"
-#: Seconds in which changes are collected: an endpoint and its card are two records of one worker.
-SETTLE = 0.1
-#: Seconds to wait for the watcher's pods at the start.
+#: Debounce of changes: an endpoint and its card are two records of one worker. Seconds.
+DEBOUNCE = 0.1
+#: Time limit for the watcher's pods at the start. Seconds.
 PODS_WITHIN = 10.0
-#: Under continuous changes, pause between runs as a multiple of a run's duration: 2,000 workers take a tenth of a
-#: second.
-REST = 4.0
-#: Number of worker records from which on a comparison takes more than some milliseconds.
+#: Pause between runs under continuous changes, as a multiple of the duration of a run; 2,000 workers take 0.1 s.
+PAUSE_FACTOR = 4.0
+#: Number of records above which a comparison runs in a thread, because it takes more than a few milliseconds.
 LARGE = 500
-#: Interval of checks whether another replica publishes, in addition to a check before each publication; and how long a
-#: replica stands by after another has taken over, which may be gone by then. Seconds.
-CHECK_EVERY, RESTS = 5.0, 60.0
+#: Interval of checks whether another replica publishes, in addition to a check before each publication. Seconds.
+CHECK_INTERVAL = 5.0
+#: How long a replica stands by after another one has taken over; that one may have ended then. Seconds.
+STANDBY_AFTER_TAKEOVER = 60.0
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
 
@@ -48,7 +48,7 @@ class WorkerDiscoveryService:
         while True:
             self._context.health.set(NAME, HealthState.OK, "standing by")
             await self._leadership.wait_elected()
-            # A standby replica reports no metrics: the sum over all replicas is the active replica's.
+            # Only the active replica has metrics, so that a sum over all replicas is correct.
             metrics = WorkerMetrics(self._context.metrics.registry)
             active = _Active(self._context, metrics)
             try:
@@ -56,9 +56,11 @@ class WorkerDiscoveryService:
             finally:
                 metrics.close()
             if active.taken_over.is_set():
-                log.warning("another replica also publishes workers; this replica stands by", seconds=RESTS)
+                log.warning(
+                    "another replica also publishes workers; this replica stands by", seconds=STANDBY_AFTER_TAKEOVER
+                )
                 self._context.health.set(NAME, HealthState.OK, "standing by: another replica publishes")
-                await either(asyncio.sleep(RESTS), self._leadership.wait_lost())
+                await either(asyncio.sleep(STANDBY_AFTER_TAKEOVER), self._leadership.wait_lost())
 
 
 class _Active:
@@ -70,10 +72,10 @@ class _Active:
         self._publication = Publication(context.bus, cluster)
         self._kubernetes = KubernetesSource(context.bus, cluster, self._wake.set)
         self._sources: Sequence[RecordSource] = (self._kubernetes, *self._others())
-        # In a thread where there are many: one namespace may have fifty thousand, which take seconds.
-        self._large = Offload(above=LARGE, at_once=1)
+        # A namespace may have 50,000 records, which take seconds.
+        self._offload = Offload(above=LARGE, at_once=1)
         self._marked = self._complete = False
-        self._left_out: frozenset[str] = frozenset()
+        self._truncated: frozenset[str] = frozenset()
         self.taken_over = asyncio.Event()
 
     async def run(self) -> None:
@@ -83,7 +85,7 @@ class _Active:
     async def _until_taken_over(self) -> None:
         while not self.taken_over.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(CHECK_EVERY):
+                async with asyncio.timeout(CHECK_INTERVAL):
                     await self.taken_over.wait()
             await self._check()
 
@@ -96,7 +98,7 @@ class _Active:
     async def _run(self) -> None:
         forget = self._context.bus.on_health(lambda _: self._wake.set())
         try:
-            # This must come first: an unread message would look like another publisher's message, and would be removed.
+            # First, because messages that were not loaded would be removed as messages of another publisher.
             await self._publication.load()
             await self._publication.take_over()
             async with asyncio.TaskGroup() as tasks:
@@ -105,52 +107,53 @@ class _Active:
                 for source in self._sources:
                     tasks.create_task(endless(source.run()), name=f"source-{source.name}")
                 await self._until_pods_are_known()
-                rested = 0.0
+                pause_until = 0.0
                 while True:
                     await self._wake.wait()
-                    await asyncio.sleep(max(SETTLE, rested - self._context.clock()))
+                    await asyncio.sleep(max(DEBOUNCE, pause_until - self._context.clock()))
                     self._wake.clear()
                     started = self._context.clock()
                     steps = await self._steps()
-                    rested = self._context.clock() + REST * (self._context.clock() - started)
+                    ended = self._context.clock()
+                    pause_until = ended + PAUSE_FACTOR * (ended - started)
                     await self._publish(steps)
         finally:
             forget()
 
     async def _until_pods_are_known(self) -> None:
-        """Wait for pods: workers of other sources are pods, too, and would change their location if the pod is known
-        late. Without Kubernetes they are not pods.
+        """Wait for the pods, for at most PODS_WITHIN: workers of other sources get their location from their pod, and
+        would change it when the pod becomes known. Without Kubernetes no worker has a pod.
         """
         deadline = self._context.clock() + PODS_WITHIN
         while not self._kubernetes.ready and self._context.clock() < deadline:
             self._report()
             with suppress(TimeoutError):
-                async with asyncio.timeout(SETTLE):
+                async with asyncio.timeout(DEBOUNCE):
                     await self._wake.wait()
                     self._wake.clear()
         self._wake.set()
 
     async def _steps(self) -> list[StateChange]:
-        """The steps to publish."""
+        """The changes to publish."""
         publication = self._publication
-        # A partial read would treat a worker whose card is still missing as another worker.
+        # A source that is partly read may lack the card of a worker.
         read = [source for source in self._sources if source.ready]
         self._complete = len(read) == len(self._sources)
-        # Records in Kubernetes name their pod.
-        places = self._kubernetes.places if len(self._sources) > 1 else {}
+        # Only records of other sources need the pods by address: records in Kubernetes name their pod.
+        locations = self._kubernetes.locations if len(self._sources) > 1 else {}
         records = [record for source in read for record in source.records()]
         published = {key: entry.data for key, entry in publication.view.workers.items()}
         unobserved = self._unobserved()
 
         def compare() -> tuple[WorkerObservation, list[StateChange]]:
-            observed = assemble(records, places)
+            observed = assemble(records, locations)
             return observed, changes(publication.view, settle(published, observed, unobserved), publication.stamp)
 
-        # What is published changes by these steps alone.
-        observed, steps = await self._large.run(len(records), compare)
-        for namespace in sorted(observed.left_out - self._left_out):
+        # During the comparison in a thread, no other code changes the view.
+        observed, steps = await self._offload.run(len(records), compare)
+        for namespace in sorted(observed.truncated - self._truncated):
             log.warning("a namespace has too many workers; some are not published", namespace=namespace)
-        self._left_out = observed.left_out
+        self._truncated = observed.truncated
         self._report()
         return steps
 
@@ -160,7 +163,7 @@ class _Active:
             await publication.start_over()
             self._marked = False
         if steps:
-            # Every pod change of the cluster arrives here, and few pods are workers: check only before a publication.
+            # Only before a publication: most changes of pods change no worker.
             await self._check()
         if self.taken_over.is_set():
             return
@@ -181,20 +184,20 @@ class _Active:
         )
 
     def _report(self) -> None:
-        troubles = [f"{source.name}: {source.trouble}" for source in self._sources if source.trouble]
-        waiting = [source.name for source in self._sources if not source.ready and not source.trouble]
+        problems = [f"{source.name}: {source.error}" for source in self._sources if source.error]
+        waiting = [source.name for source in self._sources if not source.ready and not source.error]
         if waiting:
-            troubles.append(f"not read yet: {', '.join(waiting)}")
+            problems.append(f"not read yet: {', '.join(waiting)}")
         if self._context.bus.health is not BusHealth.CONNECTED:
-            troubles.append(f"NATS: {self._context.bus.trouble}")
-        state = HealthState.DEGRADED if troubles else HealthState.OK
-        self._context.health.set(NAME, state, "; ".join(troubles) or "active")
+            problems.append(f"NATS: {self._context.bus.trouble}")
+        state = HealthState.DEGRADED if problems else HealthState.OK
+        self._context.health.set(NAME, state, "; ".join(problems) or "active")
 
     def _others(self) -> list[RecordSource]:
         sources: list[RecordSource] = []
         options = etcd_options(self._context.settings)
         if options is not None:
-            from dynamo_model_discovery.workers.sources.etcd import EtcdSource  # noqa: PLC0415 - see `wiring`
+            from dynamo_model_discovery.workers.sources.etcd import EtcdSource  # noqa: PLC0415 - see `etcd_options`
 
             sources.append(EtcdSource(options, self._wake.set))
         directory = self._context.settings.platform.model_discovery.workers.file_directory
@@ -208,5 +211,5 @@ class _Active:
         while True:
             await self._publication.state.lost.wait()
             self._wake.set()
-            # `start_over` clears the flag; until then there is no reason to wake.
+            # Until `start_over` clears the flag, wake at most once per second.
             await asyncio.sleep(1.0)

@@ -15,17 +15,17 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.api.untrusted import json_text
 
-from dynamo_model_discovery.workers.places import WorkerLocation, place_of
+from dynamo_model_discovery.workers.locations import WorkerLocation, location_of
 from dynamo_model_discovery.workers.records import Record, UnreadableError, endpoint, identity_of, model
 
-#: Largest number of records of one kind in one object. A process has a few endpoints, and a card for each adapter.
-MOST_RECORDS = 1000
+#: Limit of the records of one kind in one object. A process has a few endpoints, and a card for each adapter.
+MAX_RECORDS = 1000
 #: Labels of the EndpointSlices that this module reads.
 SLICE_LABELS = (labels.DISCOVERY_ENABLED,)
 
 
 class MetadataRecords(NamedTuple):
-    """The records of one object. `readable` is false if no record can be read."""
+    """The records of one object. `unreadable` is the number of others; `readable` is false if no record can be read."""
 
     records: tuple[Record, ...]
     unreadable: int
@@ -33,7 +33,7 @@ class MetadataRecords(NamedTuple):
 
 
 def read(metadata: KubeObject) -> MetadataRecords:
-    """The records of an object, whether its pod is ready or not."""
+    """The records of an object; they count only while its pod is ready."""
     data = (metadata.get("spec") or {}).get("data")
     if isinstance(data, str):
         try:
@@ -80,7 +80,7 @@ def ready_pods(each: KubeObject) -> set[str]:
     }
 
 
-def place(
+def location(
     metadata: KubeObject, pod_of: Callable[[ObjectKey], KubeObject | None], is_ready: Callable[[ObjectKey], bool]
 ) -> WorkerLocation | None:
     """The location of the object's worker; None while it is not ready."""
@@ -94,7 +94,7 @@ def place(
             return None
     elif not is_ready(key):
         return None
-    return place_of(pod, container) if pod is not None else WorkerLocation(namespace, owner)
+    return location_of(pod, container) if pod is not None else WorkerLocation(namespace, owner)
 
 
 def _container_is_ready(pod: KubeObject, container: str) -> bool:
@@ -103,11 +103,11 @@ def _container_is_ready(pod: KubeObject, container: str) -> bool:
 
 def _entries(table: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(table, dict):
-        for key, content in list(table.items())[:MOST_RECORDS]:
+        for key, content in list(table.items())[:MAX_RECORDS]:
             yield key, content if isinstance(content, dict) else {}
 
 
 def _suffix(key: str) -> str:
-    """`<namespace>/<component>/<endpoint>/<id>/<adapter>`: older keys have no id, or also no adapter."""
+    """The adapter in `<namespace>/<component>/<endpoint>/<id>/<adapter>`; empty for shorter keys."""
     parts = key.split("/")
     return parts[4] if len(parts) == 5 else ""

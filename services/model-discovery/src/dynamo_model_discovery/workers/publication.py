@@ -1,6 +1,6 @@
-"""Publishes the workers: reads STATE at the start, so that a restart repeats no event, then keeps STATE up to date.
+"""Publishes workers and models: reads STATE at the start, so that a restart repeats no event, then updates STATE.
 
-An event is published before STATE is written: a stop in between repeats the event instead of losing it.
+An event is published before STATE is written: after a stop in between, the event is repeated, not lost.
 """
 
 import time
@@ -26,7 +26,7 @@ from dynamo_shared.wire.specifications.workers import MODEL, WORKER
 from dynamo_model_discovery.workers.differences import DiscoveryView, PublishedEntry, StateChange
 
 RESOURCES: tuple[Resource, ...] = (WORKERS, MODELS)
-#: Number of events that are published before STATE is written. A stop in between repeats at most as many.
+#: Number of events that are published before STATE is written: a stop in between repeats at most this number.
 CHUNK = 128
 
 log = structlog.get_logger("dynamo.model-discovery.workers")
@@ -45,16 +45,16 @@ class Clock:
         self._last = max(self._last, version)
 
     def uid(self) -> str:
-        """One that nothing has had."""
+        """A new uid."""
         return str(uuid.uuid4())
 
     def version(self) -> int:
-        """Milliseconds since 1970, or one more than the last."""
+        """Milliseconds since 1970, or one more than the last version."""
         self._last = max(self._last + 1, int(self._now() * 1000))
         return self._last
 
     def now(self) -> str:
-        """RFC 3339, whole seconds, as Kubernetes writes creation times."""
+        """The current time as RFC 3339 in whole seconds, as in creation times of Kubernetes."""
         return datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -84,7 +84,7 @@ class Publication:
                 self.view = DiscoveryView()
 
     async def publish(self, steps: Sequence[StateChange]) -> None:
-        """Publish the steps, events first. Waits while the bus is down. BusClosedError."""
+        """Publish the changes, events first. Waits while the bus is down. Raises BusClosedError."""
         for begin in range(0, len(steps), CHUNK):
             chunk = steps[begin : begin + CHUNK]
             for step in chunk:
@@ -103,7 +103,7 @@ class Publication:
             await self.mark_complete()
 
     async def is_taken_over(self) -> bool:
-        """Whether another replica has taken over since. BusError."""
+        """Whether another replica has taken over. Raises BusError."""
         mine = self._mark
         if not mine:
             return False
@@ -124,9 +124,9 @@ class Publication:
         self._mark = versions[WORKERS]
 
     async def start_over(self) -> None:
-        """Publish everything again after STATE was lost. No event: no worker has changed.
+        """Publish everything again after STATE was lost, without events, because no worker has changed.
 
-        STATE may have ended workers, for example from a backup: they are removed there, too.
+        STATE may have workers that have ended, for example from a backup: they are removed.
         """
         self.state.start_over()
         self._mark = ""
@@ -165,7 +165,7 @@ class Publication:
             else:
                 self.view.models[key] = _entry(model_of(obj), version, generation)
         except (ValueError, KeyError, TypeError) as error:
-            # From another release or program: it stays until a worker of that name overwrites it.
+            # From another release or program: it remains until a worker of that name overwrites it.
             log.warning("unreadable worker in STATE", subject=message.subject, error=str(error))
 
 

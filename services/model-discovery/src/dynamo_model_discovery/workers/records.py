@@ -1,8 +1,8 @@
 """Dynamo's discovery records: reads the registrations of processes from keys and values. Pure.
 
-Their layout is not stable, and has changed: separators, encoding, position of the id, names of transports and fields.
-Unknown parts are ignored, unreadable parts are reported, and neither affects other records. The key identifies the
-process; the value is used only if the key lacks a part.
+Releases differ in their layout: separators, encoding, position of the id, names of transports and fields. Unknown parts
+are ignored, unreadable parts are reported, and neither affects other records. The key identifies the process; the value
+is used only if the key lacks a part.
 """
 
 from collections.abc import Mapping
@@ -13,17 +13,17 @@ from urllib.parse import unquote
 import msgspec
 from dynamo_shared.wire.discovered import ModelCard
 
-from dynamo_model_discovery.workers.cards import LONGEST_NAME, card_of, fits, text
+from dynamo_model_discovery.workers.cards import MAX_NAME_LENGTH, card_of, fits, text
 
 INSTANCES = "instances"
 CARDS = "mdc"
-#: Size limit of a value. Cards have two to four KiB; a much larger value is not a record. Bytes.
-LARGEST_VALUE = 256 * 1024
+#: Size limit of a value. Cards have 2 to 4 KiB; a much larger value is not a record. Bytes.
+MAX_VALUE_BYTES = 256 * 1024
 _ID_LIMIT = 2**64
 
 
 class UnreadableError(ValueError):
-    """A record whose key does not even identify its process."""
+    """A record whose process cannot be identified."""
 
 
 class EndpointIdentity(NamedTuple):
@@ -42,7 +42,7 @@ class EndpointIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndpointRecord:
-    """A process can be called at an endpoint. `damaged`: the key is readable, but the value is not."""
+    """A record that a process can be called at an endpoint. `damaged`: the key is readable, but the value is not."""
 
     identity: EndpointIdentity
     transport: str = ""
@@ -53,14 +53,14 @@ class EndpointRecord:
 
 @dataclass(frozen=True, slots=True)
 class CardRecord:
-    """A process serves a model at an endpoint. `card` is None if the value is unreadable."""
+    """A record that a process serves a model at an endpoint. `card` is None if the value is unreadable."""
 
     identity: EndpointIdentity
     card: ModelCard | None
 
     @property
     def damaged(self) -> bool:
-        """Whether the record has a model with an unknown name."""
+        """Whether the value is unreadable."""
         return self.card is None
 
 
@@ -70,16 +70,16 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def parse(key: str, value: bytes) -> Record | None:
-    """The record of a key; None for other kinds of keys. `key` has etcd's form: `v1/instances/...`, `v1/mdc/...`.
+    """The record of a key in etcd's form (`v1/instances/...`, `v1/mdc/...`); None for other kinds of keys.
 
-    UnreadableError if the key is of a known kind, but its content is not understood.
+    Raises UnreadableError if the key is of a known kind, but does not identify a process.
     """
     kind, _, rest = key.removeprefix("v1/").partition("/")
     if kind not in (INSTANCES, CARDS):
         return None
     identity, suffix = _identity_in(rest)
     try:
-        content = _decode(value) if 0 < len(value) <= LARGEST_VALUE else None
+        content = _decode(value) if 0 < len(value) <= MAX_VALUE_BYTES else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         content = None
     if kind == INSTANCES:
@@ -88,19 +88,19 @@ def parse(key: str, value: bytes) -> Record | None:
 
 
 def endpoint(content: Mapping[str, Any], identity: EndpointIdentity) -> EndpointRecord:
-    """The endpoint of a value."""
+    """The record of a value that registers an endpoint."""
     transport, address = _transport(content.get("transport"))
     return EndpointRecord(identity, transport, address, text(content.get("device_type"), 64))
 
 
 def model(content: Mapping[str, Any], identity: EndpointIdentity, suffix: str = "") -> CardRecord:
-    """The model of a value; `suffix` is the key's last part, the name of an adapter."""
-    # If the key is a tenant's field and not an etcd key, the suffix has not been checked yet.
+    """The record of a value that registers a model; `suffix` is the key's last part, the name of an adapter."""
+    # In DynamoWorkerMetadata the key is a field that a tenant may write, so the suffix is not validated yet.
     return CardRecord(identity, card_of(content.get("card_json"), text(suffix) or text(content.get("model_suffix"))))
 
 
 def identity_of(content: Mapping[str, Any]) -> EndpointIdentity:
-    """The identity from the fields of a value, for keys without one; UnreadableError if the fields lack it, too."""
+    """The identity in the fields of a value. Raises UnreadableError if a field is missing or invalid."""
     names = [text(content.get(field)) for field in ("namespace", "component", "endpoint")]
     number = content.get("instance_id")
     if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) <= len(str(_ID_LIMIT)):
@@ -111,7 +111,7 @@ def identity_of(content: Mapping[str, Any]) -> EndpointIdentity:
 
 
 def _identity_in(path: str) -> tuple[EndpointIdentity, str]:
-    """EndpointIdentity and suffix in `<namespace>/<component>/<endpoint>/<hex id>[/<suffix>]`, or `.../<endpoint>:<hex id>`."""
+    """Identity and suffix of `<namespace>/<component>/<endpoint>/<hex id>[/<suffix>]`, or `.../<endpoint>:<hex id>`."""
     parts = path.split("/")
     if len(parts) == 3 and ":" in parts[2]:
         parts[2:] = parts[2].rsplit(":", 1)
@@ -129,7 +129,7 @@ def _identity_in(path: str) -> tuple[EndpointIdentity, str]:
 
 
 def _is_name(name: str) -> bool:
-    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and fits(name)
+    return 0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and fits(name)
 
 
 def _transport(value: Any) -> tuple[str, str]:

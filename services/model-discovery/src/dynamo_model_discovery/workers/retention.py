@@ -1,7 +1,6 @@
-"""Workers that cannot be observed at the moment stay unchanged. Pure.
+"""Retains the published state of workers that cannot be observed at the moment, also after a restart. Pure.
 
-A source that has not been read yet, or an unreadable record, says nothing about a worker, and does not mean that the
-worker is gone. The last published state counts, also after a restart.
+A source that has not been read yet, or an unreadable record, does not mean that a worker has ended.
 """
 
 from collections.abc import Mapping
@@ -19,26 +18,26 @@ class Unobserved:
     """The sources and workers that cannot be observed now."""
 
     sources: frozenset[str] = frozenset()
-    """that have not been read yet"""
+    """sources that have not been read yet"""
     pods: frozenset[tuple[str, str]] = frozenset()
-    """namespace and name of pods that are ready, and whose records cannot be read"""
+    """namespace and name of ready pods with unreadable records"""
 
 
 def settle(
     published: Mapping[ObjectKey, WorkerData], observed: WorkerObservation, unobserved: Unobserved
 ) -> dict[ObjectKey, WorkerData]:
-    """The workers, as far as known."""
-    placed = {
+    """The observed workers, and the published workers that cannot be observed now."""
+    located = {
         (worker.source, worker.name): worker
         for worker in published.values()
         if worker.source != KUBERNETES and worker.namespace
     }
     settled: dict[ObjectKey, WorkerData] = {}
     for key, current in observed.workers.items():
-        kept = _at_first_location(current, placed.get((current.source, current.name)))
-        place = ObjectKey(kept.namespace, kept.name)
-        before = published.get(place)
-        settled[place] = before if before is not None and key in observed.damaged else kept
+        kept = _at_first_location(current, located.get((current.source, current.name)))
+        location = ObjectKey(kept.namespace, kept.name)
+        before = published.get(location)
+        settled[location] = before if before is not None and key in observed.damaged else kept
     for key, before in published.items():
         hidden = before.source in unobserved.sources or (
             before.source == KUBERNETES and (before.namespace, before.pod) in unobserved.pods
@@ -49,9 +48,9 @@ def settle(
 
 
 def _at_first_location(worker: WorkerData, before: WorkerData | None) -> WorkerData:
-    """The worker at its first location: a pod may go before its lease expires, and another pod may get its address.
+    """The worker with its first location: its pod may end before its lease expires, and another pod may get the address.
 
-    If its cards do not state a role, its first role counts, too: cards may go before endpoints.
+    If the cards do not state a role, the worker also retains its role: cards may be deleted before endpoints.
     """
     if before is None or worker.source == KUBERNETES:
         return worker

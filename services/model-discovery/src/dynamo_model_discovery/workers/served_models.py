@@ -12,8 +12,8 @@ from typing import NamedTuple
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.wire.discovered import ModelCard, ServedModelData, WorkerData
 
-#: Largest number of published worker types of a model. There are four; cards may contain any text.
-MOST_TYPES = 32
+#: Limit of the published worker types of a model. Dynamo has four, but cards may contain any text.
+MAX_TYPES = 32
 
 
 class _Group(NamedTuple):
@@ -34,7 +34,7 @@ class _Member(NamedTuple):
 
 
 def served(workers: Iterable[WorkerData]) -> dict[ObjectKey, ServedModelData]:
-    """All models that a worker has, available or not."""
+    """All models that at least one worker has, available or not."""
     groups: dict[_Group, list[_Member]] = defaultdict(list)
     for worker in workers:
         for card in worker.models:
@@ -64,8 +64,8 @@ def _model(group: _Group, members: list[_Member], groups: Mapping[_Group, list[_
             (member.worker.graph_deployment for member in members if member.worker.graph_deployment), ""
         ),
         available=not missing,
-        missing=sorted(missing)[:MOST_TYPES],
-        workers=dict(sorted(Counter(member.type for member in members).most_common(MOST_TYPES))),
+        missing=sorted(missing)[:MAX_TYPES],
+        workers=dict(sorted(Counter(member.type for member in members).most_common(MAX_TYPES))),
         # A prefill worker takes no client requests; its type is empty for this reason.
         model_type=next((card.model_type for card in cards if card.model_type and card.worker_type != "prefill"), ""),
         context_length=min((card.context_length for card in cards if card.context_length), default=0),
@@ -74,7 +74,7 @@ def _model(group: _Group, members: list[_Member], groups: Mapping[_Group, list[_
 
 def _missing(cards: Iterable[ModelCard], present: set[str]) -> set[str]:
     missing: set[str] = set()
-    # Workers of a model say the same as a rule.
+    # A set, because workers of a model usually have the same needs.
     for needs in {tuple(card.needs) for card in cards}:
         alternatives = [set(need.split("+")) for need in needs]
         if alternatives and not any(types <= present for types in alternatives):

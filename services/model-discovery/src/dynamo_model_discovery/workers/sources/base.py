@@ -20,18 +20,18 @@ class RecordSource(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether it has been read completely; then missing records are gone."""
+        """Whether the store has been read completely: missing records are then deleted records."""
 
     @property
-    def trouble(self) -> str:
-        """Why its records may be outdated; empty if they are not."""
+    def error(self) -> str:
+        """Why the records may be outdated; empty if they are not."""
 
     @property
     def unreadable(self) -> int:
-        """Its unreadable records."""
+        """Number of unreadable records."""
 
     def records(self) -> Iterable[SourcedRecord]:
-        """Its records."""
+        """The readable records."""
 
     def unreadable_pods(self) -> Iterable[tuple[str, str]]:
         """Namespace and name of ready pods with unreadable records."""
@@ -41,7 +41,7 @@ class RecordSource(Protocol):
 
 
 class RecordTable:
-    """Records by key, as keys and values come and go."""
+    """The current records of a source with keys and values, by key."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -62,7 +62,7 @@ class RecordTable:
         return ()
 
     def take(self, changes: Mapping[str, bytes | None]) -> None:
-        """Apply keys that were written, or are gone (None)."""
+        """Apply changes: the new value by key, None for a deleted key."""
         for key, value in changes.items():
             if value is None:
                 self._records.pop(key, None)
@@ -72,18 +72,18 @@ class RecordTable:
 
     def _put(self, key: str, value: bytes) -> None:
         record: Record | None = None
-        trouble = ""
+        error = ""
         try:
             record = parse(key, value)
-        except UnreadableError as error:
-            trouble = str(error)
+        except UnreadableError as unreadable:
+            error = str(unreadable)
         if record is not None:
             self._records[key] = SourcedRecord(self._source, record)
-            trouble = "its value cannot be read" if record.damaged else ""
+            error = "its value cannot be read" if record.damaged else ""
         else:
             self._records.pop(key, None)
-        if not trouble:
+        if not error:
             self._unreadable.pop(key, None)
-        elif self._unreadable.get(key) != trouble:
-            self._unreadable[key] = trouble
-            log.warning("unreadable discovery record", source=self._source, key=key[:512], error=trouble)
+        elif self._unreadable.get(key) != error:
+            self._unreadable[key] = error
+            log.warning("unreadable discovery record", source=self._source, key=key[:512], error=error)

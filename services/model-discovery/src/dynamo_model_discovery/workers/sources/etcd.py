@@ -13,7 +13,7 @@ ROOT = "v1/"
 
 
 class EtcdSource(RecordTable):
-    """Watches the two prefixes. Read-only; usually not the platform's own etcd."""
+    """Watches the two prefixes, read-only. This etcd is usually not the platform's own."""
 
     name = ETCD
 
@@ -30,7 +30,7 @@ class EtcdSource(RecordTable):
         return all(follower.complete for follower in self._followers)
 
     @property
-    def trouble(self) -> str:
+    def error(self) -> str:
         """Why etcd cannot be read at the moment."""
         return next((follower.trouble for follower in self._followers if follower.trouble), "")
 

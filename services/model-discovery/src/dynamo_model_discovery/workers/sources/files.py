@@ -1,7 +1,7 @@
 """Records in files (`DYN_FILE_KV`), for development and tests: `v1/<kind>/<percent-encoded key>`.
 
-A process touches its files every few seconds. A killed process leaves its files until another process removes files
-older than the reference's ten seconds. This source does not wait for that, and removes nothing.
+A process touches its files every few seconds. This source ignores files that were not touched for LIFETIME, because a
+killed process leaves its files. It removes no files.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from dynamo_model_discovery.workers.assembly import FILE
-from dynamo_model_discovery.workers.records import CARDS, INSTANCES, LARGEST_VALUE
+from dynamo_model_discovery.workers.records import CARDS, INSTANCES, MAX_VALUE_BYTES
 from dynamo_model_discovery.workers.sources.base import RecordTable
 
-#: Seconds between polls.
+#: Interval of polls. Seconds.
 INTERVAL = 0.5
-#: Seconds for which an untouched file counts: the same as the reference's.
+#: Age from which on a file is ignored: the same as in Dynamo's own discovery. Seconds.
 LIFETIME = 10.0
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 _TEMPORARY = ".tmp_"
 
 
@@ -43,7 +43,7 @@ class FileSource(RecordTable):
         self._versions: dict[Path, _FileVersion] = {}
         self._values: dict[str, bytes] = {}
         self.ready = False
-        self.trouble = ""
+        self.error = ""
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -55,17 +55,17 @@ class FileSource(RecordTable):
         """Poll once."""
         try:
             alive = await asyncio.to_thread(self._read)
-        except OSError as error:
-            trouble = f"{error.filename or self._directory}: {error.strerror or error}"
-            if trouble != self.trouble:
-                self.trouble = trouble
+        except OSError as failure:
+            error = f"{failure.filename or self._directory}: {failure.strerror or failure}"
+            if error != self.error:
+                self.error = error
                 self._changed()
             return
         differing: dict[str, bytes | None] = dict.fromkeys(self._values.keys() - alive.keys())
         differing |= {key: value for key, value in alive.items() if self._values.get(key) != value}
-        news = not self.ready or bool(self.trouble)
-        self._values, self.ready, self.trouble = alive, True, ""
-        if differing or news:
+        recovered = not self.ready or bool(self.error)
+        self._values, self.ready, self.error = alive, True, ""
+        if differing or recovered:
             self.take(differing)
             self._changed()
 
@@ -94,19 +94,19 @@ def _files(directory: Path) -> list[tuple[Path, os.stat_result]]:
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                if len(files) == MOST_FILES:
+                if len(files) == MAX_FILES:
                     break
                 try:
                     if not entry.name.startswith(_TEMPORARY) and entry.is_file(follow_symlinks=False):
                         files.append((Path(entry.path), entry.stat(follow_symlinks=False)))
                 except FileNotFoundError:
                     continue
-    except FileNotFoundError:  # the first process creates it
+    except FileNotFoundError:  # The first process creates the directory.
         return []
     return files
 
 
 def _value(path: Path) -> bytes:
     with path.open("rb") as file:
-        value = file.read(LARGEST_VALUE + 1)
-    return value if len(value) <= LARGEST_VALUE else b""
+        value = file.read(MAX_VALUE_BYTES + 1)
+    return value if len(value) <= MAX_VALUE_BYTES else b""

@@ -10,11 +10,12 @@ from dynamo_shared.state import ObjectCache, StateReader
 
 from dynamo_model_discovery.workers import metadata
 from dynamo_model_discovery.workers.assembly import KUBERNETES, SourcedRecord
+from dynamo_model_discovery.workers.locations import POD_LABELS, WorkerLocation, by_address
 from dynamo_model_discovery.workers.metadata import SLICE_LABELS
-from dynamo_model_discovery.workers.places import POD_LABELS, WorkerLocation, by_address
 
 READS: tuple[Resource, ...] = (DYNAMO_WORKER_METADATAS, ENDPOINT_SLICES, PODS)
-#: The pods that a slice has ready, and its index by them; the records of a DynamoWorkerMetadata.
+#: Fields that the cached objects get: the ready pods of an EndpointSlice (also the name of the index by pod), and the
+#: parsed records of a DynamoWorkerMetadata.
 _READY, _RECORDS = "ready", "records"
 _METADATA = ("name", "namespace", "uid", "resourceVersion")
 _POD_STATUS = ("phase", "podIP", "podIPs", "containerStatuses", "initContainerStatuses")
@@ -28,8 +29,8 @@ class KubernetesSource:
     def __init__(self, bus: Bus, cluster: str, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._cache = ObjectCache()
-        # Few pods of the cluster are workers with records, and only a few fields of each are read. The cache keeps only these
-        # fields: anyone may write the others, and a megabyte of small values takes twenty in memory.
+        # The cache has only the fields that this source reads: users may write any amount of the others, and 1 MB of JSON
+        # with small values takes 20 MB of memory.
         self._cache.keep_only(PODS, _pod)
         self._cache.keep_only(ENDPOINT_SLICES, _slice)
         self._cache.keep_only(DYNAMO_WORKER_METADATAS, _records)
@@ -41,11 +42,11 @@ class KubernetesSource:
 
     @property
     def ready(self) -> bool:
-        """Whether the watcher has published everything."""
+        """Whether all objects of the watcher have been read."""
         return all(self._reader.is_synced(resource) for resource in READS)
 
     @property
-    def trouble(self) -> str:
+    def error(self) -> str:
         """Always empty: the bus reports when NATS is down, and the watcher reports when the API server is down."""
         return ""
 
@@ -55,7 +56,7 @@ class KubernetesSource:
         return sum(each[_RECORDS].unreadable for each in self._cache.list(DYNAMO_WORKER_METADATAS))
 
     @property
-    def places(self) -> Mapping[str, WorkerLocation]:
+    def locations(self) -> Mapping[str, WorkerLocation]:
         """Pods by address."""
         if self._places is None:
             self._places = by_address(self._cache.list(PODS))
@@ -63,13 +64,13 @@ class KubernetesSource:
 
     def records(self) -> Iterable[SourcedRecord]:
         """The records of pods that are ready."""
-        for parsed, place in self._ready():
+        for parsed, location in self._ready():
             for record in parsed.records:
-                yield SourcedRecord(KUBERNETES, record, place)
+                yield SourcedRecord(KUBERNETES, record, location)
 
     def unreadable_pods(self) -> Iterable[tuple[str, str]]:
         """Ready pods whose object has no readable record."""
-        return [(place.namespace, place.pod) for parsed, place in self._ready() if not parsed.readable]
+        return [(location.namespace, location.pod) for parsed, location in self._ready() if not parsed.readable]
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -77,8 +78,8 @@ class KubernetesSource:
 
     def _ready(self) -> Iterable[tuple[metadata.MetadataRecords, WorkerLocation]]:
         for each in self._cache.list(DYNAMO_WORKER_METADATAS):
-            if (place := metadata.place(each, self._pod_of, self._is_ready)) is not None:
-                yield each[_RECORDS], place
+            if (location := metadata.location(each, self._pod_of, self._is_ready)) is not None:
+                yield each[_RECORDS], location
 
     def _pod_of(self, key: ObjectKey) -> KubeObject | None:
         return self._cache.get(PODS, key)

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def etcd_options(settings: Settings) -> EtcdOptions | None:
-    """The options of Dynamo's own etcd, or None: its address is the same that workers get."""
+    """The options of Dynamo's own etcd, at the address that workers get; None without an address."""
     workers = settings.platform.model_discovery.workers
     endpoints = workers.etcd_endpoints or _addresses(settings.infrastructure.etcd_address)
     if not endpoints:
         return None
-    # Imported here: gRPC takes 27 MiB, which installations with workers in Kubernetes should not spend.
+    # Imported here, because gRPC takes 27 MiB, which installations with workers in Kubernetes do not need.
     from dynamo_shared.leases.follow import EtcdOptions  # noqa: PLC0415
 
     def password() -> str:
@@ -36,5 +36,5 @@ def etcd_options(settings: Settings) -> EtcdOptions | None:
 
 
 def _addresses(text: str) -> tuple[str, ...]:
-    """Addresses of `infrastructure.etcdAddress`, which workers get as ETCD_ENDPOINTS: separated by commas."""
+    """The comma-separated addresses of `infrastructure.etcdAddress`, which workers get as ETCD_ENDPOINTS."""
     return tuple(address for address in (part.strip() for part in text.split(",")) if address)

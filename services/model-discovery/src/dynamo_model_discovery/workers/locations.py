@@ -1,4 +1,4 @@
-"""Matches a worker with its pod, by the address of its requests. Pure."""
+"""The locations of workers in Kubernetes, by pod and by address. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ POD_LABELS = (
     labels.GRAPH_DEPLOYMENT_NAME,
     labels.COMPONENT,
 )
-"""Labels of pods that are read here."""
+"""Labels of pods that this module reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class WorkerLocation:
     graph: str = ""
     component: str = ""
     worker_type: str = ""
-    """what the graph says of the component, for workers whose cards do not"""
+    """the worker type in the pod's labels, for workers whose cards lack it"""
 
 
-def place_of(pod: KubeObject, container: str = "") -> WorkerLocation:
-    """The location of a pod."""
+def location_of(pod: KubeObject, container: str = "") -> WorkerLocation:
+    """The location of a worker in a pod."""
     metadata = pod["metadata"]
     pod_labels: Mapping[str, str] = metadata.get("labels") or {}
     types = (pod_labels.get(labels.SUB_COMPONENT_TYPE, ""), pod_labels.get(labels.COMPONENT_TYPE, ""))
@@ -49,8 +49,8 @@ def place_of(pod: KubeObject, container: str = "") -> WorkerLocation:
 
 
 def by_address(pods: Iterable[KubeObject]) -> dict[str, WorkerLocation]:
-    """Locations by IP address. Ended pods have released their address; pods in the host's network share one."""
-    places: dict[str, WorkerLocation] = {}
+    """Locations by IP address, without pods that have ended (another pod may have the address) or use the host's."""
+    locations: dict[str, WorkerLocation] = {}
     for pod in pods:
         status = pod.get("status") or {}
         if has_ended(pod) or pod.get("spec", {}).get("hostNetwork"):
@@ -58,8 +58,8 @@ def by_address(pods: Iterable[KubeObject]) -> dict[str, WorkerLocation]:
         for entry in (status, *(status.get("podIPs") or ())):
             address = entry.get("podIP") or entry.get("ip")
             if address:
-                places[address] = place_of(pod)
-    return places
+                locations[address] = location_of(pod)
+    return locations
 
 
 @lru_cache(maxsize=16384)
