@@ -277,7 +277,7 @@ async def test_a_pending_unload_is_done_when_the_worker_recovers():
         keeper.set_desired(KEY, "m1", all_, None, ("a",))
         await world.until("unloaded", 1)
         await world.until("failed", 1)
-        assert [each.worker.pod for each in keeper.leave(model(), ("a",))] == ["pod-0"]
+        assert [each.worker.pod for each in keeper.unload_deleted(model(), ("a",))] == ["pod-0"]
         world.broken.clear()
         await world.until("unloaded", 2)
         await asyncio.sleep(0)
@@ -288,7 +288,7 @@ async def test_a_pending_unload_is_done_when_the_worker_recovers():
 async def test_a_pending_unload_of_a_deleted_pod_is_forgotten():
     async with loaded() as (world, keeper, (worker,)):
         world.broken = {worker.url}
-        assert keeper.leave(model(), ("a",))
+        assert keeper.unload_deleted(model(), ("a",))
         keeper.pod_gone(worker.uid)
         assert not list(keeper.states())
 
@@ -299,7 +299,7 @@ async def test_a_pending_unload_is_not_reported_for_another_model_of_the_same_na
         world.broken = {worker.url}
         keeper.set_desired(KEY, "m1", [worker], None, ("a",))
         await world.until("failed", 1)
-        keeper.leave(model(), ("a",))
+        keeper.unload_deleted(model(), ("a",))
         world.models[KEY] = model("m3")
         world.broken.clear()
         world.reported.clear()
@@ -324,7 +324,7 @@ async def test_pending_unloads_on_other_workers_are_not_checked() -> None:
     async with keeping(world) as keeper:
         uid = Uid("deleted")
         keeper.set_desired(KEY, uid, [elsewhere], ADAPTER, ())
-        assert keeper.leave(model(uid), ("a",))
+        assert keeper.unload_deleted(model(uid), ("a",))
         Uid.asked = 0
         keeper.set_desired(OTHER, "m2", [worker], ADAPTER, ())
         assert Uid.asked == 0
@@ -335,7 +335,7 @@ async def test_a_pending_unload_that_takes_too_long_is_abandoned_and_reported():
         world.broken = {worker.url}
         deleted = model()
         deleted["metadata"]["annotations"] = {"large": "x"}
-        keeper.leave(deleted, ("a",))
+        keeper.unload_deleted(deleted, ("a",))
         await world.until("failed", 1)
         world.now = 100.0
         await world.until("CleanupFailed", 1)
@@ -347,7 +347,7 @@ async def test_a_pending_unload_that_takes_too_long_is_abandoned_and_reported():
 async def test_a_new_model_of_the_same_adapter_name_does_the_pending_unload():
     async with loaded() as (world, keeper, (worker,)):
         world.broken = {worker.url}
-        keeper.leave(model(), ("a",))
+        keeper.unload_deleted(model(), ("a",))
         await world.until("failed", 1)
         world.reported.clear()
         world.calls.clear()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from dynamo_model_discovery.models.workers import find_workers, matters
-from dynamo_model_discovery.routing import index, kept, on_departure, routes
+from dynamo_model_discovery.routing import index, on_departure, routes, trimmed
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, SERVICES, ObjectKey, Resource
@@ -124,10 +124,10 @@ def test_a_trimmed_pod_gives_the_same_workers():
     }
     spec = {"containers": [{"name": "main", "env": [{"name": "A", "value": "b"}]}], "volumes": []}
     pod = labelled(status=status, spec=spec)
-    assert matters(kept(pod)) == matters(pod)
-    assert find_workers([kept(pod)], [], port=9090) == find_workers([pod], [], port=9090)
-    assert kept(kept(pod)) == kept(pod)
-    assert "env" not in str(kept(pod))
+    assert matters(trimmed(pod)) == matters(pod)
+    assert find_workers([trimmed(pod)], [], port=9090) == find_workers([pod], [], port=9090)
+    assert trimmed(trimmed(pod)) == trimmed(pod)
+    assert "env" not in str(trimmed(pod))
 
 
 RUNNING = {"phase": "Running", "podIP": "10.0.0.1"}

@@ -21,7 +21,7 @@ from dynamo_model_discovery.reconcilers.model import ModelReconciler
 from dynamo_model_discovery.workers.discovery import WorkerDiscoveryService
 
 NAME = "model-discovery"
-#: Resources of workers, which are far more than models: each replica reads its share.
+#: Resources of workers: a cluster has far more of them than models, so each replica reads only those of its share.
 OF_SHARE: tuple[Resource, ...] = (ENDPOINT_SLICES, PODS)
 READS: tuple[Resource, ...] = (DYNAMO_MODELS, *OF_SHARE)
 #: Seconds between reconciles that report progress while many workers load an adapter.
@@ -78,8 +78,8 @@ def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -
     ownership.before_release(keeper.release)
 
     def model_changed(change: CacheChange) -> None:
-        # Every replica reports the deletion: the owner may be stopped, and no later event is about the model. The
-        # stream keeps one message for an id. Only the owner unloads its adapters.
+        # Every replica reports the deletion, because the owner may have stopped; the stream drops duplicates by id. Only
+        # the owner unloads the adapters.
         if (gone := _gone(change)) is not None:
             models.gone(gone, owned=ownership.owns(change.key))
 

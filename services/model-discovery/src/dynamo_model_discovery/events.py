@@ -30,7 +30,7 @@ CLEANUP_FAILED = EventReason(
 
 
 def changed(model: KubeObject, status: KubeObject, verdict: ModelReadiness) -> Fact:
-    """The readiness of a model changed; `status` is about to be written."""
+    """The readiness of a model changed; `status` is the new status."""
     if verdict.ready:
         reason = READY
     elif verdict.reason == "NoEndpoints":
@@ -49,13 +49,13 @@ def gone(model: KubeObject) -> Fact:
     return Fact(event="deleted", data=data)
 
 
-def cleaned(names: Sequence[str], workers: int) -> Fact:
+def unloaded(names: Sequence[str], workers: int) -> Fact:
     """No worker has an adapter of a deleted model any more."""
     return UNLOADED(f"Unloaded {', '.join(names)} from {many(workers, 'worker')}")
 
 
-def left(kept: Sequence[AdapterState], names: Sequence[str]) -> Fact:
-    """A model is deleted although workers have not unloaded its adapter."""
+def unload_failed(kept: Sequence[AdapterState], names: Sequence[str]) -> Fact:
+    """A model is deleted although the workers of `kept` have not unloaded its adapter."""
     shown = "; ".join(f"{each.worker.pod}: {each.failure or 'no answer yet'}" for each in kept[:NAMED])
     more = f"; and {len(kept) - NAMED} more" if len(kept) > NAMED else ""
     return UNLOAD_FAILED(
@@ -63,8 +63,8 @@ def left(kept: Sequence[AdapterState], names: Sequence[str]) -> Fact:
     )
 
 
-def given_up(model: KubeObject, state: AdapterState) -> Fact:
-    """A worker kept an adapter of a deleted model, and the unloading is no longer retried."""
+def cleanup_failed(model: KubeObject, state: AdapterState) -> Fact:
+    """A worker may still have an adapter of a deleted model, and the platform does not retry."""
     name = model.get("spec", {}).get("modelName", "")
     return CLEANUP_FAILED(
         f"{state.worker.pod} may still have {name} loaded: {state.failure or 'no answer'}; restart the pod"

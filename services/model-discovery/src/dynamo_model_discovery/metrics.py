@@ -15,7 +15,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60)
 
 
 class LoraMetrics(ServiceMetrics):
-    """Figures of loading and unloading LoRA adapters."""
+    """Metrics of loading and unloading LoRA adapters."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         super().__init__(registry)
@@ -42,7 +42,7 @@ class LoraMetrics(ServiceMetrics):
         self._seconds.labels(operation).observe(seconds)
 
     def counted(self, states: Iterable[AdapterState]) -> None:
-        """How things stand now."""
+        """Set the gauges from all present states."""
         counts = Count(_state(state) for state in states)
         for state in ("loaded", "waiting", "failing", "unloading"):
             self._adapters.labels(state).set(counts[state])
@@ -72,7 +72,7 @@ class WorkerMetrics(ServiceMetrics):
     def counted(
         self, workers: Iterable[WorkerData], models: Iterable[ServedModelData], unreadable: Mapping[str, int]
     ) -> None:
-        """How things stand now."""
+        """Set the gauges from all present workers and models, and the number of unreadable records by source."""
         self._workers.clear()
         for (role, source), count in Count((_role(worker.role), worker.source) for worker in workers).items():
             self._workers.labels(role, source).set(count)
@@ -84,7 +84,7 @@ class WorkerMetrics(ServiceMetrics):
 
 
 def _role(role: str) -> str:
-    """A role as a label. Cards may contain any text, and each other label would create a separate series."""
+    """A role as a label value. Cards may contain any text, and each value creates a time series."""
     if not role:
         return "none"
     return role if role in ROLES else "other"

@@ -23,15 +23,15 @@ _STATUS = frozenset({"phase", "podIP", "podIPs", "conditions", "containerStatuse
 
 def index(cache: ObjectCache) -> None:
     """Index models, pods and slices by namespace and base model, and trim pods."""
-    cache.keep_only(PODS, kept)
+    cache.keep_only(PODS, trimmed)
     cache.add_index(PODS, BASE_MODEL_INDEX, base_model_of)
     cache.add_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, base_model_of)
     cache.add_index(DYNAMO_MODELS, BASE_MODEL_INDEX, served_by)
     cache.add_index(DYNAMO_MODELS, NAME_INDEX, claims)
 
 
-def kept(pod: KubeObject) -> KubeObject:
-    """A pod with only the fields that this service reads: there are many pods, and most fields are for the node."""
+def trimmed(pod: KubeObject) -> KubeObject:
+    """A pod with only the fields that this service reads, to save memory."""
     metadata = {field: value for field, value in pod["metadata"].items() if field in _METADATA}
     status = {field: value for field, value in pod.get("status", {}).items() if field in _STATUS}
     return {**pod, "metadata": metadata, "spec": {}, "status": status}
@@ -44,10 +44,10 @@ def served_by(model: KubeObject) -> tuple[str, ...]:
 
 
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
-    """Models whose workers, or whose rivals, changed."""
+    """Routes to the models whose spec, workers or rivals (models with the same name and base) changed."""
 
     def rivals(change: CacheChange) -> Iterator[Task]:
-        """Another model of the base may have waited for the name, or must wait now."""
+        """The first other model with the name: it may get the name now, or must wait for it."""
         for value in _values(change, claims):
             others = (each for each in cache.by_index(DYNAMO_MODELS, NAME_INDEX, value) if key_of(each) != change.key)
             if (rival := first(others, name_of(value))) is not None:
@@ -67,7 +67,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
 
 def on_departure(cache: ObjectCache, gone: Callable[[str], None]) -> None:
-    """Calls back with the uid of each pod that has left its address, or that another replica owns now."""
+    """Call `gone` with the uid of each pod that has left its address, or that another replica owns now."""
 
     def changed(resource: Resource, _: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         if resource == PODS and old is not None and new is not None and has_left(old, new):
@@ -91,7 +91,7 @@ def _matters(change: CacheChange) -> bool:
 
 
 def _is_new_input(change: CacheChange) -> bool:
-    """Status writes of this service come back as changes."""
+    """Whether more than the status changed: this service's own writes of status need no reconcile."""
     old, new = change.old, change.new
     return old is None or new is None or _input(old) != _input(new)
 

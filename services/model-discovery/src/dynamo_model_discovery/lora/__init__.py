@@ -1,1 +1,1 @@
-"""LoRA adapters: asks workers to load and unload them, and tracks the loaded adapters."""
+"""LoRA adapters: requests workers to load and unload them, and tracks the loaded adapters."""

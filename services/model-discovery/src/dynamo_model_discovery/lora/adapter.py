@@ -15,12 +15,12 @@ from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.v1alpha1.enums import ModelType
 
 SCHEMES = ("s3", "hf", "file")
-"""Where Dynamo's workers load adapters from: an object store, Hugging Face, a path that the worker has mounted."""
+"""URI schemes from which workers load adapters: an object store, Hugging Face, a mounted path."""
 
 MAX_LENGTH = 2048
-"""Characters of a name or a URI; longer ones do not fit into the request line that unloads them."""
+"""Length limit of a name or a URI, because the request line that unloads an adapter contains its name. Characters."""
 
-#: Number of names that are remembered for unloading; with more changes, the oldest name is forgotten.
+#: Limit of the previous names in a record; the oldest names are dropped.
 MAX_PREVIOUS = 16
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -49,12 +49,12 @@ class Adapter:
 
 
 class AdapterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The adapters that may be loaded for a DynamoModel: written to its annotation before a worker is asked to load."""
+    """The adapters that may be loaded for a DynamoModel, written to its annotation before the first request to load."""
 
     name: str
     source: str
     previous: tuple[str, ...] = ()
-    """names that were loaded before, or the same from another source, and that some worker may still have"""
+    """names that a worker may have from an earlier spec, also the present name if it had another source"""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,12 +68,12 @@ def is_lora(spec: Mapping[str, Any]) -> bool:
 
 
 def is_segment(name: str) -> bool:
-    """Whether a name is safe as a segment of a URL's path, and cannot lead elsewhere."""
+    """Whether a name is safe as one segment of a URL's path."""
     return 0 < len(name) <= MAX_LENGTH and name not in (".", "..") and not _CONTROL.search(name)
 
 
 def adapter_of(spec: Mapping[str, Any]) -> Adapter:
-    """The adapter of a spec of type lora. Raises InvalidAdapter, because admission may have been down."""
+    """The adapter of a spec of type lora. Raises InvalidAdapter, because admission may not have validated the spec."""
     name, uri = str(spec.get("modelName", "")), str((spec.get("source") or {}).get("uri", ""))
     allowed = "allowed are s3://bucket/path, hf://organization/name and file:///path"
     if not is_segment(name):
@@ -104,7 +104,7 @@ def record_of(model: KubeObject) -> AdapterRecord | None:
 
 
 def written(record: AdapterRecord) -> str:
-    """The annotation's value."""
+    """The value of the annotation for a record."""
     return msgspec.json.encode(record).decode()
 
 

@@ -1,7 +1,7 @@
-"""The LoRA management API of workers over HTTP, with limits for requests, targets, duration and size of answers.
+"""The client of the LoRA management API of workers. It limits concurrency, duration, and size of responses.
 
-Only URLs of workers from `models.workers` are called. Redirects are refused, and proxies of the environment and cookies
-are not used. At most a mebibyte of an answer is read, without decompression, and a request ends after its time-out.
+Only URLs of workers from `models.workers` are called. Redirects, cookies, proxies of the environment and decompression
+are disabled.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from dynamo_model_discovery.lora.adapter import Adapter
 from dynamo_model_discovery.lora.responses import LoraError, complaint, is_published, is_refusal, names_in
 
 PATHS = ("/v1/loras", "/loras")
-"""Where workers offer it: Dynamo's own, and what some offer only."""
+"""Paths of the API: that of Dynamo's workers, and an older one that some workers have instead."""
 
 MODELS = "/v1/models"
-"""Where a worker that lists no adapters may still list its models."""
+"""Path at which a worker without the API may list its models."""
 
 METADATA = "/metadata"
-"""Where a worker that registers in Kubernetes says what it has registered."""
+"""Path at which a worker that registers in Kubernetes has its registration."""
 
-#: Size limit of an answer: a thousand adapters take a tenth of it. Bytes.
-ANSWER_LIMIT = 1 << 20
+#: Size limit of a response: 1,000 adapters take a tenth of it. Bytes.
+RESPONSE_LIMIT = 1 << 20
 #: Time limit to connect: an existing pod accepts within milliseconds. Seconds.
 CONNECT_WITHIN = 3.0
 
-#: Time limit of a listing: a healthy worker answers at once, and a hanging one gets less time than a load. Seconds.
+#: Time limit of a listing, shorter than that of a load, because a healthy worker responds at once. Seconds.
 PROBE_WITHIN = 5.0
 
 #: Statuses that mean that a path or a method does not exist.
@@ -40,7 +40,7 @@ _ABSENT = frozenset({404, 405, 501})
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "dynamo-model-discovery"}
 
 Observer = Callable[[str, str, float], None]
-"""Called after each request with what it was for, how it ended and its seconds."""
+"""Called after each request with its operation, its outcome and its duration in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Listing:
 
     names: frozenset[str]
     path: str | None
-    """path of its LoRA management; None where only its models are listed"""
+    """path of the LoRA management API; None if the worker lists only its models"""
 
 
 @dataclass(frozen=True, slots=True)
-class _EngineAnswer:
+class _EngineResponse:
     status: int
     content: bytes
 
@@ -95,7 +95,7 @@ class WorkerApi:
             self._session = None
 
     async def listing(self, url: str) -> Listing:
-        """The loaded adapters, from the first list that the worker supports."""
+        """The loaded adapters, from the first path that the worker supports."""
         for path in (*PATHS, MODELS):
             answer = await self._request("probe", "GET", url + path)
             if answer.status in _ABSENT:
@@ -104,10 +104,9 @@ class WorkerApi:
                 raise LoraError(f"GET {path}: {answer.summary}")
             names = names_in(answer.content)
             if names is None:
-                summary = (
-                    complaint(answer.content) if is_refusal(answer.content) else "the answer is not a list of adapters"
-                )
-                raise LoraError(f"GET {path}: {summary}")
+                refused = is_refusal(answer.content)
+                message = complaint(answer.content) if refused else "the answer is not a list of adapters"
+                raise LoraError(f"GET {path}: {message}")
             return Listing(names, path if path in PATHS else None)
         raise LoraError(
             f"the worker serves none of {', '.join((*PATHS, MODELS))}: is DYN_LORA_ENABLED=true set on it?",
@@ -115,9 +114,9 @@ class WorkerApi:
         )
 
     async def publishes(self, url: str, name: str) -> bool | None:
-        """Whether frontends can know that the worker has an adapter; None if it does not answer now.
+        """Whether the worker has published an adapter for frontends; None if it does not respond now.
 
-        A worker that does not register in Kubernetes does not report this: then only its list is known.
+        True for a worker that does not register in Kubernetes, because it does not report this.
         """
         try:
             answer = await self._request("probe", "GET", url + METADATA)
@@ -128,33 +127,38 @@ class WorkerApi:
         return not answer.ok or is_published(name, answer.content)
 
     async def load(self, url: str, path: str | None, adapter: Adapter) -> None:
-        """Request an adapter; `path` is that of its listing. A 2xx is only a promise; the next listing confirms it."""
+        """Request to load an adapter; `path` is that of the worker's listing.
+
+        The worker may respond before it has loaded the adapter: only a listing confirms it.
+        """
         body = {"lora_name": adapter.name, "source": {"uri": adapter.uri}}
-        answer, asked = None, ""
-        for asked in (path,) if path else PATHS:
-            answer = await self._request("load", "POST", url + asked, body)
+        answer, candidate = None, ""
+        for candidate in (path,) if path else PATHS:
+            answer = await self._request("load", "POST", url + candidate, body)
             if answer.status not in _ABSENT:
                 break
         assert answer is not None
         if not answer.ok or is_refusal(answer.content):
-            raise LoraError(f"POST {asked}: {answer.summary}")
+            raise LoraError(f"POST {candidate}: {answer.summary}")
 
     async def unload(self, url: str, path: str | None, name: str) -> bool:
-        """Request to unload an adapter; False if the worker does not confirm it: then only its listing shows the
-        result.
+        """Request to unload an adapter; returns whether the worker confirms it. Otherwise only a listing shows whether the
+        adapter is loaded.
         """
         segment = quote(name, safe="")
-        for asked in (path,) if path else PATHS:
-            answer = await self._request("unload", "DELETE", f"{url}{asked}/{segment}")
+        for candidate in (path,) if path else PATHS:
+            answer = await self._request("unload", "DELETE", f"{url}{candidate}/{segment}")
             if answer.status not in _ABSENT:
                 return answer.ok and not is_refusal(answer.content)
         return False
 
-    async def _request(self, what: str, method: str, url: str, body: dict[str, Any] | None = None) -> _EngineAnswer:
+    async def _request(
+        self, operation: str, method: str, url: str, body: dict[str, Any] | None = None
+    ) -> _EngineResponse:
         started = time.perf_counter()
         outcome = "ok"
         try:
-            timeout = min(PROBE_WITHIN, self._timeout) if what == "probe" else self._timeout
+            timeout = min(PROBE_WITHIN, self._timeout) if operation == "probe" else self._timeout
             answer = await self._exchange(method, url, body, timeout)
             if not answer.ok:
                 outcome = f"http_{answer.status // 100}xx"
@@ -164,39 +168,41 @@ class WorkerApi:
         else:
             return answer
         finally:
-            self._observe(what, outcome, time.perf_counter() - started)
+            self._observe(operation, outcome, time.perf_counter() - started)
 
-    async def _exchange(self, method: str, url: str, body: dict[str, Any] | None, timeout: float) -> _EngineAnswer:
+    async def _exchange(self, method: str, url: str, body: dict[str, Any] | None, timeout: float) -> _EngineResponse:
         if self._session is None:
             raise RuntimeError("not entered")
-        # The path is already escaped: a second escape would turn `%2F` into a slash or `%252F`.
-        where = URL(url, encoded=True)
-        asked = f"{method} {where.raw_path}"
+        # The path is already percent-encoded: yarl must neither decode `%2F` nor encode it again.
+        target = URL(url, encoded=True)
+        request = f"{method} {target.raw_path}"
         try:
             async with self._session.request(
                 method,
-                where,
+                target,
                 json=body,
                 allow_redirects=False,
                 proxy=self._proxy,
                 timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=min(CONNECT_WITHIN, timeout)),
             ) as response:
                 if 300 <= response.status < 400:
-                    raise LoraError(f"{asked}: HTTP {response.status}, redirects are not followed", outcome="redirect")
-                content = await read_at_most(response, ANSWER_LIMIT)
+                    message = f"{request}: HTTP {response.status}, redirects are not followed"
+                    raise LoraError(message, outcome="redirect")
+                content = await read_at_most(response, RESPONSE_LIMIT)
                 if content is None:
-                    raise LoraError(f"{asked}: the answer is longer than {ANSWER_LIMIT} bytes", outcome="too_large")
-                return _EngineAnswer(response.status, content)
+                    message = f"{request}: the answer is longer than {RESPONSE_LIMIT} bytes"
+                    raise LoraError(message, outcome="too_large")
+                return _EngineResponse(response.status, content)
         except aiohttp.ConnectionTimeoutError:
             raise LoraError(
-                f"{asked}: no connection within {min(CONNECT_WITHIN, timeout):g} s", outcome="unreachable"
+                f"{request}: no connection within {min(CONNECT_WITHIN, timeout):g} s", outcome="unreachable"
             ) from None
         except TimeoutError:
-            raise LoraError(f"{asked}: no answer within {timeout:g} s", outcome="timeout", unanswered=True) from None
+            raise LoraError(f"{request}: no answer within {timeout:g} s", outcome="timeout", unanswered=True) from None
         except aiohttp.ClientConnectorError as error:
-            summary = error.os_error.strerror or type(error.os_error).__name__
-            raise LoraError(f"{asked}: cannot be reached: {summary}", outcome="unreachable") from None
+            reason = error.os_error.strerror or type(error.os_error).__name__
+            raise LoraError(f"{request}: cannot be reached: {reason}", outcome="unreachable") from None
         except (aiohttp.ClientError, ConnectionError, ValueError, asyncio.IncompleteReadError) as error:
             raise LoraError(
-                f"{asked}: the answer is incomplete ({type(error).__name__})", outcome="broken", unanswered=True
+                f"{request}: the answer is incomplete ({type(error).__name__})", outcome="broken", unanswered=True
             ) from None

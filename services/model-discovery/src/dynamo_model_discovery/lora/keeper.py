@@ -1,7 +1,7 @@
-"""Keeps adapters loaded on their workers: many in parallel, each at its own pace.
+"""Keeps the desired adapters loaded on their workers, in parallel to the reconciles, which never wait for a worker.
 
-Two queues share the work. A worker that failed last time waits in the second queue, which has a quarter of the tasks.
-So hanging workers can block only that quarter. Nothing here waits for Kubernetes, and no reconciler waits for a worker.
+There are two queues. A worker whose last attempt failed is in the second queue, which has a quarter of the tasks: hanging
+workers can block only these.
 """
 
 import asyncio
@@ -28,15 +28,16 @@ from dynamo_model_discovery.models.workers import Worker
 
 #: Pause after the first failure. Seconds.
 FIRST_RETRY = 0.5
-#: Pause while another task works on the same name at the same worker. Seconds.
+#: Pause before a retry while another task works on the same name at the same worker. Seconds.
 BUSY_RETRY = 0.5
-#: Number of remembered listings: one for each worker, and none with more names or characters than a plausible listing.
+#: Limit of the cached listings (one per worker), and limits of the names and characters of a cached listing.
 MAX_LISTINGS = 20_000
 MAX_LISTED_NAMES = 2_000
 MAX_LISTED_CHARACTERS = 128 * 1024
-#: Size limit of all remembered listings, and the size of a name in addition to its characters: workers may list any names,
-#: and a thousand workers of a tenant would use up the memory. Bytes.
-MAX_LISTED_BYTES, NAME_BYTES = 64 << 20, 150
+#: Size limit of all cached listings, because workers of tenants may list any names. Bytes.
+MAX_LISTED_BYTES = 64 << 20
+#: Memory of a name in addition to its characters. Bytes.
+NAME_BYTES = 150
 _METADATA = frozenset({"name", "namespace", "uid", "resourceVersion"})
 
 log = structlog.get_logger("dynamo.model-discovery.lora")
@@ -53,20 +54,25 @@ class WorkerModel(NamedTuple):
 
 
 def lane(place: WorkerModel) -> str:
-    """The lane of a task: tasks take turns by namespace."""
+    """The lane of a task, its namespace: lanes take turns."""
     return place.namespace
 
 
 @dataclass(frozen=True, slots=True)
 class _PendingUnload:
-    """A deleted model whose adapter workers may still have. It has only the fields that an Event needs."""
+    """A deleted model whose adapter workers may still have."""
 
     model: KubeObject
+    """only the fields that an Event needs"""
     until: float
+    """end of the retries, by the clock"""
 
 
 class AdapterKeeper:
-    """Desired and observed adapters of all workers. All methods belong to one event loop."""
+    """Desired and observed adapters of all workers. Call its methods only in one event loop.
+
+    `model` reads a model, `may` says whether this replica may work on it, `changed` requests a reconcile of it.
+    """
 
     def __init__(
         self,
@@ -89,13 +95,12 @@ class AdapterKeeper:
         self._changed = changed
         self._clock = clock
         self._models: dict[str, dict[str, AdapterState]] = {}
-        #: By namespace: the number of states.
+        #: Number of states by namespace.
         self._loads: Counter[str] = Counter()
         self._pending: dict[str, _PendingUnload] = {}
-        #: By uid of a pod: the deleted models that must be unloaded there. Each task reads it, and the whole set may be
-        #: large.
+        #: Uids of deleted models that must be unloaded, by uid of the pod: an index of `_pending`, which may be large.
         self._pending_by_pod: dict[str, dict[str, None]] = {}
-        #: Last listing of a worker, with its incarnation: one answer serves many adapters on one worker.
+        #: Last listing by uid of the pod, with incarnation and time: one listing serves many adapters on a worker.
         self._listings: dict[str, tuple[str, float, Listing]] = {}
         self._listed_bytes = 0
 
@@ -108,7 +113,7 @@ class AdapterKeeper:
             tasks.create_task(self._second.run(second, self._work, reserved=second // 4, finish_within=0.0))
 
     def loads_of_others(self, namespace: str, uid: str) -> int:
-        """Number of adapters on the workers of a namespace, without those of one model. Anyone may create many models."""
+        """Number of adapters on the workers of a namespace, without those of one model: for the limit of a namespace."""
         return self._loads[namespace] - len(self._models.get(uid, ()))
 
     def set_desired(
@@ -141,18 +146,20 @@ class AdapterKeeper:
         return states
 
     def drop(self, uid: str) -> None:
-        """A model is no longer managed here: cancel its requests, and forget its states."""
+        """A model is no longer managed here: discard its states; running requests have no effect on states."""
         for pod in tuple(self._models.get(uid, {})):
             self._abandon(uid, pod)
         self._models.pop(uid, None)
         self._pending.pop(uid, None)
 
-    def leave(self, model: KubeObject, names: Sequence[str]) -> list[AdapterState]:
-        """A model is deleted: retry workers that still have its adapters for some time. Returns these workers."""
+    def unload_deleted(self, model: KubeObject, names: Sequence[str]) -> list[AdapterState]:
+        """A model is deleted: unload its adapters until `settings.unload_later` has passed. Returns the states of workers
+        that may still have one.
+        """
         uid = model["metadata"]["uid"]
         states = self._models.get(uid, {})
         if uid not in self._pending:
-            self._pending[uid] = _PendingUnload(_named(model), self._clock() + self._settings.unload_later)
+            self._pending[uid] = _PendingUnload(_event_fields(model), self._clock() + self._settings.unload_later)
         for pod, state in list(states.items()):
             if state.adapter is not None and state.set_desired(state.worker, None, names):
                 self._add(WorkerModel(uid, pod, model["metadata"]["namespace"]), state)
@@ -165,24 +172,24 @@ class AdapterKeeper:
         return list(states.values())
 
     def prune(self, uid: str, workers: Sequence[Worker]) -> None:
-        """Forget deleted workers of a model without a new desired adapter."""
+        """Discard the states of a model's deleted workers: those that are not in `workers`."""
         present = {worker.uid for worker in workers}
         states = self._models.get(uid, {})
         for gone in states.keys() - present:
             self._abandon(uid, gone)
 
     def pod_gone(self, uid: str) -> None:
-        """A pod no longer exists or has left its address, together with its adapters; or another replica owns it."""
+        """A pod no longer exists or has left its address, or another replica owns it: discard its pending unloads."""
         for model in tuple(self._pending_by_pod.get(uid, ())):
             self._forget(model, uid)
         self._forget_listing(uid)
 
     def disown(self) -> None:
-        """Other replicas own some keys now: forget their states, which are read again if the keys come back."""
+        """Other replicas now own some keys: discard their states."""
         self._end(lambda model: not self._may(model))
 
     async def release(self, gone: Callable[[ObjectKey], bool]) -> None:
-        """Keys are about to be released: cancel their requests now, because the next replica may send the same."""
+        """Before keys are released: cancel their requests, because the next owner may send the same ones."""
         self._end(gone)
         for queue in (self._first, self._second):
             await queue.drain(lambda place: place.model not in self._models)
@@ -200,10 +207,10 @@ class AdapterKeeper:
             queue.abort(lambda place: place.model not in self._models)
 
     def _pending_unloads(self, uid: str, state: AdapterState) -> list[AdapterState]:
-        """States of deleted models that must still unload, at this worker, the name that is to be loaded there."""
+        """States of deleted models that must still unload the desired name of this state from its worker."""
         pod = state.worker.uid
-        owed = (self._models[other][pod] for other in self._pending_by_pod.get(pod, ()) if other != uid)
-        return [debt for debt in owed if state.waits_for(debt)]
+        pending = (self._models[other][pod] for other in self._pending_by_pod.get(pod, ()) if other != uid)
+        return [unload for unload in pending if state.waits_for(unload)]
 
     def _add(self, place: WorkerModel, state: AdapterState, after: float = 0.0) -> None:
         (self._second if state.failures else self._first).add(place, after)
@@ -213,20 +220,20 @@ class AdapterKeeper:
         if state is None:
             return Result()
         if state.busy:
-            state.again = True
+            state.rerun = True
             return Result()
         if not self._may(state.model):
             self.drop(place.model)
             return Result()
-        owed = self._pending.get(place.model)
-        if owed is not None and self._clock() >= owed.until:
+        pending = self._pending.get(place.model)
+        if pending is not None and self._clock() >= pending.until:
             self._forget(place.model, place.pod)
-            self._announcer.announce(owed.model, events.given_up(owed.model, state))
+            self._announcer.announce(pending.model, events.cleanup_failed(pending.model, state))
             return Result()
         if state.idle:
             return Result()
-        if debts := self._pending_unloads(place.model, state):
-            state.take_over(debts)
+        if unloads := self._pending_unloads(place.model, state):
+            state.take_over(unloads)
             self._add(place, state, BUSY_RETRY)
             return Result()
         state.busy = True
@@ -257,8 +264,8 @@ class AdapterKeeper:
                     self._changed(state.model)
                 return
             if listing is not recent:
-                # A listing that was only looked up keeps its age: otherwise other adapters would prevent a new read.
-                self._remember(state.worker, listing)
+                # A cached listing retains its age: otherwise the adapters of a worker would prevent a new request.
+                self._cache_listing(state.worker, listing)
             if state.loaded and not was:
                 self._announce("loaded", uid, state)
             elif state.adapter is None and state.version == version:
@@ -269,13 +276,13 @@ class AdapterKeeper:
 
     def _announce(self, event: str, uid: str, state: AdapterState) -> None:
         model = self._model(state.model)
-        # A model that was created under the name of a deleted one is independent of the pending unloads of that one.
+        # The pending unloads of a deleted model do not concern a new model with its name.
         if model is not None and model["metadata"]["uid"] == uid:
             self._announcer.announce(model, events.adapter(event, model, state))
 
     def _enqueue_next(self, place: WorkerModel, state: AdapterState) -> None:
         """Queue the next work on this worker."""
-        again, state.again = state.again, False
+        again, state.rerun = state.rerun, False
         if state.failures:
             longest = self._settings.longest_retry
             self._add(place, state, delay(state.failures, FIRST_RETRY, longest))
@@ -292,22 +299,16 @@ class AdapterKeeper:
             self.drop(model)
 
     def _recent(self, state: AdapterState) -> Listing | None:
-        """A recent listing, sufficient to confirm that nothing changed; changes begin with a new listing."""
+        """A cached listing that is recent enough to confirm that the adapter is loaded; None if a request is needed."""
         worker = state.worker
         incarnation, at, listing = self._listings.get(worker.uid, ("", float("-inf"), None))
-        if (
-            listing is None
-            or incarnation != worker.incarnation
-            or not state.loaded
-            or state.stale
-            or state.adapter is None
-        ):
+        if listing is None or incarnation != worker.incarnation or at <= state.last_listed:
             return None
-        if state.adapter.name not in listing.names or at <= state.last_listed:
+        if not state.loaded or state.stale or state.adapter is None or state.adapter.name not in listing.names:
             return None
         return listing if self._clock() - at < self._settings.probe_interval / 2 else None
 
-    def _remember(self, worker: Worker, listing: Listing) -> None:
+    def _cache_listing(self, worker: Worker, listing: Listing) -> None:
         self._forget_listing(worker.uid)
         names = listing.names
         if len(names) > MAX_LISTED_NAMES or sum(map(len, names)) > MAX_LISTED_CHARACTERS:
@@ -322,20 +323,16 @@ class AdapterKeeper:
             self._listed_bytes -= _size(known[2])
 
     def _abandon(self, model: str, pod: str) -> None:
-        """Cancel the work at a deleted pod: another pod may get its address."""
+        """Discard a state. A running attempt stops at its next step: another pod may get the address of a deleted pod."""
         state = self._models[model].pop(pod)
         state.version += 1
         namespace = state.model.namespace
         self._loads[namespace] -= 1
         if not self._loads[namespace]:
             del self._loads[namespace]
-        self._unload_ended(model, pod)
-
-    def _unload_ended(self, model: str, pod: str) -> None:
-        """A model has nothing to unload at a pod any more."""
-        owing = self._pending_by_pod.get(pod, {})
-        owing.pop(model, None)
-        if not owing:
+        models = self._pending_by_pod.get(pod, {})
+        models.pop(model, None)
+        if not models:
             self._pending_by_pod.pop(pod, None)
 
 
@@ -343,10 +340,8 @@ def _size(listing: Listing) -> int:
     return sum(map(len, listing.names)) + NAME_BYTES * len(listing.names)
 
 
-def _named(model: KubeObject) -> KubeObject:
-    """The fields of a model that an Event needs. The rest may be a megabyte, and users may delete many models while
-    this is kept.
-    """
+def _event_fields(model: KubeObject) -> KubeObject:
+    """The fields of a model that an Event needs: a whole model may have a megabyte, and users may delete many."""
     metadata = {name: value for name, value in model["metadata"].items() if name in _METADATA}
     spec = {"modelName": model.get("spec", {}).get("modelName", "")}
     return {

@@ -1,7 +1,7 @@
-"""The owner of an adapter's name: if several models of one base in a namespace request a name, one of them gets it.
+"""The owner of an adapter's name: if several models of one base in a namespace request a name, the first by rank gets it.
 
-A change of one model affects only the first of its rivals: that model may now have the name, or must wait. Thousands of
-models of one base, or of one name, cost one reconcile each.
+A change of one model affects at most one other: the first of the models with this name. So even with thousands of models
+with one name, each change needs only one more reconcile.
 """
 
 from collections.abc import Iterable
@@ -44,13 +44,11 @@ def requests_name(model: KubeObject, name: str) -> bool:
 
 
 def rank(model: KubeObject, name: str) -> tuple[bool, str, str]:
-    """The model that has loaded a name keeps it; otherwise older models come first, and within a second the object's
-    name decides.
-    """
+    """Sort key of models that request a name: first the model that has loaded it, then by age, then by object name."""
     metadata, record = model["metadata"], record_of(model)
     return record is None or record.name != name, metadata.get("creationTimestamp", ""), metadata["name"]
 
 
 def first(models: Iterable[KubeObject], name: str) -> KubeObject | None:
-    """The first of the models that request a name."""
+    """The first by rank of the models that request a name."""
     return min((each for each in models if requests_name(each, name)), key=lambda each: rank(each, name), default=None)

@@ -6,8 +6,8 @@ from dynamo_model_discovery.lora.adapter_state import AdapterState
 from dynamo_model_discovery.lora.api import Listing, WorkerApi
 from dynamo_model_discovery.lora.responses import LoraError
 
-#: Consecutive failures (about 30 seconds) after which a loaded but unpublished adapter is unloaded and loaded again:
-#: publishing may take some time, and a further load request does not publish it
+#: Number of consecutive failures (about 30 seconds) after which a loaded but unpublished adapter is unloaded and loaded
+#: again: publishing may take some time, and another load request does not publish the adapter
 #: (https://github.com/ai-dynamo/dynamo/issues/11163).
 RELOAD_AFTER = 6
 
@@ -15,11 +15,10 @@ RELOAD_AFTER = 6
 async def settle(
     api: WorkerApi, state: AdapterState, clock: Callable[[], float], recent: Listing | None = None
 ) -> Listing | None:
-    """Work towards the desired adapter; returns the last listing, None if the work must begin again.
+    """Bring the worker to its desired adapter; returns the last listing. `recent` is a listing to begin with.
 
-    It must begin again if the desired adapter changed meanwhile, or if the worker has lost it.
-
-    `recent`: a listing that is new enough to begin with. Raises LoraError; `state` keeps the progress until then.
+    Returns None if the attempt must be repeated: the desired adapter changed meanwhile, or the worker has lost its
+    adapter. Raises LoraError; `state` then has the progress so far.
     """
     version, adapter, worker = state.version, state.adapter, state.worker
     try:
@@ -27,7 +26,7 @@ async def settle(
     except LoraError as error:
         if adapter is not None or error.outcome != "absent":
             raise
-        # A worker that cannot load has nothing to unload, and no pending request.
+        # A worker without the API has no adapters and no pending requests.
         listing = Listing(frozenset(), None)
         state.unanswered.clear()
     if state.version == version and state.loaded and adapter is not None and adapter.name not in listing.names:
@@ -36,7 +35,7 @@ async def settle(
     for name in sorted(state.stale):
         if state.version != version:
             return None
-        # A request without an answer may still be running: a worker unloads only after it has finished loading.
+        # A load without a response may still run; the worker unloads only after it has finished loading.
         if name in listing.names or name in state.unanswered:
             await _unload(api, state, listing, name)
             unloaded = True
@@ -51,21 +50,21 @@ async def settle(
         if state.version != version:
             return None
         listing = await api.listing(worker.url)
-    # Before the listing is applied: from then on the adapter counts.
+    # Checked before the listing is recorded, because the adapter is reported as loaded from then on.
     published = await _is_published(api, state, listing)
     if state.version != version:
         return None
     state.record_listing(listing.names, clock())
     if adapter is not None:
         _confirm(state, listing, adapter.name, published=published)
-    state.asked = adapter is not None
+    state.requested = adapter is not None
     state.unanswered.clear()
     state.succeeded(version)
     return listing
 
 
 async def _is_published(api: WorkerApi, state: AdapterState, listing: Listing) -> bool | None:
-    """Whether frontends can know the listed adapters of a worker; None if it does not report it now."""
+    """Whether the worker has published its listed adapter; None if the worker does not respond now."""
     adapter = state.adapter
     if state.published or adapter is None or adapter.name not in listing.names:
         return state.published
@@ -73,7 +72,7 @@ async def _is_published(api: WorkerApi, state: AdapterState, listing: Listing) -
 
 
 def _confirm(state: AdapterState, listing: Listing, name: str, *, published: bool | None) -> None:
-    """Whether the adapter serves: the worker lists it, and frontends can know it."""
+    """Raises LoraError unless the worker lists the adapter and has published it."""
     if not state.loaded:
         raise LoraError(
             f"{listing.path or 'the worker'} accepted the adapter, but does not list it", outcome="unlisted"
@@ -94,7 +93,7 @@ async def _unload(api: WorkerApi, state: AdapterState, listing: Listing, name: s
     if await api.unload(url, listing.path, name):
         state.unanswered.discard(name)
         return
-    # The worker may refuse because there is nothing to unload.
+    # The worker may refuse because the adapter is not loaded.
     if name in (await api.listing(url)).names:
         raise LoraError(f"the worker still lists {name!r} after a request to unload it", outcome="not_unloaded")
     state.unanswered.discard(name)
@@ -103,7 +102,7 @@ async def _unload(api: WorkerApi, state: AdapterState, listing: Listing, name: s
 async def _load(api: WorkerApi, state: AdapterState, listing: Listing) -> None:
     adapter = state.adapter
     assert adapter is not None
-    state.asked = True
+    state.requested = True
     try:
         await api.load(state.worker.url, listing.path, adapter)
     except LoraError as error:
@@ -111,6 +110,6 @@ async def _load(api: WorkerApi, state: AdapterState, listing: Listing) -> None:
             state.unanswered.add(adapter.name)
         raise
     except BaseException:
-        # Cancelled in the middle: the next attempt does not know the outcome either.
+        # After a cancellation the outcome of the request is unknown.
         state.unanswered.add(adapter.name)
         raise

@@ -14,21 +14,21 @@ from dynamo_model_discovery.models.workers import Worker, WorkerSet
 ENDPOINTS_READY = "EndpointsReady"
 SERVICES_FOUND = "ServicesFound"
 
-#: Number of pods and failures that a message names; it counts the rest.
+#: Limit of the pods and failures that a message names; it counts the rest.
 NAMED = 5
-#: Number of workers that a status lists. All workers of a model of 10,000 pods took the megabyte that etcd allows for an object.
+#: Limit of the workers in a status: those of a model with 10,000 pods would take 1 MB, the limit of etcd for an object.
 LISTED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReadiness:
-    """Whether a model is served: a reason for programs, a message for people."""
+    """Whether a model is served, with the condition's reason and message."""
 
     ready: bool
     reason: str
     message: str
     failures: Mapping[str, str] = field(default_factory=dict)
-    """by pod: why it has not loaded the adapter"""
+    """the last error of a pod that has not loaded the adapter, by pod"""
 
 
 def base_verdict(workers: WorkerSet, base: str) -> ModelReadiness:
@@ -53,7 +53,7 @@ def adapter_verdict(
 
 
 def unloading_verdict(workers: int, failures: Mapping[str, str]) -> ModelReadiness:
-    """The readiness of an adapter that is being deleted while so many workers may still have it."""
+    """The readiness of an adapter that is being deleted, while `workers` workers may still have it."""
     have = "1 worker may" if workers == 1 else f"{workers} workers may"
     return ModelReadiness(False, "Unloading", f"{have} still have the adapter loaded{_failing(failures)}", failures)
 

@@ -1,8 +1,8 @@
 """The workers that serve a base model, and which of them may be called.
 
-A worker is a pod in the model's namespace with the label of the base model that the pod-builder writes. Its address is
-the address that the kubelet reported in the pod's status, never an address from an EndpointSlice: otherwise a user who
-may write slices could make the platform call any address. Slices say which of these pods are endpoints and ready.
+A worker is a pod in the model's namespace with the label of the base model that the pod-builder writes. Its address comes
+from the pod's status, which only the kubelet writes, never from an EndpointSlice: otherwise a user who may write slices
+could make the platform call any address. Slices say which of these pods are ready endpoints.
 """
 
 import re
@@ -18,11 +18,11 @@ from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.api.untrusted.addresses import in_url, may_be_called, parsed
 
 SERVICE_NAME = "kubernetes.io/service-name"
-"""Label of a slice: the Service that it is of."""
+"""Label of an EndpointSlice: the name of its Service."""
 
 
-#: Suffixes of the names of PodCliques whose pods are not called: ranks, and pods that hold GPU memory. If separate pods
-#: hold the memory, each rank is a clique (operator behaviour, section 1.5).
+#: Names of PodCliques whose pods are not called: worker ranks, and pods that hold GPU memory. If separate pods hold the
+#: memory, each rank is a separate PodClique (operator behaviour, section 1.5).
 _GROVE_FOLLOWER = re.compile(r"(.*)-(wkr|gms)(-\d+)?")
 
 
@@ -35,9 +35,9 @@ class Worker:
     url: str
     """`http://10.0.0.7:9090`; IPv6 in brackets"""
     incarnation: str = ""
-    """another one once a container was started again: what it had loaded is gone then"""
+    """changes when a container restarts, which unloads all adapters"""
     ready: bool = True
-    """whether the pod is ready and an EndpointSlice has it so"""
+    """whether the pod is ready, also according to an EndpointSlice"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class WorkerSet:
 
     workers: tuple[Worker, ...] = ()
     services: tuple[str, ...] = ()
-    """names of Services whose slices there are"""
+    """names of the Services of the EndpointSlices"""
     absent: tuple[tuple[str, str], ...] = ()
-    """pods that are not a ready endpoint, and why"""
+    """(pod, reason) of pods that are not a ready endpoint"""
 
     @property
     def ready(self) -> tuple[Worker, ...]:
@@ -81,7 +81,7 @@ def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, po
 
 
 def of_pods(each: KubeObject, pods: Collection[ObjectKey]) -> KubeObject:
-    """A slice with those endpoints alone that are one of these pods."""
+    """A slice with only the endpoints of these pods."""
     namespace = objects.namespace(each)
 
     def is_one(endpoint: KubeObject) -> bool:
@@ -172,8 +172,7 @@ def _host(pod: KubeObject) -> tuple[str | None, str]:
     address = parsed(addresses[0])
     if address is None:
         return None, f"its address {addresses[0][:80]!r} is not a valid IP address"
-    # A pod network has no such addresses: they lead to this process's own host, to a cloud's metadata, or to several
-    # hosts.
+    # Pods never have such addresses: loopback, link-local (metadata of clouds), multicast and others.
     if not may_be_called(address):
         return None, f"its address {address} is not in a pod network, so the platform does not call it"
     return in_url(str(address)), ""

@@ -2,12 +2,12 @@
 
 One of these cases applies, checked in this order:
 
-1. The model is gone: its requests end.
+1. The model no longer exists, or was replaced: nothing to do.
 2. The model is being deleted: its adapter is unloaded everywhere, within a time limit; then the finalizer is removed.
 3. It is a base model, which needs no loading: the ready workers serve it. An adapter from an earlier spec is unloaded.
 4. It is an adapter that cannot be loaded (bad name, bad source, or another model has the name): the status says so.
-5. It is an adapter: an annotation records what may be loaded, then the keeper gets the desired adapter; the status
-   reports.
+5. It is a valid adapter: an annotation records what may be loaded, then the keeper loads it, and the status reports the
+   progress.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ from dynamo_model_discovery.models.workers import Worker, WorkerSet, find_worker
 from dynamo_model_discovery.routing import BASE_MODEL_INDEX
 
 FINALIZER = f"{GROUP}/finalizer"
-"""The reference operator's finalizer: models that it handled are deleted in the same way."""
+"""The reference operator's finalizer, so that models of that operator are deleted in the same way."""
 
 
 NAME_TAKEN, TOO_MANY = "NameTaken", "TooManyAdapters"
@@ -63,7 +63,7 @@ NAME_TAKEN, TOO_MANY = "NameTaken", "TooManyAdapters"
 #: Interval of retries of an adapter for which its namespace has no quota. Seconds.
 LIMIT_RETRY = 60.0
 
-#: A shorter unloading is not reported in the status. Seconds.
+#: The status reports an unload only if it takes longer than this. Seconds.
 REPORT_AFTER = 1.0
 
 
@@ -79,9 +79,9 @@ class ModelReconciler:
     settings: ModelDiscovery
     clock: Callable[[], float]
     now: Callable[[], datetime]
-    #: By uid: the start of the unloading, by the clock.
+    #: Start of the unload by uid, by the clock.
     _deleting: dict[str, float] = field(default_factory=dict)
-    #: By uid: errors of failing workers in the last report.
+    #: Errors of failing workers in the last report, by uid.
     _failures: dict[str, frozenset[str]] = field(default_factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
@@ -92,7 +92,7 @@ class ModelReconciler:
         workers = await self._workers(model)
         before, model = model, self.cache.get(DYNAMO_MODELS, key)
         if model is None or (objects.uid(model), model.get("spec")) != (objects.uid(before), before["spec"]):
-            # It is gone, or another one, of which a reconcile of its own comes.
+            # The model was deleted, replaced or changed; a change has its own reconcile.
             return Result()
         if objects.is_deleting(model):
             return await self._delete(model, workers)
@@ -121,10 +121,10 @@ class ModelReconciler:
         return await self._keep(model, workers, adapter, record)
 
     def gone(self, model: KubeObject, *, owned: bool) -> None:
-        """A model no longer exists. Its remaining unloads are finished here, or by the keeper of its former owner."""
+        """A model no longer exists. If this replica owned it (`owned`), its keeper unloads the remaining adapters."""
         self.announcer.announce(model, events.gone(model))
         if owned:
-            self.keeper.leave(model, self._to_unload(model))
+            self.keeper.unload_deleted(model, self._to_unload(model))
         else:
             self.keeper.drop(model["metadata"]["uid"])
         self._failures.pop(model["metadata"]["uid"], None)
@@ -152,8 +152,8 @@ class ModelReconciler:
     ) -> Result:
         """Unload the adapters that were loaded for a model.
 
-        Either they have another name, so that two models that swap names do not wait for each other; or the model is
-        not an adapter any more, because admission (which refuses a change of the type) was down.
+        Either another model has the new name: without this, two models that swap names would wait for each other. Or the
+        model is no longer an adapter: admission, which refuses a change of the type, was down.
         """
         names = self._to_unload(model)
         states = self.keeper.set_desired(key_of(model), model["metadata"]["uid"], workers.workers, None, names)
@@ -166,7 +166,7 @@ class ModelReconciler:
         return await self._report(model, workers, verdict, serving)
 
     async def _delete(self, model: KubeObject, workers: WorkerSet) -> Result:
-        """Unload the adapter from all workers and remove the finalizer; after a time limit in any case."""
+        """Unload the adapter from all workers, then remove the finalizer; after `unload_within` seconds in any case."""
         metadata = model["metadata"]
         uid = metadata["uid"]
         if FINALIZER not in metadata.get("finalizers", ()):
@@ -184,12 +184,12 @@ class ModelReconciler:
             again = await self._report(model, workers, unloading_verdict(len(unsettled), failures), ())
             return Result(requeue_after=min(left, again.requeue_after or left))
         if unsettled:
-            self.announcer.announce(model, events.left(self.keeper.leave(model, names), names))
+            self.announcer.announce(model, events.unload_failed(self.keeper.unload_deleted(model, names), names))
         elif states:
-            self.announcer.announce(model, events.cleaned(names, len(states)))
+            self.announcer.announce(model, events.unloaded(names, len(states)))
         await self._patch(model, {"finalizers": objects.without_finalizer(model, FINALIZER)})
         if not unsettled:
-            # Not before the patch: if the patch comes too late, workers need not be asked again.
+            # After the patch: if the patch fails, the next reconcile still has the states.
             self.keeper.drop(uid)
         return Result()
 
@@ -197,7 +197,7 @@ class ModelReconciler:
         """Names that may be loaded for a model, without names that another model has taken over."""
         spec, record = model.get("spec", {}), record_of(model)
         if record is None:
-            # The reference operator loads without a record; its finalizer shows that it did.
+            # The reference operator loads adapters without a record.
             names: tuple[str, ...] = (spec["modelName"],) if is_lora(spec) and spec.get("modelName") else ()
         else:
             names = record.names
@@ -212,24 +212,24 @@ class ModelReconciler:
         return tuple(name for name in names if name not in taken and is_segment(name))
 
     def _check_name(self, model: KubeObject, name: str) -> None:
-        """A name on a worker belongs to one adapter: only one of several models may have it. Raises InvalidAdapter."""
-        own = rank(model, name)
+        """Raises InvalidAdapter if another model has the name: a worker can have only one adapter of a name."""
+        own_rank = rank(model, name)
         for other in self._rivals(model, name):
+            other_model = f"DynamoModel {other['metadata']['name']!r}"
+            if requests_name(other, name):
+                if rank(other, name) < own_rank:
+                    message = f"{name!r} is taken by {other_model}; choose another name, or delete that model"
+                    raise InvalidAdapter(NAME_TAKEN, f"spec.modelName: {message}")
+                continue
+            # A deleted model has unloaded its adapters once its finalizer is removed.
             record = record_of(other)
-            leaving = objects.is_deleting(other)
-            whose = f"DynamoModel {other['metadata']['name']!r}"
-            wants = requests_name(other, name)
-            if wants and rank(other, name) < own:
-                message = f"spec.modelName: {name!r} is taken by {whose}; choose another name, or delete that model"
-                raise InvalidAdapter(NAME_TAKEN, message)
-            # Its loaded adapter is unloaded first. A deleted model holds no name once its finalizer is gone.
-            holds = record is not None and name in record.names
-            if not wants and holds and (not leaving or FINALIZER in other["metadata"].get("finalizers", ())):
-                message = f"{name!r} was loaded for {whose} and is being unloaded: this adapter is loaded after that"
-                raise InvalidAdapter(NAME_TAKEN, message)
+            deleted = objects.is_deleting(other) and FINALIZER not in other["metadata"].get("finalizers", ())
+            if record is not None and name in record.names and not deleted:
+                message = f"{name!r} was loaded for {other_model} and is being unloaded"
+                raise InvalidAdapter(NAME_TAKEN, f"{message}: this adapter is loaded after that")
 
     def _check_limit(self, model: KubeObject, workers: WorkerSet) -> None:
-        """The adapters of a namespace may be on a limited number of workers in total. Raises InvalidAdapter."""
+        """Raises InvalidAdapter if the adapters of the namespace would be on more workers in total than allowed."""
         others = self.keeper.loads_of_others(objects.namespace(model), objects.uid(model))
         limit = self.settings.loads_per_namespace
         if others + len(workers.workers) > limit:
@@ -252,13 +252,13 @@ class ModelReconciler:
         for key in tuple(self.cache.keys_by_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, value)):
             if (each := self.cache.get(ENDPOINT_SLICES, key)) is not None:
                 slices.append(of_pods(each, self.cache.keys_by_index(PODS, BASE_MODEL_INDEX, value)))
-            # One has a thousand endpoints at most, and anyone may create hundreds: others go on meanwhile.
+            # A slice has up to 1,000 endpoints, and users may create hundreds: let other tasks run in between.
             await asyncio.sleep(0)
         pods = await self.cache.read_by_index(PODS, BASE_MODEL_INDEX, value)
         return find_workers(pods, slices, port=self.settings.worker_port)
 
     async def _remember(self, model: KubeObject, record: AdapterRecord) -> tuple[KubeObject, AdapterRecord] | None:
-        """Record what may be loaded, together with the finalizer; None if the model is gone."""
+        """Write the record and the finalizer to the model; returns the patched model, or None if it no longer exists."""
         finalizers = model["metadata"].get("finalizers", [])
         if record == record_of(model) and FINALIZER in finalizers:
             return model, record
@@ -295,7 +295,7 @@ class ModelReconciler:
         return Result(requeue_after=again)
 
     def _announce(self, model: KubeObject, status: KubeObject, verdict: ModelReadiness) -> None:
-        """Announce new reasons of failing workers (a mere count only changes the status), and a changed readiness."""
+        """Announce new errors of workers, and a changed readiness. More workers with a known error are not announced."""
         uid, failures = model["metadata"]["uid"], frozenset(verdict.failures.values())
         if failures - self._failures.pop(uid, frozenset()):
             self.announcer.announce(model, events.PARTIAL_FAILURE(verdict.message))
