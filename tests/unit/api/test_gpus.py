@@ -56,7 +56,7 @@ SIDECAR = {**asking(nvidia__gpu=1), "name": "sidecar", "restartPolicy": "Always"
         # Values that no pod would get: a negative one would give away the GPUs of others.
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="-8"), asking(nvidia__gpu=1)]}}}, 1),
         ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="1")]}}, "multinode": {"nodeCount": -3}}, 1),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="9E")]}}, "multinode": {}}, gpus.MOST),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="9E")]}}, "multinode": {}}, gpus.MAX_GPUS),
     ],
 )
 def test_gpus_of_a_replica(component: dict[str, Any], expected: int) -> None:
@@ -129,7 +129,7 @@ OTHER = {"name": "worker", "podTemplate": {"spec": {"containers": [MAIN, SIDECAR
         ({"podTemplate": claiming("x", resourceClaimTemplateName="all")}, None),
         ({"podTemplate": claiming("x", resourceClaimTemplateName="gone")}, None),
         ({"podTemplate": claiming("x", resourceClaimName="gone")}, None),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="9E")]}}, "multinode": {}}, (gpus.MOST,) * 2),
+        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="9E")]}}, "multinode": {}}, (gpus.MAX_GPUS,) * 2),
     ],
 )
 def test_gpus_of_an_engine_and_of_one_more_replica(component: dict[str, Any], expected: tuple[int, int] | None) -> None:

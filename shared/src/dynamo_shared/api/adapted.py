@@ -1,7 +1,7 @@
 """Replicas of adapted components: while a component of a graph has an adapter, the adapter's spec sets its replicas.
 
-The graph's own number is then only a copy: the scaler writes it after the adapter's, so that users and older programs
-read the same number everywhere. All code that renders a graph uses this module, so that the rule exists once. Pure.
+The graph's number is then only a copy, which the scaler writes, so that users and older programs read the same number in
+both objects. All code that renders a graph uses this module, so that the rule exists once. Pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from dynamo_shared.api.replica_limits import too_few, too_many
 from dynamo_shared.api.resources import POD_CLIQUE_SCALING_GROUPS, POD_CLIQUES
 from dynamo_shared.api.untrusted.reading import mapping
 
-#: Kinds of Grove that run a component, as in the status of its graph.
+#: `componentKind` in the status of a graph for components that Grove runs.
 OF_GROVE = (POD_CLIQUES.kind, POD_CLIQUE_SCALING_GROUPS.kind)
 
 
@@ -28,9 +28,9 @@ class Difference(NamedTuple):
 
 
 def is_of(adapter: KubeObject, graph: KubeObject) -> bool:
-    """Whether the graph created the adapter: an adapter of that name with another owner scales nothing.
+    """Whether the graph created the adapter: an adapter of that name with another owner has no effect.
 
-    An adapter without a spec, which a user can store if admission is off, scales nothing, either.
+    An adapter without a spec, which a user can store while admission is off, has no effect either.
     """
     owners = adapter["metadata"].get("ownerReferences", ()) if "spec" in adapter else ()
     return any(owner.get("controller") and owner["uid"] == graph["metadata"]["uid"] for owner in owners)
@@ -38,24 +38,24 @@ def is_of(adapter: KubeObject, graph: KubeObject) -> bool:
 
 def owning(graph: KubeObject, adapters: Iterable[KubeObject]) -> dict[str, KubeObject]:
     """The adapters that own replicas, by component: created by the graph, for a component that enables one."""
-    asked = {each["name"] for each in graph["spec"].get("components") or () if each.get("scalingAdapter") is not None}
+    adapted = {each["name"] for each in graph["spec"].get("components") or () if each.get("scalingAdapter") is not None}
     return {
         component: adapter
         for adapter in adapters
-        if is_of(adapter, graph) and (component := adapter["spec"]["dgdRef"]["componentName"]) in asked
+        if is_of(adapter, graph) and (component := adapter["spec"]["dgdRef"]["componentName"]) in adapted
     }
 
 
 def replicas_of(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, int]:
-    """Numbers of `owning` adapters, by component, without numbers that the graph cannot have."""
+    """Replicas of `owning` adapters, by component, without those with `refusals`."""
     refused = refusals(graph, owners)
     return {name: _number(adapter) for name, adapter in owners.items() if name not in refused}
 
 
 def refusals(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, str]:
-    """Why the graph cannot have an adapter's number, by component: no cluster has so many pods, or Grove keeps more.
+    """Why the graph cannot have an adapter's replicas, by component: too many for a cluster, or fewer than minAvailable.
 
-    `kubectl scale` and autoscalers write such numbers without admission.
+    `kubectl scale` and autoscalers can write such numbers, because no admission checks them.
     """
     least = least_replicas(graph)
     reasons = {
@@ -66,7 +66,7 @@ def refusals(graph: KubeObject, owners: Mapping[str, KubeObject]) -> dict[str, s
 
 
 def least_replicas(graph: KubeObject) -> dict[str, int]:
-    """`minAvailable` of the components that Grove runs; nothing else needs it."""
+    """`minAvailable` of the components that Grove runs; other components have no minimum."""
     run_by = mapping(mapping(graph.get("status")).get("components"))
     return {
         each["name"]: min_available(each)
@@ -80,7 +80,7 @@ def _number(adapter: KubeObject) -> int:
 
 
 def with_replicas(graph: KubeObject, replicas: Mapping[str, int]) -> KubeObject:
-    """The graph with these numbers in its components; the same object if nothing changes."""
+    """The graph with these replicas of its components; the same object if no number changes."""
     if not differences(graph, replicas):
         return graph
     components = [
@@ -91,7 +91,7 @@ def with_replicas(graph: KubeObject, replicas: Mapping[str, int]) -> KubeObject:
 
 
 def differences(graph: KubeObject, replicas: Mapping[str, int]) -> list[Difference]:
-    """Components with other numbers in the graph."""
+    """Components whose replicas in the graph differ from these."""
     return [
         Difference(each["name"], index, each.get("replicas"), replicas[each["name"]])
         for index, each in enumerate(graph["spec"].get("components") or ())

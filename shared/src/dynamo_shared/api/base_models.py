@@ -1,6 +1,4 @@
-"""Selection of the workers of a base model by a hash of its name, because names may have characters that labels cannot
-have.
-"""
+"""The hash of a base model's name, as the value of a label: names may have characters that labels cannot have."""
 
 import hashlib
 

@@ -1,8 +1,8 @@
-"""Names of a graph's components and of their objects, which several services need. Pure."""
+"""Names of a graph's components and of the objects that are rendered for them. Pure."""
 
 import re
 
-#: Suffix, after a hyphen, of the name of Grove's clique with the leaders of a component's multi-node replicas.
+#: Suffix, after a hyphen, of the PodClique with the leaders of a component's multi-node replicas.
 LEADERS = "ldr"
 #: Form of a component's name, and its length in characters.
 NAME_PATTERN = r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$"

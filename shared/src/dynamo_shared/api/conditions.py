@@ -9,14 +9,14 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.words import redacted
 
-#: Kubernetes' own limit of `metav1.Condition.message`.
+#: Kubernetes' limit of `metav1.Condition.message`. Characters.
 MESSAGE_LIMIT = 32_768
-#: Kubernetes' limit of `metav1.Condition.reason`.
+#: Kubernetes' limit of `metav1.Condition.reason`. Characters.
 _REASON_LIMIT = 1024
 _NOT_IN_REASONS = re.compile(r"[^A-Za-z0-9_,:]")
 _BEFORE_REASON = re.compile(r"^[^A-Za-z]+")
 
-#: The planner writes it into the status of graphs that it plans; the pod-builder writes the rest of that status.
+#: The condition that the planner writes to the status of graphs that it plans; the pod-builder writes the rest.
 PLANNING = "Planning"
 
 Condition = dict[str, Any]
@@ -39,33 +39,33 @@ def condition(
 ) -> Condition:
     """The condition of `type_`; a `status` of None is `Unknown`.
 
-    `previous` are the current conditions: the transition time is kept while the status stays the same. The API server
-    refuses a reason that is not one word, and kubelets report such reasons: `OutOfnvidia.com/gpu`.
+    `previous` are the current conditions: the transition time changes only with the status. Characters of `reason` that
+    the API server refuses are replaced, because kubelets report such reasons (`OutOfnvidia.com/gpu`).
     """
     value = "Unknown" if status is None else str(status)
     old = find(previous, type_)
-    kept = old["lastTransitionTime"] if old is not None and old["status"] == value else timestamp(now)
+    changed_at = old["lastTransitionTime"] if old is not None and old["status"] == value else timestamp(now)
     return {
         "type": type_,
         "status": value,
         "reason": _word(reason),
         "message": redacted(message[:MESSAGE_LIMIT])[:MESSAGE_LIMIT],
         "observedGeneration": generation,
-        "lastTransitionTime": kept,
+        "lastTransitionTime": changed_at,
     }
 
 
 def condition_of(
     obj: KubeObject, type_: str, status: bool | None, reason: str, message: str, *, now: datetime
 ) -> Condition:
-    """The condition of `type_` for an object's next status: about its current spec, based on its current condition."""
+    """The condition of `type_` for an object's next status, with its current generation and transition time."""
     previous = (obj.get("status") or {}).get("conditions") or ()
     generation = objects.generation(obj)
     return condition(previous, type_, status=status, reason=reason, message=message, generation=generation, now=now)
 
 
 def _word(reason: str) -> str:
-    """A reason with `_` instead of each character that reasons cannot have."""
+    """A valid reason: `_` instead of each invalid character, no leading non-letters; `Unknown` if nothing remains."""
     word = _BEFORE_REASON.sub("", _NOT_IN_REASONS.sub("_", reason[:_REASON_LIMIT]))
     return word.rstrip(",:") or "Unknown"
 

@@ -1,4 +1,4 @@
-"""Containers of pod templates, and the container that runs a component. Accepts any value, and does not change it."""
+"""Containers of pod templates, and the main container of a component. Accepts any value, and does not modify it."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,8 @@
 """Defaults that are set when an object is created, in the version of the request (reference behaviour, 9.8).
 
-Replicas of roles, and targets of overrides, are set at each write, because they may be added later.
+Replicas of roles, and targets of overrides, are set at each write, because roles and overrides may be added later.
 
-The API server sets defaults that a schema can state; these depend on other fields or on the platform.
+The API server sets the defaults of the schema; these defaults depend on other fields or on the platform.
 """
 
 import operator
@@ -18,7 +18,7 @@ from dynamo_shared.api.untrusted.reading import mapping, nodes
 from dynamo_shared.api.validation.provider_override import API_VERSION, CLIQUE, FIELD, SET, target_of
 from dynamo_shared.api.validation.roles import pods_of_role
 
-#: Replicas of a component that sets none, also of a component whose adapter will own them.
+#: Replicas of a component without a number, also of one whose adapter will own the number.
 DEFAULT_REPLICAS = 1
 #: Image for profiling and planning; its tag is the platform's Dynamo version.
 PROFILER_IMAGE = "nvcr.io/nvidia/ai-dynamo/dynamo-planner"
@@ -40,12 +40,12 @@ def default(obj: KubeObject, *, platform_version: str) -> KubeObject:
 
 
 def at_each_write(obj: KubeObject) -> KubeObject:
-    """The object with values that follow from its other fields, also if these fields are new; like `default`."""
+    """The object with the defaults that are set at each write; like `default`."""
     return with_targets(with_roles(obj))
 
 
 def with_targets(obj: KubeObject) -> KubeObject:
-    """A v1beta1 graph with the types of Grove that its overrides are parts of; like `default`."""
+    """A v1beta1 graph with the `target` (the type of Grove) of its provider overrides; like `default`."""
     if (obj.get("kind"), obj.get("apiVersion")) != ("DynamoGraphDeployment", f"{GROUP}/v1beta1"):
         return obj
     spec = obj.get("spec")
@@ -54,7 +54,7 @@ def with_targets(obj: KubeObject) -> KubeObject:
 
 
 def with_roles(obj: KubeObject) -> KubeObject:
-    """The object with the replicas of its components' roles, which follow from their nodes; like `default`."""
+    """The object with the replicas of its components' roles, which depend on `multinode`; like `default`."""
     kind, api_version, spec = obj.get("kind"), obj.get("apiVersion"), obj.get("spec")
     group, _, version = api_version.partition("/") if isinstance(api_version, str) else ("", "", "")
     if group != GROUP:
@@ -79,7 +79,7 @@ def _component_v1beta1(obj: KubeObject, _platform_version: str) -> KubeObject:
 
 
 def _request_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:
-    """The field is required, and may be empty; then the image of the workers is used for profiling."""
+    """Sets the required field `profilerImage` if it is empty and no image of workers, which is the default, is set."""
     spec = mapping(obj.get("spec"))
     profiling = mapping(spec.get("profilingConfig"))
     if profiling.get("profilerImage") != "" or not platform_version:
@@ -143,7 +143,7 @@ def _with_targets_of(component: Any) -> Any:
 
 
 def _with_each(obj: KubeObject, field: str, fill: Callable[[Any], Any]) -> KubeObject:
-    """A graph with `fill` applied to each of its components, which are below this field."""
+    """A graph with `fill` applied to each of its components in `spec.<field>`; the same object if none changes."""
     given = mapping(obj.get("spec")).get(field)
     if field == _SERVICES and isinstance(given, dict):
         named = {name: fill(each) for name, each in given.items()}
@@ -159,7 +159,7 @@ def _with_spec(obj: KubeObject, field: str, value: Any) -> KubeObject:
 
 
 def _with_origin(obj: KubeObject, platform_version: str) -> KubeObject:
-    """Adds the version that first reconciled a graph; later platforms select defaults by it."""
+    """Adds the version of the platform at the creation of a graph, by which later platforms select defaults."""
     metadata = obj.get("metadata")
     if not platform_version or not isinstance(metadata, dict):
         return obj

@@ -1,8 +1,7 @@
-"""Deprecated parts of the API, since when, and their replacements: one registry for warnings, CRD descriptions and
-docs.
+"""The registry of deprecated parts of the API, with their replacements: for warnings, CRD descriptions and documents.
 
-A field is listed if another field replaces it. Fields that v1beta1 only renamed are covered by the entry of their
-version. Notice is at least two releases; removal comes with the next major release.
+A field has an entry if another field replaces it. The entry of v1alpha1 covers fields that v1beta1 only renamed. Notice
+is at least two releases; removal comes with the next major release.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ class Deprecation:
     """A deprecated version, kind or field.
 
     `path` is in inventory form (`spec.services{}.autoscaling`), "" for all of `kinds` in `version`. `replacement` is a
-    phrase that says what to write instead. `silent` is a value that a server sets by default, which does not count as a
-    use.
+    phrase that says what to write instead. `silent` is a value that gives no warning, because a server sets it by
+    default.
 
-    Names and documents have entries, too. Then `kinds` is their category in the file of a release (`labels`,
-    `settings`, `events`), `path` the name or field, and `version` the document's version, or "".
+    Entries for names and documents have as `kinds` their category in the file of a release (`labels`, `settings`,
+    `events`), as `path` the name or field, and as `version` the document's version, or "".
     """
 
     kinds: tuple[str, ...]
@@ -130,7 +129,7 @@ def of(kind: str, version: str) -> tuple[Deprecation, ...]:
 
 
 def used(obj: Any) -> Iterator[tuple[str, Deprecation]]:
-    """Deprecated parts that an object uses, with the path as its author wrote it, "" for kind and version. Accepts any
+    """Deprecated parts that an object uses, each with its path in the object; "" for the kind and version. Accepts any
     value.
     """
     if not isinstance(obj, dict):
@@ -148,7 +147,7 @@ def note(deprecation: Deprecation) -> str:
 
 
 def warning(path: str, deprecation: Deprecation, kind: str = "") -> str:
-    """The warning for a client. `path` as from `used`; if it is "", the warning is about the version of `kind`."""
+    """The warning for a client. `path` is that of `used`; if it is "", the warning is about the version of `kind`."""
     subject = path or f"nvidia.com/{deprecation.version} {kind or ', '.join(deprecation.kinds)}"
     return (
         f"{subject} is {deprecation.effect} since {deprecation.since}, and is removed in {deprecation.removed_in}: "
@@ -166,13 +165,13 @@ class _Step:
 
 @cache
 def _tree(kind: str, version: str) -> _Step:
-    """Entries of a kind as a tree of locations, so that one walk of the object checks all of them."""
+    """Entries of a kind as a tree of locations, so that one traversal of the object checks all of them."""
     root = _Step()
     for each in of(kind, version):
-        place = root
+        step = root
         for part in filter(None, each.path.replace("{}", ".{}").split(".")):
-            place = place.below.setdefault(part, _Step())
-        place.deprecation = each
+            step = step.below.setdefault(part, _Step())
+        step.deprecation = each
     return root
 
 

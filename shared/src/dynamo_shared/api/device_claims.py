@@ -1,12 +1,12 @@
-"""GPUs that pods claim through dynamic resource allocation (resource.k8s.io) instead of counting them. Pure.
+"""GPUs that pods claim through dynamic resource allocation (resource.k8s.io). Pure.
 
-Pods name claims in `spec.resourceClaims`, in one of two ways:
+A pod names claims in `spec.resourceClaims`, in one of two ways:
 
-1. By a ResourceClaimTemplate, from which each pod gets its own claim: its GPUs grow with the replicas.
-2. By the name of one ResourceClaim, which all pods that name it share: its GPUs count once, for any number of pods.
+1. By a ResourceClaimTemplate, from which each pod gets its own claim: the GPUs grow with the replicas.
+2. By a ResourceClaim, which all pods that name it share: its GPUs count once, for any number of pods.
 
-Most claims state a number of GPUs. A request for all devices of a node does not: only the allocation states it, and
-before that the number is unknown, which is not 0.
+Most claims state a number of GPUs. The number of a request for all devices of a node is unknown (not 0) until the claim
+is allocated.
 """
 
 import re
@@ -23,7 +23,7 @@ from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIM
 from dynamo_shared.api.role_templates import all_templates
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 
-#: The field by which pods name an object of each resource.
+#: The field of `spec.resourceClaims[]` that names an object, by its resource.
 NAMED_BY = {RESOURCE_CLAIM_TEMPLATES: "resourceClaimTemplateName", RESOURCE_CLAIMS: "resourceClaimName"}
 #: An object of the pods' namespace by its name; None if absent.
 Lookup = Callable[[str], Mapping[str, Any] | None]
@@ -35,14 +35,14 @@ _BOUNDARY = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class KnownClaims:
-    """Known claims of one component's pods."""
+    """The claims and pods of one component, as far as the caller knows them."""
 
     template: Lookup
-    """ResourceClaimTemplates"""
+    """the ResourceClaimTemplates"""
     claim: Lookup
-    """ResourceClaims, with their allocation"""
+    """the ResourceClaims, with their allocation"""
     pods: Callable[[], Iterable[Mapping[str, Any]]] = tuple
-    """Pods of the component; their status names the claims that were created for them."""
+    """the pods of the component; their status names the claims that were created for them"""
 
 
 class NotCounted(StrEnum):
@@ -69,11 +69,11 @@ class ClaimedGpus:
     """GPUs that the pods of a component claim."""
 
     own: int = 0
-    """of each pod, by templates"""
+    """GPUs of each pod, by templates"""
     shared: Mapping[str, int] = field(default_factory=dict)
-    """by the name of a ResourceClaim: all pods that name it have these together"""
+    """GPUs that pods share, by the name of the ResourceClaim"""
     unknown: tuple[UncountedClaim, ...] = ()
-    """claims that may have GPUs, too"""
+    """claims with an unknown number of GPUs"""
 
 
 def template_names(pod: Mapping[str, Any]) -> Iterator[str]:
@@ -87,10 +87,9 @@ def shared_names(pod: Mapping[str, Any]) -> Iterator[str]:
 
 
 def keys_named(resource: Resource, obj: KubeObject) -> list[str]:
-    """Keys of the claims, or templates of claims, that pods of a graph or a component deployment name. Accepts any
-    value.
+    """Keys (`namespace/name`) of the claims, or templates of claims, that pods of a graph or a component deployment name.
 
-    For an index: a tenant may have thousands of graphs, and create claims as fast as the API server accepts them.
+    Accepts any value. It is for an index, because a tenant may have thousands of graphs and create many claims.
     """
     spec = mapping(obj.get("spec"))
     return [
@@ -109,7 +108,7 @@ def made_for(pod: Mapping[str, Any]) -> dict[str, str]:
 
 
 def of_pods(pod: Mapping[str, Any], known: KnownClaims) -> ClaimedGpus:
-    """GPUs that pods with a spec claim."""
+    """GPUs that pods with this spec claim."""
     own, shared, unknown = 0, {}, []
     # Read at most once: a spec may name thousands of claims, and a component may have thousands of pods.
     created = cache(lambda: _created_claims(known.pods()))
@@ -161,10 +160,8 @@ def of_container(pod: Mapping[str, Any], container: Mapping[str, Any], template:
 
 
 def requested(spec: Mapping[str, Any]) -> int | None:
-    """GPUs that a claim's spec requests. None if it requests all of a node, because then only the allocation states the
-    number.
-
-    Of alternatives the largest counts: a budget must hold for each of them.
+    """GPUs that a claim's spec requests; None if it requests all of a node. Of alternatives the largest counts, because a
+    budget must be sufficient for each of them.
     """
     return _of_requests(_requests(spec))
 
@@ -206,7 +203,7 @@ def device_of(result: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def is_gpu_class(name: str) -> bool:
-    """Whether a DeviceClass is for GPUs, by its name; only drivers know what its selectors match."""
+    """Whether a DeviceClass is for GPUs, by its name, because only drivers can evaluate its selectors."""
     return not _WORDS.isdisjoint(_BOUNDARY.split(name.lower()))
 
 
@@ -218,7 +215,7 @@ def _named(pod: Mapping[str, Any], by: str) -> Iterator[tuple[str, str]]:
 
 
 _CreatedClaims = Mapping[tuple[str, str | None], list[str]]
-"""By name within a pod and template: the ResourceClaims that were created; no template if the pod does not state it."""
+"""Names of created ResourceClaims by (name within a pod, template); the template is None if the pod does not state it."""
 
 
 def _of_template(
@@ -235,9 +232,9 @@ def _of_template(
 
 
 def _created_claims(pods: Iterable[Mapping[str, Any]]) -> _CreatedClaims:
-    """The claims that were created for pods. Pods of several roles may have claims of a name from several templates.
+    """The claims that were created for pods. Roles may use different templates for claims of the same name.
 
-    Pods stored before the watcher recorded the templates do not state them.
+    Pods that an older watcher published do not state the templates.
     """
     created: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for pod in pods:
@@ -281,5 +278,5 @@ def _exactly(request: Mapping[str, Any]) -> int | None:
 
 
 def _takes_gpus(request: Mapping[str, Any]) -> bool:
-    """Whether a request is for GPUs; a request with admin access reserves none."""
+    """Whether a request reserves GPUs; a request with admin access does not."""
     return not request.get("adminAccess") and is_gpu_class(str(request.get("deviceClassName") or ""))

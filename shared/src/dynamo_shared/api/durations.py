@@ -1,4 +1,4 @@
-"""Durations as Go writes them: `30s`, `15m`, `1h30m`."""
+"""Durations in Go's format: `30s`, `15m`, `1h30m`."""
 
 import re
 
@@ -10,7 +10,7 @@ PATTERN = rf"^({_PART.pattern})+$"
 
 
 def seconds(value: object) -> object:
-    """A Go duration such as `1m30s` as seconds; numbers are seconds already. ValueError for anything else."""
+    """A Go duration such as `1m30s` in seconds; other values than strings are unchanged. Raises ValueError."""
     if not isinstance(value, str):
         return value
     text = value.strip()

@@ -1,4 +1,4 @@
-"""Refusals of a manifest: all errors together, each with the path that its author wrote."""
+"""Errors of a manifest, each with the path of its field."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class FieldError:
 
 
 class InvalidManifest(ValueError):
-    """A manifest is refused; `errors` has all reasons."""
+    """A manifest is invalid; `errors` has all its errors."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         super().__init__("\n".join(str(error) for error in errors))

@@ -1,7 +1,7 @@
 """Docstrings of fields as descriptions in JSON Schemas, read from the source only when a schema is generated.
 
-Pydantic's `use_attribute_docstrings` reads the source of each class when the class is created: a fifth of the start of
-every process, and few processes generate schemas.
+Pydantic's `use_attribute_docstrings` reads the source of each class when the class is created. That takes a fifth of the
+start of a process, and few processes generate schemas.
 """
 
 import ast
@@ -17,7 +17,7 @@ Docs = dict[str, str]
 
 
 def describe(model: type[BaseModel], properties: dict[str, Any]) -> None:
-    """Add the docstrings of a model's fields to the properties of its schema. An explicit description stays."""
+    """Add the docstrings of a model's fields to the properties of its schema, unless a field has a description."""
     for name, field in model.model_fields.items():
         alias = field.validation_alias
         key = alias.choices[0] if isinstance(alias, AliasChoices) else alias

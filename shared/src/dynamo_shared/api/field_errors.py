@@ -41,18 +41,18 @@ _PATTERNS = {
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": f"lower-case letters, digits and '-', {_ENDS}",
 }
 
-#: Suggestions for one manifest.
+#: Limit of the suggestions for one manifest.
 _SUGGESTIONS = 100
-#: Listed errors of one validation. Each needs 0.5 KB before it is a message.
+#: Limit of the listed errors of one validation, each of which needs 0.5 KB.
 _LISTED = 10_000
-#: Known words that are compared with one word. An object can define words itself, and a tenant may write thousands.
+#: Limit of the known words that are compared with one word, because a tenant may define thousands in an object.
 _COMPARED = 100
-#: Longer words get no suggestion: the time grows with the cube of their length. Characters; a name has 63 at most.
-_LONGEST_WORD = 63
-#: Known words that are compared in full, which takes up to a millisecond each: those with the most letters in common.
+#: Length limit of words with suggestions, because the time grows with the cube of the length. Characters.
+_MAX_WORD_LENGTH = 63
+#: Limit of the known words (those with the most letters in common) that are compared in full, up to 1 ms each.
 _LIKELY = 4
-#: Longer keys are cut in paths. Characters.
-_LONGEST_KEY = 100
+#: Length from which on keys in paths are truncated. Characters.
+_MAX_KEY_LENGTH = 100
 
 
 def field_errors(
@@ -60,15 +60,15 @@ def field_errors(
 ) -> list[FieldError]:
     """All errors of a validation.
 
-    `schema`, the kind's, provides suggestions for unknown fields; `moved` explains fields of another version. Of tens
-    of thousands of errors only the number is reported.
+    `schema`, the kind's, provides suggestions for unknown fields; `moved` explains fields of another version. If there
+    are more than 10,000 errors, only their number is reported.
     """
     if (count := error.error_count()) > _LISTED:
         return [
             FieldError("", f"{count} errors, more than the {_LISTED} that are listed; correct repeated mistakes first")
         ]
     return [
-        # A search for a similar word takes time, and users never read the thousandth suggestion.
+        # A search for a similar word takes time, so only the first errors have suggestions.
         FieldError(
             path_of(finding["loc"]), _message(finding, schema or {} if number < _SUGGESTIONS else {}, moved or {})
         )
@@ -82,8 +82,8 @@ def path_of(location: Location) -> str:
     for part in location:
         if isinstance(part, int):
             path += f"[{part}]"
-        elif len(part) > _LONGEST_KEY:
-            path += f"[{_quoted_key(f'{part[: _LONGEST_KEY - 3]}...')}]"
+        elif len(part) > _MAX_KEY_LENGTH:
+            path += f"[{_quoted_key(f'{part[: _MAX_KEY_LENGTH - 3]}...')}]"
         elif part.replace("-", "_").isidentifier():
             path += f".{part}" if path else part
         else:
@@ -92,12 +92,12 @@ def path_of(location: Location) -> str:
 
 
 def _quoted_key(key: str) -> str:
-    # The author of a manifest chooses its keys, and the path is written to logs and terminals.
+    # Escaped, because a tenant may choose the key, and the path is written to logs and terminals.
     return escaped(json.dumps(key, ensure_ascii=False))
 
 
 def shown(value: Any) -> str:
-    """A value as a quotation in a message: short, and never a whole subtree."""
+    """A value as a short quotation in a message; "an object" or "a list" for these."""
     match value:
         case dict():
             return "an object"
@@ -106,7 +106,7 @@ def shown(value: Any) -> str:
         case None | bool():
             return {None: "null", True: "true", False: "false"}[value]
         case str() | bytes():
-            # Cut first: quoting may turn one character into six.
+            # Truncated first, because quoting may replace one character by six.
             value = value[:80]
         case int() if value.bit_length() > 256:
             return f"a number of {value.bit_length()} bits"
@@ -116,9 +116,9 @@ def shown(value: Any) -> str:
 
 def suggestion_for(word: str, known: Iterable[str]) -> str:
     """`; did you mean components?`, or "" if no known word is similar."""
-    if len(word) > _LONGEST_WORD:
+    if len(word) > _MAX_WORD_LENGTH:
         return ""
-    by_lower = {each.lower(): each for each in islice(known, _COMPARED) if len(each) <= _LONGEST_WORD}
+    by_lower = {each.lower(): each for each in islice(known, _COMPARED) if len(each) <= _MAX_WORD_LENGTH}
     matcher = SequenceMatcher(b=word.lower())
 
     def in_common(known: str) -> float:

@@ -1,6 +1,6 @@
-"""Replicas of roles that admission set and that have no owner: they are set again when the number of nodes changes.
+"""Removes replicas of roles that admission set, when the number of nodes changes, so that admission sets them again.
 
-The API server records field owners before it calls admission, so the values that admission sets have no owner.
+The API server records field owners before it calls admission, so values that admission sets have no owner.
 """
 
 from collections.abc import Iterator
@@ -16,10 +16,8 @@ from dynamo_shared.api.validation.rule_set import COMPONENT
 
 
 def without_filled_in(obj: KubeObject, old: KubeObject) -> KubeObject:
-    """An updated object without values that followed from the previous number of nodes; the same object if there are
-    none.
-
-    Without a record of owners nothing is removed. Accepts any value.
+    """An updated object without the replicas that admission set for the previous number of nodes (in `old`); the same
+    object if there are none, or if it has no record of field owners. Accepts any value.
     """
     owners = [each for each in owned_fields(obj) if each.fields]
     if not owners:

@@ -1,9 +1,8 @@
-"""Replicas within a budget of GPUs: pure functions, the same for the planner and the scaler.
+"""Replicas within a budget of GPUs, for the planner and the scaler. Pure.
 
-The rules are those of Dynamo's planner (planner.md, section a.8). The ceiling is hard. The floor is not: if both are
-set, a total may be below the floor by the GPUs of one replica (the tolerance), because replicas are whole, and
-otherwise no total could be within a band that is narrower than one replica. A bound of -1 means no bound. All
-arithmetic uses whole numbers: shares are floors of exact fractions, never of floats.
+The rules are those of Dynamo's planner (planner.md, section a.8). The ceiling is hard. The floor is soft: if both bounds
+are set, a total may be below the floor by at most the GPUs of one replica (the tolerance), because no total might fit
+into a band that is narrower than one replica. A bound of -1 means no bound. All arithmetic uses integers.
 """
 
 from collections.abc import Iterable
@@ -115,13 +114,13 @@ def _shrink(asked: Pair, each: Pair, ceiling: int, keep: Pair) -> Pair:
         return Pair(0, 0)
     share = asked.prefill * ceiling // _total(asked, each)
     prefill = max(keep.prefill, min((ceiling - keep.decode * each.decode) // each.prefill, share))
-    # Replicas with many GPUs may leave room for more than the requested decode replicas.
+    # If replicas have many GPUs, the rest of the budget may suffice for more than the requested decode replicas.
     decode = min(asked.decode, (ceiling - prefill * each.prefill) // each.decode)
     return Pair(prefill, max(keep.decode, decode))
 
 
 def _grow(asked: Pair, each: Pair, floor: int, ceiling: int, keep: Pair) -> Pair:
-    """More of both in proportion, and fewer of neither; as requested if there is no room for the minima."""
+    """More replicas in the requested proportion, without fewer of either; as requested if the minima exceed the ceiling."""
     least, total = Pair(max(asked.prefill, keep.prefill), max(asked.decode, keep.decode)), _total(asked, each)
     # Zero has no proportion: each pool gets half of the GPUs, and decode gets the rest.
     share = _ceil(asked.prefill * floor, total) if total > 0 else floor // 2 // each.prefill

@@ -1,4 +1,4 @@
-"""Numbers of GPUs that containers and replicas request, with any resource name."""
+"""Numbers of GPUs that containers and replicas request, for all resource names of GPUs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,13 +12,12 @@ from dynamo_shared.api.wording import many
 NVIDIA_GPU = "nvidia.com/gpu"
 #: Nodes of a multi-node replica without a number (v1beta1 `multinode.nodeCount`).
 DEFAULT_NODES = 2
-#: Limit for the GPUs of one replica. A graph's schema accepts any quantity, also those that no pod would get: a
-#: negative quantity would return GPUs of others to a budget.
-MOST = 1_000_000
+#: Limit of the GPUs of one replica, because the schema of a graph accepts any quantity. Negative quantities count as 0.
+MAX_GPUS = 1_000_000
 
 
 def count(container: Mapping[str, Any]) -> int:
-    """GPUs of a container: requests before limits, NVIDIA's before any other resource with the name of a GPU."""
+    """GPUs of a container: from requests before limits, from `nvidia.com/gpu` before other resource names of GPUs."""
     resources = container.get("resources") or {}
     amounts = [resources.get("requests") or {}, resources.get("limits") or {}]
     for matches in (lambda name: name == NVIDIA_GPU, is_gpu):
@@ -39,22 +38,22 @@ class ReplicaGpus:
     """GPUs of replicas of a component."""
 
     own: int = 0
-    """of each replica"""
+    """GPUs of each replica"""
     shared: Mapping[str, int] = field(default_factory=dict)
-    """by the name of a ResourceClaim: all replicas that name it have these together"""
+    """GPUs that replicas share, by the name of the ResourceClaim"""
     unknown: tuple[device_claims.UncountedClaim, ...] = ()
-    """claims that may have GPUs, too"""
+    """claims with an unknown number of GPUs"""
 
     @property
     def whole(self) -> int:
         """GPUs of one replica, with all GPUs that it shares with others."""
-        return min(MOST, self.own + sum(self.shared.values()))
+        return min(MAX_GPUS, self.own + sum(self.shared.values()))
 
 
 def of_replica(component: Mapping[str, Any], claims: device_claims.KnownClaims | None = None) -> ReplicaGpus:
-    """GPUs of a v1beta1 component, as JSON: of its containers and claims, on each of its nodes.
+    """GPUs of a replica of a v1beta1 component (as JSON): of its containers and claims, on all its nodes.
 
-    `claims` are its known claims; None, for callers that read only the graph, counts only containers.
+    `claims` are the known claims; None, for callers that read only the graph, means that only containers count.
     """
 
     def of_pod(template: Mapping[str, Any]) -> device_claims.ClaimedGpus:
@@ -70,9 +69,9 @@ class GpuShape:
     """GPUs of a component, as planners of Dynamo 1.6 and later read them in the status of its graph."""
 
     engine: int
-    """of the engine of a replica, on all its nodes"""
+    """GPUs of the engine of a replica, on all its nodes"""
     replica: int
-    """that one more replica takes: of its engine and all other containers"""
+    """GPUs of a replica: of its engine and all other containers"""
 
 
 def shape(component: Mapping[str, Any], template: device_claims.Lookup, claim: device_claims.Lookup) -> GpuShape | None:
@@ -81,7 +80,7 @@ def shape(component: Mapping[str, Any], template: device_claims.Lookup, claim: d
     Only requested GPUs count, not allocated ones, which would change while pods start.
     """
 
-    def asked(name: str) -> Mapping[str, Any] | None:
+    def without_allocation(name: str) -> Mapping[str, Any] | None:
         obj = claim(name)
         return None if obj is None else {"spec": obj.get("spec") or {}}
 
@@ -91,7 +90,7 @@ def shape(component: Mapping[str, Any], template: device_claims.Lookup, claim: d
         return replace(claimed, own=claimed.own + count(main))
 
     engine = _of_all(component, of_main)
-    replica = of_replica(component, device_claims.KnownClaims(template, asked))
+    replica = of_replica(component, device_claims.KnownClaims(template, without_allocation))
     return None if engine.unknown or replica.unknown else GpuShape(engine.whole, replica.whole)
 
 
@@ -120,28 +119,28 @@ def _of_all(
     for template, pods in templates(component):
         counted = of_pod(template)
         own += pods * counted.own
-        # Roles may use different requests of the claim.
-        shared |= {name: min(MOST, max(number, shared.get(name, 0))) for name, number in counted.shared.items()}
-        # A template may name thousands.
+        # Roles may use different requests of a shared claim.
+        shared |= {name: min(MAX_GPUS, max(number, shared.get(name, 0))) for name, number in counted.shared.items()}
+        # A dict, because a template may name thousands of claims.
         unknown |= dict.fromkeys(counted.unknown)
-    return ReplicaGpus(min(MOST, own), shared, tuple(unknown))
+    return ReplicaGpus(min(MAX_GPUS, own), shared, tuple(unknown))
 
 
 def _of_containers(pod: Mapping[str, Any]) -> int:
-    """GPUs of the containers of a pod's spec, counted like the scheduler does: init containers run one after the other.
+    """GPUs of the containers of a pod's spec, as the scheduler counts them: init containers run one after the other.
 
-    Sidecars keep running, so their GPUs count together with those of all later containers.
+    Sidecars continue to run, so their GPUs are added to those of all later containers.
     """
-    kept, most = 0, 0
+    sidecars, largest = 0, 0
     for each in pod.get("initContainers") or ():
         number = count(each)
-        most = max(most, kept + number)
-        kept += number if each.get("restartPolicy") == "Always" else 0
-    return max(most, kept + sum(count(each) for each in pod.get("containers") or ()))
+        largest = max(largest, sidecars + number)
+        sidecars += number if each.get("restartPolicy") == "Always" else 0
+    return max(largest, sidecars + sum(count(each) for each in pod.get("containers") or ()))
 
 
 def _whole(amount: Any) -> int:
     try:
-        return min(MOST, max(0, int(quantity.parse(amount))))
+        return min(MAX_GPUS, max(0, int(quantity.parse(amount))))
     except quantity.InvalidQuantity:
         return 0

@@ -1,4 +1,4 @@
-"""`overrides.dgd` of a request: a part of a graph, in one of two versions (planner.md, section b.2)."""
+"""`overrides.dgd` of a request: a partial graph in v1alpha1 or v1beta1 (planner.md, section b.2)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,10 +13,10 @@ from dynamo_shared.api.untrusted.reading import items, mapping
 ALPHA, BETA = f"{GROUP}/v1alpha1", f"{GROUP}/v1beta1"
 _OF_ALPHA = ("services", "envs", "pvcs")
 
-#: Key of a directive next to the name of a container, and the only one that there is.
+#: Key of a directive in a container, and its only valid value.
 PATCH = "$patch"
 APPEND = {"args": "append"}
-#: What is wrong with a directive.
+#: Errors of directives.
 UNKNOWN_DIRECTIVE = (
     "{value} is not allowed; only args: append is, which appends the args next to it to the generated ones"
 )
@@ -30,12 +30,14 @@ NOT_IN_A_CONTAINER = (
 )
 NO_CONTAINER = "required next to $patch: the name of the container that gets the arguments"
 NO_ARGUMENTS = "required next to $patch: a list of strings, at least one of them not empty"
-#: Place of a container in an override of v1beta1; None stands for an index.
+#: Location of a container in a v1beta1 override; None stands for an index.
 _CONTAINER = ("spec", "components", None, "podTemplate", "spec", "containers", None)
 
 
 def version_of(override: Mapping[str, Any]) -> str:
-    """What it says, or else what it is written in: services are v1alpha1's, and the reference knows no other version."""
+    """The `apiVersion` of an override. Without a valid one: v1alpha1 if `spec` is empty or has a field that only v1alpha1
+    has, otherwise v1beta1.
+    """
     if override.get("apiVersion") in (ALPHA, BETA):
         return str(override["apiVersion"])
     spec = mapping(override.get("spec"))
@@ -43,9 +45,9 @@ def version_of(override: Mapping[str, Any]) -> str:
 
 
 def unknown_fields(override: Mapping[str, Any]) -> Iterator[tuple[Location, tuple[str, ...]]]:
-    """Fields of `spec` and of its components that graphs do not have, each with those that there are.
+    """Fields of `spec` and of its components that graphs do not have, each with the known fields.
 
-    Null counts for nothing, and `wrong_directives` has the directives.
+    Null fields and directives (see `wrong_directives`) are ignored.
     """
     spec, version = override.get("spec"), version_of(override)
     if not isinstance(spec, dict):
@@ -71,7 +73,7 @@ def _unknown(given: Any, known: Schema, at: Location) -> Iterator[tuple[Location
 
 
 def directives(given: Any) -> Iterator[tuple[Location, dict[str, Any]]]:
-    """Objects that have a directive, with their places, in the order of the document."""
+    """Objects that have a directive, with their locations, in the order of the document."""
     pending: list[tuple[Location, Any]] = [((), given)]
     while pending:
         at, value = pending.pop()
@@ -86,7 +88,7 @@ def directives(given: Any) -> Iterator[tuple[Location, dict[str, Any]]]:
 
 
 def wrong_directives(override: Mapping[str, Any]) -> Iterator[tuple[Location, str]]:
-    """Directives that are not understood, or not where they are: the place of what is wrong, and what is needed there."""
+    """Invalid or misplaced directives: the location and the message of each error."""
     for at, holder in directives(override):
         name, args = holder.get("name"), holder.get("args")
         if version_of(override) == ALPHA:
@@ -94,7 +96,7 @@ def wrong_directives(override: Mapping[str, Any]) -> Iterator[tuple[Location, st
         elif not _is_container(at):
             yield (*at, PATCH), NOT_IN_A_CONTAINER
         elif holder[PATCH] != APPEND:
-            for inner, value in _not_appending(holder[PATCH]):
+            for inner, value in _invalid_parts(holder[PATCH]):
                 yield (*at, PATCH, *inner), UNKNOWN_DIRECTIVE.format(value=value)
         elif not (isinstance(name, str) and name):
             yield (*at, "name"), NO_CONTAINER
@@ -102,8 +104,8 @@ def wrong_directives(override: Mapping[str, Any]) -> Iterator[tuple[Location, st
             yield (*at, "args"), NO_ARGUMENTS
 
 
-def _not_appending(directive: Any) -> Iterator[tuple[Location, str]]:
-    """What of a directive is not `args: append`."""
+def _invalid_parts(directive: Any) -> Iterator[tuple[Location, str]]:
+    """The parts of a directive that are not `args: append`: the location within it, and the value for a message."""
     if not isinstance(directive, dict) or not directive:
         yield (), "an empty object" if directive == {} else shown(directive)
         return

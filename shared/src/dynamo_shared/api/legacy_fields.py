@@ -1,6 +1,6 @@
-"""What only v1alpha1 can say of a graph or a component: kept by conversion in an annotation, and acted on all the same.
+"""Fields of graphs and components that only v1alpha1 has. Conversion stores them in an annotation, and they have effect.
 
-It is parsed once for each generation of a stored object, not in each reconcile.
+The annotation is parsed once for each generation of a stored object, not in each reconcile.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,24 +21,24 @@ from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDepl
 T = TypeVar("T")
 
 ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1").api_version
-#: Generations whose fields are remembered, many times those of the objects of a large cluster.
-REMEMBERED = 10_000
+#: Limit of the cached generations; a large cluster has far fewer.
+CAPACITY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyService:
-    """A service of v1alpha1, as far as v1beta1 has no place for it."""
+    """The fields of a v1alpha1 service that v1beta1 does not have."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     ingress: KubeObject | None = None
     type: str = ""
-    """`componentType`, which may be one that v1beta1 does not know, such as `default`"""
+    """`componentType`, also one that v1beta1 does not have, such as `default`"""
     autoscaling: KubeObject = field(default_factory=dict)
     shadows: int | None = None
-    """Engines that wait for another one to fail, where they are more than v1beta1 has room for"""
+    """number of standby engines for failover if it is above 1, the only number of v1beta1"""
     part: str = ""
-    """`subComponentType`: beyond prefill and decode of a worker, which v1beta1 has as types, a label of the pods"""
+    """`subComponentType`, which is a label of the pods; v1beta1 has types for prefill and decode"""
 
     @property
     def has_metadata(self) -> bool:
@@ -48,7 +48,7 @@ class LegacyService:
 
 @dataclass(frozen=True, slots=True)
 class LegacyGraph:
-    """A graph of v1alpha1, as far as v1beta1 has no place for it."""
+    """The fields of a v1alpha1 graph that v1beta1 does not have."""
 
     claims: tuple[KubeObject, ...] = ()
     services: Mapping[str, LegacyService] = field(default_factory=dict)
@@ -61,54 +61,54 @@ _services: dict[tuple[str, int, str], LegacyService] = {}
 
 
 def legacy_graph(graph: DynamoGraphDeployment) -> LegacyGraph:
-    """A graph's v1alpha1 fields; empty where it never was v1alpha1, or has no such fields."""
+    """The v1alpha1 fields of a graph; empty if it has none."""
     metadata = graph.metadata
-    if (text := _kept(metadata.annotations, OPERATOR_GRAPH_SPEC)) is None:
+    if (text := _preserved(metadata.annotations, OPERATOR_GRAPH_SPEC)) is None:
         return NO_GRAPH
-    return _once(_graphs, (metadata.uid, metadata.generation, text), lambda: _graph(to_dict(graph)))
+    return _cached(_graphs, (metadata.uid, metadata.generation, text), lambda: _graph(to_dict(graph)))
 
 
 def legacy_graph_of(obj: KubeObject) -> LegacyGraph:
-    """The same of a graph as it is stored."""
+    """The v1alpha1 fields of a stored graph, as JSON; empty if it has none."""
     metadata = obj["metadata"]
-    if (text := _kept(metadata.get("annotations") or {}, OPERATOR_GRAPH_SPEC)) is None:
+    if (text := _preserved(metadata.get("annotations") or {}, OPERATOR_GRAPH_SPEC)) is None:
         return NO_GRAPH
-    return _once(_graphs, (metadata.get("uid", ""), metadata.get("generation", 0), text), lambda: _graph(obj))
+    return _cached(_graphs, (metadata.get("uid", ""), metadata.get("generation", 0), text), lambda: _graph(obj))
 
 
 def legacy_component(component: DynamoComponentDeployment) -> LegacyService:
-    """A component deployment's v1alpha1 fields."""
+    """The v1alpha1 fields of a component deployment; empty if it has none."""
     metadata = component.metadata
-    if (text := _kept(metadata.annotations, OPERATOR_COMPONENT_SPEC)) is None:
+    if (text := _preserved(metadata.annotations, OPERATOR_COMPONENT_SPEC)) is None:
         return NO_SERVICE
-    return _once(
+    return _cached(
         _services,
         (metadata.uid, metadata.generation, text),
         lambda: _service(convert(to_dict(component), ALPHA).get("spec")),
     )
 
 
-def _kept(annotations: Mapping[str, str], operators: str) -> str | None:
-    """The annotation that keeps v1alpha1 fields: the platform's, or of an object that the operator stored its own."""
+def _preserved(annotations: Mapping[str, str], of_operator: str) -> str | None:
+    """The annotation with v1alpha1 fields: this platform's, otherwise that of the reference operator."""
     text = annotations.get(PRESERVED_FIELDS)
-    return text if text is not None else annotations.get(operators)
+    return text if text is not None else annotations.get(of_operator)
 
 
-def _once(known: dict[tuple[str, int, str], T], stored: tuple[str, int, str], read: Callable[[], T]) -> T:
-    """What is read of a generation of an object; one that is not stored is read each time."""
-    uid, generation, _ = stored
+def _cached(cache: dict[tuple[str, int, str], T], key: tuple[str, int, str], read: Callable[[], T]) -> T:
+    """The cached result of `read` for (uid, generation, annotation); without a uid or generation it is not cached."""
+    uid, generation, _ = key
     if not (uid and generation):
         return read()
-    if (present := known.get(stored)) is not None:
-        return present
-    if len(known) >= REMEMBERED:
-        known.clear()
-    result = known[stored] = read()
+    if (known := cache.get(key)) is not None:
+        return known
+    if len(cache) >= CAPACITY:
+        cache.clear()
+    result = cache[key] = read()
     return result
 
 
 class _ServiceFields(ApiModel):
-    """What is read of a service, as v1alpha1 has it: a tenant may write the annotation, and anything into it."""
+    """The fields of a v1alpha1 service that are used, for validation: a tenant may write anything into the annotation."""
 
     labels: StringMap | None = None
     annotations: StringMap | None = None
@@ -124,7 +124,7 @@ class _GraphFields(ApiModel):
 
 
 def _read(fields: type[ApiModel], value: Any) -> KubeObject:
-    """The value, or nothing of it where its fields are not such as v1alpha1 has."""
+    """The value if it has valid v1alpha1 fields, otherwise an empty object."""
     try:
         fields.model_validate(value, extra="ignore")
     except ValidationError:

@@ -1,7 +1,7 @@
-"""Manifests as people write them, read strictly: every error at once, at the path where its author finds it.
+"""Strict reading of manifests: reports all errors, each with the path of its field.
 
-What the API server would refuse is refused here, in the same terms: types, bounds, patterns, rules between fields. What
-it would silently prune, an unknown field, is refused too, since it is a slip of the keyboard nearly always.
+It refuses what the API server refuses: wrong types, values out of bounds, other patterns, violated rules between fields.
+It also refuses unknown fields, which the API server silently prunes, because they are almost always typing errors.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,10 +44,10 @@ Manifest = (
     | legacy.DynamoNimDeployment
     | legacy.DynamoNimRequest
 )
-"""A manifest of a kind that the platform defines, in the version in which it was written."""
+"""A manifest of a kind that the platform defines, in the version of the manifest."""
 
 Embedded = Callable[[Mapping[str, Any]], Iterable[FieldError]]
-"""Says what is wrong with the types of Kubernetes that a manifest embeds."""
+"""Returns the errors of the types of Kubernetes that a manifest embeds."""
 
 _KINDS = [definition.kind for definition in DEFINITIONS]
 _CURRENT_KINDS = [definition.kind for definition in DEFINITIONS if definition not in LEGACY]
@@ -61,10 +61,11 @@ _NAME_LIMIT = 253
 
 
 def schema_errors(obj: Any, *, embedded: bool = True) -> list[FieldError]:
-    """Everything that is wrong with an object of this platform by its own schema, in the version in which it is written.
+    """All errors of an object by the schema of its kind and version. Accepts any value, never raises, and does not modify
+    the object.
 
-    Never raises, whatever it is given, and never changes it. Of embedded types of Kubernetes only what rendering relies
-    on is checked, and with `embedded=False`, for those who check them by the cluster's own schemas, nothing.
+    Of embedded types of Kubernetes, only the fields that rendering needs are checked. With `embedded=False`, for callers
+    that check them with the cluster's schemas, none are.
     """
     try:
         return _read(obj, embedded=embedded)[1]
@@ -75,7 +76,7 @@ def schema_errors(obj: Any, *, embedded: bool = True) -> list[FieldError]:
 
 
 def load_manifest(source: str | Mapping[str, Any]) -> Manifest:
-    """The one manifest of this platform in a text or an object; InvalidManifest with every error, also for none or several."""
+    """The only manifest in a YAML text, or that of an object. Raises InvalidManifest with all errors."""
     if not isinstance(source, str):
         check_bounds(source)
         return _load(source)
@@ -88,12 +89,11 @@ def load_manifest(source: str | Mapping[str, Any]) -> Manifest:
 def load_manifests(
     text: str, rules: Callable[[KubeObject], Iterable[FieldError]] = lambda _: (), embedded: Embedded | None = None
 ) -> list[Manifest | KubeObject]:
-    """All manifests of a text, in order: also the items of a List, which is what kubectl prints of several objects.
+    """All manifests of a YAML text, in order, also the items of a List. Objects of other API groups are not checked.
 
-    Kinds of other groups (a ConfigMap, a claim) are given back as they are. `embedded` checks the types of Kubernetes that
-    manifests embed; without it only what rendering relies on is checked.
-    InvalidManifest holds the errors of all documents, each with the name of its object: those of the schema, then those
-    that `rules` finds, which is asked also where the schema refuses an object.
+    `embedded` checks the types of Kubernetes that manifests embed; without it, only the fields that rendering needs are
+    checked. `rules` checks each object, also one with errors in its schema. Raises InvalidManifest with the errors of all
+    documents, each with the name of its object.
     """
     manifests: list[Manifest | KubeObject] = []
     errors: list[FieldError] = []
@@ -121,7 +121,7 @@ def load_manifests(
 
 
 def unlisted(text: str) -> list[Any]:
-    """Documents of a text, with the items of a List in its stead. InvalidManifest where the text is not YAML."""
+    """Documents of a YAML text, with the items of a List instead of the List. Raises InvalidManifest if it is not YAML."""
     return [each for document in documents(text) for each in _items(document)]
 
 
@@ -145,7 +145,7 @@ def _label(document: Any, number: int) -> str:
 
 
 def moved(resource: Resource) -> Mapping[str, str]:
-    """Names of fields that a version of a kind does not have, to what to write in it instead."""
+    """For fields that a version of a kind does not have, but another one has: what to write instead, by field name."""
     return _MOVED.get(resource.kind, {}).get(resource.version, {})
 
 
@@ -159,10 +159,10 @@ def _load(document: Any, embedded: Embedded | None = None) -> Manifest:
 
 
 def _read(document: Any, *, embedded: bool) -> tuple[BaseModel | None, list[FieldError]]:
-    """The document as its type, unless it has errors, and its errors. InvalidManifest where its kind is not known."""
+    """The document as its type (None if it is invalid), and its errors. Raises InvalidManifest for an unknown kind."""
     version = _version(document)
     resource = version.resource
-    # As the API server does: a null field counts as absent.
+    # As in the API server, a null field counts as absent.
     clean = drop_nulls(document if type(document) is dict else dict(document))
     errors: list[FieldError] = []
     try:
@@ -195,7 +195,7 @@ def _version(document: Any) -> VersionDefinition:
 
 @cache
 def _schema(resource: Resource) -> Schema:
-    """Schema of the kind with the fields of its metadata, which a CRD leaves out."""
+    """The schema of the kind, with the fields of metadata, which a CRD does not have."""
     schema = schema_of(resource)
     return {**schema, "properties": {**schema["properties"], "metadata": structural_schema(ObjectMeta)}}
 

@@ -1,4 +1,4 @@
-"""Kubernetes' own types as far as this platform's embed them: metadata, conditions, environment variables, pod templates."""
+"""Types of Kubernetes that the platform's types embed: metadata, conditions, environment variables, pod templates."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class StatusCondition(ApiModel):
     """Why status changed last, for people."""
 
 
-# Shapes of what is embedded. It belongs to Kubernetes, whose newer fields pass.
+# The checked fields of embedded types. Other fields are ignored, because newer releases of Kubernetes may add some.
 _AS_IS = ConfigDict(extra="ignore")
 
 
@@ -148,12 +148,12 @@ if TYPE_CHECKING:
 else:
 
     def _embedded(shape: type[Any], name: str, *optional: str, **more: Any) -> Any:
-        # As much of the shape as rendering relies on is checked; the rest is the API server's to judge. Without nulls.
+        # Only the fields that rendering needs are checked, without nulls; the API server checks the rest.
         schema = {**embedded(name, *optional), **more}
         return Annotated[as_written(shape), WithJsonSchema(schema, mode="validation")]
 
     PodTemplate = _embedded(_PodTemplateShape, "io.k8s.api.core.v1.PodTemplateSpec", "spec.containers")
-    # Nothing is laid below this one.
+    # Not merged with another template, so it must be complete.
     WholePodTemplate = _embedded(_PodTemplateShape, "io.k8s.api.core.v1.PodTemplateSpec")
     ExtraPodSpec = _embedded(
         _ExtraPodSpecShape,
@@ -169,7 +169,7 @@ else:
     EnvVar = _embedded(_NamedShape, "io.k8s.api.core.v1.EnvVar")
     Probe = _embedded(_AnyShape, "io.k8s.api.core.v1.Probe")
     ResourceClaim = _embedded(_NamedShape, "io.k8s.api.core.v1.ResourceClaim")
-    # A list with keys shows the API server where each key is.
+    # The API server must know the key of a list of type map.
     NamedResourceClaim = _embedded(
         _NamedShape,
         "io.k8s.api.core.v1.ResourceClaim",
@@ -179,7 +179,7 @@ else:
     Toleration = _embedded(_AnyShape, "io.k8s.api.core.v1.Toleration")
     MetricSpec = _embedded(_AnyShape, "io.k8s.api.autoscaling.v2.MetricSpec")
     AutoscalerBehavior = _embedded(_AnyShape, "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerBehavior")
-    # The first container is laid over the profiler's, whatever its name, so that it needs none.
+    # The first container is merged into the profiler's, whatever its name, so it needs no name.
     JobSpec = _embedded(
         _AnyShape,
         "io.k8s.api.batch.v1.JobSpec",

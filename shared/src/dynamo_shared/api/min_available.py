@@ -1,4 +1,4 @@
-"""How many replicas of a component Grove starts together: the component says it, or its override in Grove's own words."""
+"""`minAvailable`, the number of replicas of a component that Grove starts together: its field, or a provider override."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,17 +7,18 @@ from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import below, integer
 
 FIELD: Final = "minAvailable"
-#: Where an override has it: of a scaling group, and of a clique (Dynamo 1.6, "Configure native minimum availability").
+#: Path of the field in an override of a PodCliqueScalingGroup and of a PodClique (Dynamo 1.6, "Configure native minimum
+#: availability").
 OF_GROUP, OF_CLIQUE = (FIELD,), ("spec", FIELD)
 
 
 def min_available(component: Mapping[str, Any]) -> int:
-    """Replicas of a component that Grove starts together, as it stands in a graph of either version."""
+    """The `minAvailable` of a component of a v1alpha1 or v1beta1 graph; 1 without one."""
     return integer(below(component, place(component))) or 1
 
 
 def place(component: Mapping[str, Any]) -> Location:
-    """Path, within the component, of the field that says it; that of the component's own field where none does."""
+    """The path of the field within the component: in the override if only that has it, otherwise the component's field."""
     inner = ("providerOverride", "value")
     value = below(component, inner)
     for path in (OF_GROUP, OF_CLIQUE):

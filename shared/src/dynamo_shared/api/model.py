@@ -1,4 +1,4 @@
-"""What all API types share: how they are read, written and described to the CRD generator."""
+"""The base class and field types of all API types: validation, JSON form, and schemas for the CRD generator."""
 
 import re
 from collections.abc import Callable
@@ -29,15 +29,15 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.probes import PROBES
 
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
-#: Key that is set where a type of Kubernetes is embedded; not part of what the API server gets.
+#: Schema key for an embedded type of Kubernetes; CRDs do not contain it.
 EMBEDDED = "x-dynamo-embedded"
 
 
 def embedded(name: str, *optional: str) -> dict[str, Any]:
-    """Schema of a place where a type of Kubernetes stands: any object for the API server, marked with what it is.
+    """The schema of an embedded type of Kubernetes: any object for the API server, with the type in the key EMBEDDED.
 
-    `name` is that of the type in the cluster's OpenAPI document; `optional` are paths below it that a part of the
-    type may lack, though the whole may not.
+    `name` is the type's name in the cluster's OpenAPI document; `optional` are paths of its required fields that an
+    embedded object may lack, because the platform merges it with another one.
     """
     mark = {"type": name, "optional": list(optional)}
     return {"type": "object", PRESERVE_UNKNOWN: True, EMBEDDED: mark}
@@ -46,7 +46,7 @@ def embedded(name: str, *optional: str) -> dict[str, Any]:
 class ApiModel(BaseModel):
     """A part of a resource: snake_case here, camelCase on the wire, immutable.
 
-    Unknown fields are refused unless a reader asks otherwise. A field's docstring is its description in the CRD.
+    Unknown fields are refused, except with `extra="ignore"`. A field's docstring is its description in the CRD.
     """
 
     model_config = ConfigDict(
@@ -67,23 +67,23 @@ class ApiModel(BaseModel):
 
 
 def to_dict(model: ApiModel) -> KubeObject:
-    """JSON form of a model, by its wire names: unset fields left out, defaults written out as a server does."""
+    """JSON form of a model, with wire names, without fields that are None, with defaults, like from the API server."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-#: Where null says something: no probe, not even the one that the platform would give the container.
+#: Fields in which null has a meaning: the container has no probe, not even the platform's default.
 NULLABLE_FIELDS = frozenset(PROBES)
 
 
 def drop_nulls(value: Any) -> Any:
-    """The same value without null fields that say nothing; the very object where it has no such field.
+    """The value without null fields, except NULLABLE_FIELDS; the same object if it has none.
 
-    The API server prunes all of them, but within embedded objects, where those that are meant survive.
+    The API server drops all null fields, except in embedded objects, which have the NULLABLE_FIELDS.
     """
     return _pruned(value) if _has_nulls(value) else value
 
 
-#: Written `dict | list`, the union would be created again for each of thousands of values.
+#: A constant, because `isinstance(item, dict | list)` would create the union for each of thousands of values.
 _HOLDERS = (dict, list)
 
 
@@ -112,8 +112,8 @@ def _pruned(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a model is read, as the validation's context. `clean`: nulls are dropped already. `embedded`: whether what is
-    embedded of Kubernetes is checked; another check does who knows the cluster's own schemas.
+    """Options of a validation, as its context. `clean`: nulls are already dropped. `embedded`: whether embedded types of
+    Kubernetes are checked; callers that check them with the cluster's schemas set it to False.
     """
 
     clean: bool = False
@@ -124,9 +124,9 @@ _USUAL = Reading()
 
 
 def as_written(shape: type[Any], *, own: bool = False) -> Any:
-    """Field type for embedded objects: checked against `shape`, kept as the plain dict that was given, less nulls.
+    """Field type for embedded objects: validated as `shape`, stored as the given dict without nulls.
 
-    `shape` is a model or a TypedDict; `own` says that no other check reads the object.
+    `shape` is a model or a TypedDict. With `own`, the object is validated also if the context disables `embedded`.
     """
 
     def keep(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> Any:
@@ -140,7 +140,7 @@ def as_written(shape: type[Any], *, own: bool = False) -> Any:
 
 
 class _QuantitySchema:
-    """Quantity in pydantic's terms: an int or a string, kept as written."""
+    """Validates a quantity (an int or a string) without changing it."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -171,17 +171,17 @@ Quantity = Annotated[int | str, _QuantitySchema]
 
 @dataclass(frozen=True)
 class _Bits:
-    """Bounds of an integer of so many bits, where a field has none that are narrower.
+    """Bounds of an integer of `bits` bits, unless the field has narrower ones.
 
-    The API server stores most of what is beyond them, and clients that trust the format cannot read it then.
+    The API server stores most integers beyond them, which clients that trust the format cannot read.
     """
 
     bits: int
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema: dict[str, Any] = dict(handler(source))
-        beyond = 2 ** (self.bits - 1)
-        return cast("CoreSchema", {"ge": -beyond, "le": beyond - 1, **schema})
+        limit = 2 ** (self.bits - 1)
+        return cast("CoreSchema", {"ge": -limit, "le": limit - 1, **schema})
 
 
 _TIME = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
@@ -199,7 +199,7 @@ def _is_time(value: str) -> str:
     raise PydanticCustomError("timestamp", "{problem}", {"problem": problem})
 
 
-# JSON has no coercion: neither has the API server, so "3" is not an integer and 1 is not a boolean.
+# Without coercion, like the API server: "3" is not an integer, and 1 is not a boolean.
 Bool = Annotated[bool, Strict()]
 Int = Annotated[int, Strict()]
 Int32 = Annotated[int, Strict(), _Bits(32), Field(json_schema_extra={"format": "int32"})]
@@ -214,5 +214,5 @@ else:
 
 
 def is_empty(value: Any) -> bool:
-    """For `exclude_if`: an empty list or map is written as no field at all."""
+    """For `exclude_if`: omits empty values from the JSON form."""
     return not value

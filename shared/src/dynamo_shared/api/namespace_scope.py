@@ -1,9 +1,10 @@
-"""Which platform serves a namespace: the lease that a platform of one namespace holds for those that serve all.
+"""The Lease by which a platform of one namespace informs cluster-wide platforms that it serves the namespace.
 
-The reference's name and fields (operator behaviour, section 10), so that its operators and this platform respect each other.
+It has the reference's name and fields (operator behaviour, section 10), so that its operators and this platform respect
+each other's leases.
 
-Everyone who may write Leases in that namespace can write the lease; the ClusterRole `edit` is enough. So it only ever
-costs that namespace: the services leave it alone. It does not switch off a webhook: see the settings' `trustedNamespaces`.
+Every user with the ClusterRole `edit` in the namespace can write the Lease. Therefore it affects only the namespace: the
+services of cluster-wide platforms ignore it. Webhooks ignore only the namespaces in the setting `trustedNamespaces`.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ NAME = "dynamo-operator-namespace-scope"
 
 
 def lease(namespace: str, version: str, duration: float, now: datetime) -> KubeObject:
-    """The lease of a platform of this version, renewed now. `duration` in seconds."""
+    """The Lease of a platform of this version, renewed now, for `duration` seconds."""
     moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
         **LEASES.type_meta,
@@ -33,9 +34,9 @@ def lease(namespace: str, version: str, duration: float, now: datetime) -> KubeO
 
 
 def is_live(lease: KubeObject, now: datetime) -> bool:
-    """Whether a platform holds a lease: it was renewed, or created, not too long ago. Any content is answered.
+    """Whether a Lease has not expired. Accepts any content.
 
-    One that was never renewed counts from its creation: the reference creates it so, and renews it only 10 s later.
+    The reference renews a Lease 10 s after its creation: until then the time of the creation counts.
     """
     metadata, spec = lease.get("metadata"), lease.get("spec")
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
@@ -45,11 +46,11 @@ def is_live(lease: KubeObject, now: datetime) -> bool:
 
 
 def duration_of(lease: KubeObject) -> float:
-    """For how many seconds a renewal counts. Any content is answered."""
+    """The duration of a Lease in seconds; 0 if it is invalid. Accepts any content."""
     duration = times.span(mapping(lease.get("spec")).get("leaseDurationSeconds"), times.LONGEST_LEASE)
     return duration.total_seconds() if duration is not None else 0.0
 
 
 def is_trusted(namespace: str, patterns: Sequence[str]) -> bool:
-    """Whether the configuration lets this namespace's lease switch off webhooks, too. Patterns such as `team-*`."""
+    """Whether a pattern (such as `team-*`) of the setting allows the Lease of this namespace to disable webhooks."""
     return any(fnmatchcase(namespace, pattern) for pattern in patterns)

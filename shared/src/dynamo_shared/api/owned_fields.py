@@ -1,6 +1,6 @@
-"""Who owns which field of an object, as the API server records it in `metadata.managedFields` (`FieldsV1`). Reads any junk.
+"""The owners of an object's fields, from `metadata.managedFields` (`FieldsV1`). Accepts any value.
 
-The watcher leaves the record out of what it publishes: objects are read here as the API server gives them.
+Objects in STATE have no managedFields: read the objects from the API server.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,16 +12,16 @@ from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.reading import below, items, mapping, text
 
 Step: TypeAlias = str | dict[str, str]
-"""A field, or the item of a list that has this value: `{"name": "main"}`."""
+"""The name of a field, or the key of an item of a list: `{"name": "main"}`."""
 Leaf: TypeAlias = tuple[str, ...]
-"""A path as the record has it: `f:spec`, `k:{"name":"main"}`."""
+"""A path in the format of FieldsV1: `f:spec`, `k:{"name":"main"}`."""
 
 _KEY = ReadLimits(4096, 16, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedFields:
-    """What one manager owns by one operation."""
+    """The fields that one field manager owns by one operation."""
 
     manager: str
     operation: str
@@ -31,19 +31,19 @@ class OwnedFields:
     fields: dict[str, Any]
 
     def has(self, path: Iterable[Step]) -> bool:
-        """Whether a field is among them."""
+        """Whether the manager owns a field."""
         fields: Any = self.fields
         for step in path:
             fields = _below(mapping(fields), step)
         return fields is not None
 
     def leaves(self) -> Iterator[Leaf]:
-        """All of them but those that only hold others."""
+        """Paths of all owned fields, without those that only contain other owned fields."""
         return _leaves(self.fields, ())
 
 
 def owned_fields(obj: Any) -> list[OwnedFields]:
-    """The record of an object."""
+    """The owned fields of an object, one entry for each manager, operation and subresource."""
     return [
         OwnedFields(
             text(each.get("manager")),
@@ -58,13 +58,13 @@ def owned_fields(obj: Any) -> list[OwnedFields]:
 
 
 def managers_of(obj: Any, *path: Step) -> list[str]:
-    """Managers of a field, the latest first; "" for one without a name."""
+    """Names of the managers of a field, the latest first; "" for a manager without a name."""
     owners = [(each.time, each.manager) for each in owned_fields(obj) if each.has(path)]
     return [manager for _, manager in sorted(owners, reverse=True)]
 
 
 def path_of(leaf: Leaf) -> list[Step] | None:
-    """The steps of a path; None where one is by value or by position, or by another key than one text."""
+    """The steps of a path; None if a step has another form than a field, or a key of one string."""
     path: list[Step] = []
     for each in leaf:
         kind, _, rest = each.partition(":")

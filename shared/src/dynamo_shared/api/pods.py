@@ -1,21 +1,22 @@
-"""What is read from any pod: whether it still runs, or will, and for how long once it is ended. Pure."""
+"""States of pods, and their grace periods. Pure."""
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 
-#: Seconds that a pod has to finish its requests, unless its template says otherwise.
+#: Default termination grace period of pods. Seconds.
 GRACE_PERIOD = 60
-#: The same of an endpoint picker: a gateway may hold a stream open as long as this.
+#: Default termination grace period of endpoint pickers, because a gateway may have a stream open for so long. Seconds.
 GRACE_PERIOD_OF_PICKER = 130
-#: How many of them the runtime's workers use, unless this variable says otherwise; then they abort what is left.
+#: Variable with the time after which terminating workers of the Dynamo runtime abort their requests, and its default.
+#: Seconds.
 DRAIN_VARIABLE, DRAIN_SECONDS = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS", 5
 
 _ENDED = ("Succeeded", "Failed")
 
 
 def has_ended(pod: KubeObject) -> bool:
-    """Whether all containers of a pod have ended, and are not started again."""
+    """Whether all containers of a pod have terminated, and do not restart."""
     return (pod.get("status") or {}).get("phase") in _ENDED
 
 
@@ -25,21 +26,21 @@ def is_there(pod: KubeObject) -> bool:
 
 
 def container_statuses(pod: KubeObject) -> tuple[KubeObject, ...]:
-    """What a pod's status says of its containers, init containers first: sidecars are some of these."""
+    """Statuses of a pod's containers, also init containers (first), because these may be sidecars."""
     status = pod.get("status") or {}
     return *(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())
 
 
 def unschedulable(pod: KubeObject) -> KubeObject | None:
-    """The condition of a pod that no node has room for; None where it has a node, or may get one."""
+    """The condition PodScheduled of a pod that the scheduler cannot place on a node; None for other pods."""
     scheduled = objects.condition(pod, "PodScheduled") or {}
     return scheduled if (scheduled.get("status"), scheduled.get("reason")) == ("False", "Unschedulable") else None
 
 
 def registers(pod: KubeObject) -> bool:
-    """Whether a pod is one that serves and has to register in Kubernetes, as what it is called.
+    """Whether a pod is ready and must have a DynamoWorkerMetadata with its name.
 
-    Of an engine on several nodes the leader does. Engines of one pod, none of which is `main`, register each for itself.
+    Not so for followers of a multi-node engine, and pods without a container `main`, whose containers register separately.
     """
     pod_labels = objects.labels(pod)
     if pod_labels.get(labels.DISCOVERY_ENABLED) != "true" or pod_labels.get(labels.ROLE) == "worker":

@@ -1,14 +1,14 @@
-"""Kubernetes quantities (`8Gi`, `500m`, `1e3`): parsing and comparing, exactly.
+"""Kubernetes quantities (`8Gi`, `500m`, `1e3`): exact parsing and comparison.
 
-The grammar is the one of apimachinery's resource.Quantity: a signed decimal number with a binary suffix (Ki..Ei), a
-decimal one (n..E) or an exponent. Values are Decimals, so that `0.1` and `100m` are the same amount.
+The grammar is that of apimachinery's resource.Quantity: a signed decimal number with a binary suffix (Ki..Ei), a decimal
+suffix (n..E) or an exponent. Values are Decimals, so that `0.1` and `100m` are equal.
 """
 
 import re
 from decimal import ROUND_UP, Context, Decimal, Inexact
 from functools import lru_cache
 
-#: What the API server's schema demands of a quantity that is written as a string.
+#: The pattern of a quantity in schemas of the API server.
 PATTERN = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
@@ -23,14 +23,14 @@ _FACTORS = {
     **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
 }
 _MAX_EXPONENT = 64
-# Enough digits for the longest quantity times Ei; a result that would be rounded is an error, never a wrong amount.
+# Enough digits for the longest quantity times Ei; rounding is an error.
 _EXACT = Context(prec=160, traps=[Inexact])
-#: Kubernetes knows no smaller part of an amount, and rounds up to it.
+#: The smallest fraction of Kubernetes, which rounds up to it.
 _NANO = Decimal("1e-9")
 _ROUNDING = Context(prec=160, rounding=ROUND_UP)
 
 
-# Longer than any amount that means something, short enough that one cannot be used to burn time.
+# More than any meaningful quantity has; limits the time of parsing. Characters.
 _MAX_LENGTH = 64
 
 
@@ -38,7 +38,7 @@ class InvalidQuantity(ValueError):
     """A text is not a quantity."""
 
     def __init__(self, value: object) -> None:
-        # Never repeated whole: a tenant's text can be as long as an object.
+        # Truncated, because a tenant's string may be as long as an object.
         shown = (
             repr(value) if not isinstance(value, str) or len(value) <= _MAX_LENGTH else f"{value[:_MAX_LENGTH]!r}..."
         )
@@ -46,10 +46,7 @@ class InvalidQuantity(ValueError):
 
 
 def parse(value: object) -> Decimal:
-    """Amount in the base unit (bytes, cores, pieces). InvalidQuantity for anything that Kubernetes would not read.
-
-    A YAML number is taken as it is written: `0`, `1.5`.
-    """
+    """The amount in the base unit (bytes, cores, pieces) of a string or a number. Raises InvalidQuantity."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InvalidQuantity(value)
     text = str(value)
@@ -63,7 +60,7 @@ def parse(value: object) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def _amount(text: str) -> Decimal | None:
-    """Amount of a text; None where it is not a quantity. A graph's components say the same few again and again."""
+    """The amount of a string; None if it is not a quantity. Cached, because components of graphs repeat quantities."""
     match = _SYNTAX.fullmatch(text)
     if match is None:
         return None
@@ -74,7 +71,7 @@ def _amount(text: str) -> Decimal | None:
 
 
 def amount_of(value: object) -> Decimal | None:
-    """Amount of any value; None where it is not a quantity."""
+    """The amount of any value; None if it is not a quantity."""
     try:
         return parse(value)
     except InvalidQuantity:
@@ -82,18 +79,20 @@ def amount_of(value: object) -> Decimal | None:
 
 
 def equal(left: int | float | str, right: int | float | str) -> bool:
-    """Whether two quantities are the same amount, however they are written (`1Gi` and `1024Mi`)."""
+    """Whether two quantities have the same amount (`1Gi` and `1024Mi`). Raises InvalidQuantity."""
     return parse(left) == parse(right)
 
 
 def is_zero(value: int | float | str) -> bool:
-    """Whether a quantity is exactly nothing (`0`, `0Gi`)."""
+    """Whether a quantity is 0 (`0`, `0Gi`). Raises InvalidQuantity."""
     return parse(value) == 0
 
 
 @lru_cache(maxsize=1024, typed=True)
 def canonical(value: int | float | str) -> str:
-    """The amount as resource.Quantity writes it when it was read: `0.5` as 500m, `1024Mi` as 1Gi. InvalidQuantity."""
+    """The quantity in the format of resource.Quantity after parsing: `0.5` as 500m, `1024Mi` as 1Gi. Raises
+    InvalidQuantity.
+    """
     text = str(value).strip(" ")
     amount, match = parse(text), _SYNTAX.fullmatch(text)
     if not amount or match is None:
@@ -103,7 +102,7 @@ def canonical(value: int | float | str) -> str:
     digits = (whole.lstrip("0") or "0") + fraction
     is_binary = exponent is None and (suffix or "").endswith("i")
     power = 0 if is_binary else int(exponent or _POWERS[suffix or ""]) - len(fraction)
-    # What is short enough is kept as it is, such as 1.500 and 1e3.
+    # resource.Quantity does not change some short forms, such as 1.500 and 1e3.
     if is_binary and not fraction and int(digits) % 8:
         return text
     if (
@@ -128,7 +127,7 @@ def _in_binary(amount: int) -> str:
 
 
 def _in_decimal(amount: Decimal, *, as_exponent: bool) -> str | None:
-    """Digits and a power of a thousand; None where there is no suffix for that."""
+    """Digits and a suffix (or exponent) of a power of 1,000; None if there is no such suffix."""
     rounded = amount.quantize(_NANO, context=_ROUNDING).normalize(_EXACT)
     sign, digits, _ = rounded.as_tuple()
     power = rounded.adjusted() - len(digits) + 1

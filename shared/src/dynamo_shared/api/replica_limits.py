@@ -1,11 +1,11 @@
-"""The most replicas of a component, and nodes of a replica: what is beyond is a mistake that would flood the cluster."""
+"""Limits of the replicas of a component, and of the nodes of a replica, against mistakes that would flood the cluster."""
 
 from typing import Final
 
 MOST_REPLICAS: Final = 150_000
 """Pods that Kubernetes supports in a cluster ("Considerations for large clusters")."""
 MOST_NODES: Final = 1024
-"""Nodes of one replica: engines get the address of each."""
+"""Nodes of one replica: an engine gets the addresses of all of them."""
 TOO_MANY: Final = (
     f"{{replicas}} replicas are more than the {MOST_REPLICAS} pods that Kubernetes supports in a cluster: "
     "write a smaller number"
@@ -17,10 +17,10 @@ TOO_FEW: Final = (
 
 
 def too_few(replicas: int, least: int) -> str:
-    """Why a number of replicas is refused, of which Grove keeps so many together; empty where it is not."""
+    """Why a number of replicas is below `least` (the minAvailable in Grove); empty if it is not, or is 0."""
     return TOO_FEW.format(replicas=replicas, least=least) if 0 < replicas < least else ""
 
 
 def too_many(replicas: int) -> str:
-    """Why a number of replicas is refused; empty where it is not."""
+    """Why a number of replicas is above the limit; empty if it is not."""
     return TOO_MANY.format(replicas=replicas) if replicas > MOST_REPLICAS else ""

@@ -1,4 +1,4 @@
-"""Graphs of a request's profiling: which there are, and what identifies one as created for the request."""
+"""The graphs in the result of a request, and their creation: metadata that identifies them, and replacement."""
 
 from contextlib import suppress
 
@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
 
 def points_of(pareto: list[KubeObject], selected: KubeObject, figures: KubeObject) -> list[KubeObject]:
-    """Points in the order of their numbers; the selected one is put first where the front does not have it."""
+    """The points of the Pareto front, in the order of their numbers; first the selected point if it is not on the front."""
     points = [
         {"config": each["config"], "figures": each.get("figures") or {}, "selected": each["config"] == selected}
         for each in pareto
@@ -22,7 +22,7 @@ def points_of(pareto: list[KubeObject], selected: KubeObject, figures: KubeObjec
 
 
 def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> KubeObject:
-    """An object that is made for a request: in its namespace, with its labels, and the owner that it shall have."""
+    """An object to create for a request: with its namespace, labels and uid, and with the given owner reference."""
     metadata = {**child.get("metadata", {})}
     name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
     metadata["namespace"] = namespace
@@ -39,22 +39,22 @@ def marked(obj: KubeObject, child: KubeObject, *, owner: KubeObject | None) -> K
 
 
 def graph_of(obj: KubeObject, config: KubeObject) -> KubeObject:
-    """A graph of a request's result as it is created for the request: marked, and in the version that is stored.
+    """A graph to create from the configuration in a request's result, in the stored version.
 
-    The operator 1.2 wrote results in v1alpha1. The API server refuses what cannot be converted.
+    The operator 1.2 wrote results in v1alpha1. If the conversion fails, the API server will refuse the graph.
     """
     with suppress(NotConvertible):
         config = convert(config, DYNAMO_GRAPH_DEPLOYMENTS.api_version)
     return marked(obj, config, owner=None)
 
 
-def is_made_for(graph: KubeObject, obj: KubeObject) -> bool:
-    """Whether a graph was made for a request: this one, and not an earlier one of the same name."""
+def is_created_for(graph: KubeObject, obj: KubeObject) -> bool:
+    """Whether a graph was created for this request, by uid, and not for an earlier request with its name."""
     return bool(objects.annotations(graph).get(keys.REQUEST_UID) == obj["metadata"]["uid"])
 
 
 def in_place_of(existing: KubeObject, graph: KubeObject) -> KubeObject:
-    """A graph with the metadata of the one whose spec it replaces, and the labels and annotations of both."""
+    """A graph that replaces the spec of an existing one: with its metadata, and the labels and annotations of both."""
     metadata = {
         **existing["metadata"],
         "labels": {**objects.labels(existing), **objects.labels(graph)},
@@ -64,7 +64,7 @@ def in_place_of(existing: KubeObject, graph: KubeObject) -> KubeObject:
 
 
 def why_not_changed(existing: KubeObject, graph: KubeObject) -> str:
-    """Why a graph cannot become that of another point, and what to do; empty where it can: components are fixed."""
+    """Why a graph cannot be replaced by that of another point (it has other components), and what to do; "" if it can."""
     now, then = (
         [str(each.get("name")) for each in (obj.get("spec") or {}).get("components") or []] for obj in (existing, graph)
     )

@@ -1,6 +1,6 @@
-"""What only v1alpha1 can say of a request: kept by conversion in an annotation, and acted on all the same.
+"""Fields of requests that only v1alpha1 has. Conversion stores them in an annotation, and they have effect.
 
-`spec_of` is the spec that a request has with it, in the words of v1beta1: every part that works on a request reads that one.
+`spec_of` is the v1beta1 spec of a request with the effect of these fields; all code that handles requests uses it.
 """
 
 import re
@@ -24,10 +24,10 @@ ALPHA = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at("v1alpha1").api_version
 BASE_GRAPH_KEY = "disagg.yaml"
 #: Containers of the profiling Job.
 PROFILER, RELAY = "profiler", "output-copier"
-#: A prefill and a decode engine, each of the largest size that a request allows.
+#: Number of engines (prefill and decode) that a v1alpha1 request for at most N GPUs per engine may have.
 _ROLES = 2
-#: Annotations in which the Go operator kept fields of v1alpha1, and the fields.
-_KEPT_BY_GO = {
+#: Annotations in which the reference operator stores fields of v1alpha1, and the paths of these fields.
+_OF_OPERATOR = {
     keys.DGDR_CONFIG_MAP_REF: ("profilingConfig", "configMapRef"),
     keys.DGDR_OUTPUT_PVC: ("profilingConfig", "outputPVC"),
     keys.DGDR_PROFILING_CONFIG: ("profilingConfig", "config"),
@@ -36,7 +36,7 @@ _KEPT_BY_GO = {
 }
 
 
-#: Fields of v1beta1, and what a v1alpha1 request says in their stead.
+#: Paths of v1beta1 fields, and of the v1alpha1 fields that replace them in messages.
 _ALPHA_FIELDS = {
     "spec.hardware.gpuSku": "spec.profilingConfig.config.hardware.gpuType",
     "spec.hardware.totalGpus": "spec.profilingConfig.config.hardware.maxNumGpusPerEngine",
@@ -52,19 +52,19 @@ _BETA_FIELD = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, _ALPHA_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class RequestParts:
-    """What v1alpha1 says of a request beyond v1beta1."""
+    """The fields of a request that only v1alpha1 has."""
 
     discovers_gpus: bool = True
     base_graph: tuple[str, str] | None = None
-    """ConfigMap with a graph to start from, and the key in it."""
+    """ConfigMap and key of a graph to begin with"""
     output_claim: str = ""
-    """PersistentVolumeClaim that keeps the profiler's files."""
+    """PersistentVolumeClaim for the profiler's files"""
     workers_image: str = ""
-    """Image of the graph's workers; "": that of the request."""
+    """image of the graph's workers; "" means that of the request"""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """name, labels and annotations of the graph."""
+    """name, labels and annotations of the graph"""
     config: ProfilerConfig = field(default_factory=ProfilerConfig)
-    """Configuration of the profiler; empty where it cannot be read."""
+    """configuration of the profiler; empty if it is invalid"""
 
     @property
     def profiler_arguments(self) -> tuple[str, ...]:
@@ -81,24 +81,23 @@ class RequestParts:
 
 
 def parts_of(obj: KubeObject) -> RequestParts:
-    """What a v1beta1 request said as v1alpha1; empty where it never was one, or said nothing more."""
+    """The v1alpha1 fields of a v1beta1 request; `RequestParts()` if it has none."""
     annotations = obj["metadata"].get("annotations") or {}
     spec: dict[str, Any] = {}
     if annotations.keys() & {keys.PRESERVED_FIELDS, keys.OPERATOR_REQUEST_SPEC}:
         spec = mapping(convert(obj, ALPHA).get("spec"))
-    for name, path in _KEPT_BY_GO.items():
+    for name, path in _OF_OPERATOR.items():
         if name in annotations:
             spec = _filled_in(spec, path, _decoded(annotations[name]))
     profiling, overrides = mapping(spec.get("profilingConfig")), mapping(spec.get("deploymentOverrides"))
     config = _config(profiling.get("config"))
     reference = mapping(profiling.get("configMapRef"))
     hardware = config.hardware
-    asked_in_config = hardware is not None and hardware.enable_gpu_discovery
+    enabled_in_config = hardware is not None and hardware.enable_gpu_discovery
+    config_map = text(reference.get("name"))
     return RequestParts(
-        discovers_gpus=spec.get("enableGpuDiscovery", True) is not False or asked_in_config,
-        base_graph=(text(reference.get("name")), text(reference.get("key")) or BASE_GRAPH_KEY)
-        if text(reference.get("name"))
-        else None,
+        discovers_gpus=spec.get("enableGpuDiscovery", True) is not False or enabled_in_config,
+        base_graph=(config_map, text(reference.get("key")) or BASE_GRAPH_KEY) if config_map else None,
         output_claim=text(profiling.get("outputPVC")),
         workers_image=text(overrides.get("workersImage")) or (config.deployment and config.deployment.dgd_image) or "",
         metadata={name: overrides[name] for name in ("name", "labels", "annotations") if overrides.get(name)},
@@ -107,18 +106,18 @@ def parts_of(obj: KubeObject) -> RequestParts:
 
 
 def in_request_fields(message: str, obj: KubeObject) -> str:
-    """A message about a v1beta1 request, with the fields of v1alpha1 where it was written in that.
+    """A message about a v1beta1 request, with the names of v1alpha1 fields if the request was written in v1alpha1.
 
-    A request whose fields all have a counterpart does not show it, and reads the words of v1beta1.
+    A v1alpha1 request whose fields all have a counterpart in v1beta1 is not recognized: its message is unchanged.
     """
     annotations = obj["metadata"].get("annotations") or {}
-    if not annotations.keys() & {keys.PRESERVED_FIELDS, keys.OPERATOR_REQUEST_SPEC, *_KEPT_BY_GO}:
+    if not annotations.keys() & {keys.PRESERVED_FIELDS, keys.OPERATOR_REQUEST_SPEC, *_OF_OPERATOR}:
         return message
     return _BETA_FIELD.sub(lambda match: _ALPHA_FIELDS[match[0]], message)
 
 
 def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
-    """The spec of a valid v1beta1 request, completed by what only v1alpha1 can say. Fields of v1beta1 win."""
+    """The spec of a valid v1beta1 request, completed by its v1alpha1 fields; v1beta1 fields have priority."""
     body = obj.get("spec") or {}
     parts = parts_of(obj)
     if parts == RequestParts():
@@ -129,7 +128,7 @@ def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
     if hardware := _hardware(config):
         body["hardware"] = {**hardware, **{name: each for name, each in mapping(body.get("hardware")).items() if each}}
     if goal := config.sla and config.sla.optimization_type:
-        # Conversion knows today's spelling of names; older ones are read here.
+        # Conversion handles only the present names of goals, the ProfilerConfig also older ones.
         body["sla"] = {"optimizationType": goal, **mapping(body.get("sla"))}
     if "modelCache" not in body and (cache := config.deployment and config.deployment.model_cache):
         given = {
@@ -158,7 +157,7 @@ def _hardware(config: ProfilerConfig) -> dict[str, Any]:
 
 
 def _set(model: Any, name: str) -> Any:
-    """A field where it was given; None where it has its default."""
+    """The value of a field that was set; None if it has its default."""
     return getattr(model, name) if name in model.model_fields_set else None
 
 
@@ -166,12 +165,12 @@ def _config(value: Any) -> ProfilerConfig:
     try:
         return ProfilerConfig.model_validate(mapping(value))
     except ValidationError:
-        # Each write was warned of what is wrong; v1alpha1 takes any object, and nothing of it can be relied on.
+        # v1alpha1 accepts any object. Admission returned a warning at each write.
         return ProfilerConfig()
 
 
 def _filled_in(spec: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """A spec with a value at a path, unless it has one there."""
+    """The spec with the value at the path, unless it has a value there."""
     first, *rest = path
     if rest:
         return {**spec, first: _filled_in(mapping(spec.get(first)), tuple(rest), value)}
@@ -179,7 +178,7 @@ def _filled_in(spec: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[
 
 
 def _decoded(text: str) -> Any:
-    """JSON where it is JSON; the text itself otherwise, as the Go operator writes names."""
+    """The value of a JSON text; other text unchanged, because the reference operator writes names without quotes."""
     try:
         return json_text.decode(text, SETTINGS)
     except json_text.InvalidJson:
@@ -187,9 +186,9 @@ def _decoded(text: str) -> Any:
 
 
 def profiling_containers(pod: KubeObject) -> tuple[KubeObject, KubeObject]:
-    """Of the pod in `overrides.profilingJob`, what is said of the profiler and of the container that relays its output.
+    """The containers of the pod in `overrides.profilingJob`: the profiler, and the one that copies its output.
 
-    There is one profiler: without one of its name it is the first that is not the other, whatever it is called.
+    The profiler is the container with its name, otherwise the first other container.
     """
     given = [each for each in items(pod.get("containers")) if isinstance(each, dict)]
     relay = next((each for each in given if each.get("name") == RELAY), {})

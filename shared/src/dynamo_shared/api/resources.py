@@ -1,6 +1,6 @@
-"""Kubernetes resources by name: the one list of what the platform reads and writes, and where each of them lives.
+"""The list of all Kubernetes resources that the platform reads or writes.
 
-The platform's own stand here in their storage version; `Resource.at` names another one.
+The platform's own resources have their storage version; `Resource.at` returns another version.
 """
 
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 
 class ObjectKey(NamedTuple):
-    """Which object of a resource: its namespace ("" for cluster-scoped ones) and its name."""
+    """The namespace ("" for cluster-scoped resources) and the name of an object."""
 
     namespace: str
     name: str
@@ -20,7 +20,7 @@ class ObjectKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One Kubernetes resource, as its REST path and its manifests name it."""
+    """A Kubernetes resource in one version, with the names in REST paths and in manifests."""
 
     group: str
     version: str
@@ -28,23 +28,23 @@ class Resource:
     kind: str
     namespaced: bool = True
     id: str = field(init=False, repr=False, compare=False)
-    """Group resource, `deployments.apps` or `pods`: the name that subjects, metrics and indexes use."""
+    """`deployments.apps`, `pods`: the name in subjects, metrics and indexes"""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
 
     def __hash__(self) -> int:
-        # Resources are keys of many tables, and a text knows its hash.
+        # Fast, because resources are keys of many dicts, and a string caches its hash.
         return hash(self.id)
 
     @property
     def api_version(self) -> str:
-        """`apiVersion` as manifests write it: `v1`, `apps/v1`."""
+        """`apiVersion` in manifests: `v1`, `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def type_meta(self) -> dict[str, Any]:
-        """What manifests begin with: `apiVersion` and `kind`."""
+        """The fields `apiVersion` and `kind` of manifests."""
         return {"apiVersion": self.api_version, "kind": self.kind}
 
     def at(self, version: str) -> Self:
@@ -52,7 +52,7 @@ class Resource:
         return self if version == self.version else replace(self, version=version)
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Path on the API server; without a namespace a namespaced resource is addressed in all of them."""
+        """Path on the API server; without a namespace, that of a namespaced resource in all namespaces."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root]
         if self.namespaced and namespace:
@@ -78,10 +78,10 @@ DYNAMO_GRAPH_DEPLOYMENT_REQUESTS = Resource(
 DYNAMO_MODELS = Resource(GROUP, "v1alpha1", "dynamomodels", "DynamoModel")
 DYNAMO_CHECKPOINTS = Resource(GROUP, "v1alpha1", "dynamocheckpoints", "DynamoCheckpoint")
 DYNAMO_WORKER_METADATAS = Resource(GROUP, "v1alpha1", "dynamoworkermetadatas", "DynamoWorkerMetadata")
-# Of the Snapshot operator, which others install.
+# Of NVIDIA's Snapshot operator, which is installed separately.
 SNAPSHOT_JOBS = Resource(GROUP, "v1alpha1", "snapshotjobs", "SnapshotJob")
 POD_SNAPSHOTS = Resource(GROUP, "v1alpha1", "podsnapshots", "PodSnapshot")
-# The kinds before graphs: the pod-builder makes a graph of each deployment, the image-builder the image of a request.
+# Legacy kinds: the pod-builder creates a graph for each deployment, the image-builder builds the image of a request.
 DYNAMO_DEPLOYMENTS = Resource(GROUP, "v1alpha1", "dynamodeployments", "DynamoDeployment")
 DYNAMO_NIM_DEPLOYMENTS = Resource(GROUP, "v1alpha1", "dynamonimdeployments", "DynamoNimDeployment")
 DYNAMO_NIM_REQUESTS = Resource(GROUP, "v1alpha1", "dynamonimrequests", "DynamoNimRequest")
@@ -138,9 +138,9 @@ TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenRe
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 
 ALL: tuple[Resource, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Resource))
-#: Kinds whose v1beta1 has the shape of v1alpha1, so that the API server converts them without a webhook.
+#: Kinds whose v1beta1 has the same schema as v1alpha1, so that the API server converts them without a webhook.
 UNCHANGED_IN_V1BETA1 = (DYNAMO_MODELS, DYNAMO_CHECKPOINTS, DYNAMO_WORKER_METADATAS)
-# Served, too, and converted.
+# Versions that are served, but not stored.
 _NOT_STORED = (
     *(each.at("v1beta1") for each in UNCHANGED_IN_V1BETA1),
     *(
@@ -157,17 +157,17 @@ _BY_KIND = {(resource.api_version, resource.kind): resource for resource in (*AL
 
 
 def of(obj: dict[str, Any]) -> Resource:
-    """Resource of a manifest, by its apiVersion and kind; KeyError where the platform knows none."""
+    """The resource of a manifest, by its apiVersion and kind. Raises KeyError for other resources."""
     return _BY_KIND[(obj["apiVersion"], obj["kind"])]
 
 
 def owner_reference(resource: Resource, name: str, uid: str) -> dict[str, Any]:
-    """An entry of `ownerReferences`: Kubernetes deletes an object once none of its owners is there."""
+    """An entry of `ownerReferences`: Kubernetes deletes an object when all its owners are deleted."""
     return {**resource.type_meta, "name": name, "uid": uid}
 
 
 def controller_reference(resource: Resource, name: str, uid: str | None) -> dict[str, Any]:
-    """The entry of the owner that decides about an object. Without the uid where the owner is not stored yet."""
+    """The entry of `ownerReferences` for the controller; without a uid if the owner is not stored yet."""
     stored = {"uid": uid} if uid else {}
     return {**resource.type_meta, "name": name, **stored, "controller": True, "blockOwnerDeletion": True}
 

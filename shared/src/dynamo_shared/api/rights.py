@@ -1,4 +1,4 @@
-"""What a service may do in Kubernetes, declared once: the charts are generated from it, and audit logs are held against it."""
+"""The declaration of RBAC rights of services: charts are generated from it, and tests compare audit logs with it."""
 
 import enum
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from dynamo_shared.api.resources import ACCESS_REVIEWS, LEASES, TOKEN_REVIEWS, R
 
 READ = ("get", "list", "watch")
 
-#: In `Right.names`: the service's own ClusterRole, whose name the chart knows.
+#: Placeholder in `Right.names` for the service's ClusterRole, whose name the chart sets.
 OWN_CLUSTER_ROLE = "$CLUSTER_ROLE"
-#: The Secret with the certificate of the webhooks, and that with the ssh keys of a namespace, as the settings name them.
+#: Placeholders for the Secrets with the certificate of webhooks, and with the ssh keys of a namespace (see the settings).
 WEBHOOK_SECRET, SSH_SECRET = "$WEBHOOK_SECRET", "$SSH_SECRET"
 
-# Reasons of `Right.unused` that several services have.
+# Common reasons for `Right.unused`.
 RACE = "reads again what changed, or came, between a read and a write"
 UNCONFIRMED = "asks for what it has written where STATE does not confirm it: the data store was set back"
 SERIES = "an Event that repeats is counted in place of being written again"
 
 
 class RightScope(enum.StrEnum):
-    """Where a right holds: in the namespaces that a platform serves, in its own, where images are built, or for what has no
-    namespace.
+    """Scope of a right: the namespaces that a platform serves, its own namespace, the namespace of image builds, or
+    cluster-scoped resources.
     """
 
     SERVED = "served"
@@ -33,8 +33,8 @@ class RightScope(enum.StrEnum):
 class Right:
     """Verbs on a resource or one of its subresources.
 
-    `names`: the only objects it holds for; empty for all. `part`: the value of the chart (`rbac.parts.<part>`) that
-    switches it off; empty for what a service cannot do without. `unused`: why tests never need it; empty where they do.
+    `names` are the objects that it is limited to; empty for all objects. `part` is the value of the chart
+    (`rbac.parts.<part>`) that disables it; empty if the service needs it. `unused` says why no test needs it.
     """
 
     resource: Resource
@@ -47,14 +47,14 @@ class Right:
 
     @property
     def plural(self) -> str:
-        """The resource as a rule names it."""
+        """The resource in an RBAC rule."""
         return f"{self.resource.plural}/{self.subresource}" if self.subresource else self.resource.plural
 
 
-#: Of a service that stands by for its other replicas where there is no etcd.
+#: Rights of services whose replicas elect a leader; needed only without etcd.
 STANDBY = (Right(LEASES, ("create", "get", "update"), place=RightScope.OWN, unused="only without etcd"),)
 
-#: Of a service that asks the API server who may read its /metrics. A chart grants it where its metrics are secure.
+#: Rights of services that authorize requests for /metrics with the API server, for charts with secure metrics.
 SECURE_METRICS = "secureMetrics"
 _SCRAPED = "only where server.metrics.secure is true"
 SCRAPED = tuple(

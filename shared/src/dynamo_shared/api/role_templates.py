@@ -1,7 +1,7 @@
-"""Pod templates of the roles of a replica that spans nodes: its leader, which serves, and its workers.
+"""Pod templates of the roles of a multi-node replica: the leader, which serves, and the workers.
 
-A role's own template takes the place of the component's, as from Dynamo 1.6 on ("Role-Specific Pod Templates"). There both roles
-have one or none; here one of them may go by the component's.
+A role's template replaces the component's (Dynamo 1.6, "Role-Specific Pod Templates"). There, both roles have a template
+or none; here, a role without a template uses the component's.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ FIELD: Final = "podTemplate"
 
 
 def own_template(component: Mapping[str, Any], role: str) -> KubeObject | None:
-    """The template that a role of a component has of its own; None where it has none."""
+    """The template of a role of a component; None without one."""
     for each in items(component.get("roles")):
         if isinstance(each, dict) and each.get("name") == role and isinstance(each.get(FIELD), dict):
             template: KubeObject = each[FIELD]
@@ -26,17 +26,17 @@ def own_template(component: Mapping[str, Any], role: str) -> KubeObject | None:
 
 
 def has_own_templates(component: Mapping[str, Any]) -> bool:
-    """Whether a role of a component has a template of its own: commands of all roles are the author's then."""
+    """Whether a role of a component has a template: the author then writes the commands of all roles."""
     return any(own_template(component, role) is not None for role in ROLES)
 
 
 def serving_template(component: Mapping[str, Any]) -> KubeObject:
-    """The template of the pods that serve: the leader's, which is the component's where it has none of its own."""
+    """The template of the pods that serve: the leader's, otherwise the component's."""
     return own_template(component, LEADER) or mapping(component.get(FIELD))
 
 
 def templates(component: Mapping[str, Any]) -> list[tuple[KubeObject, int]]:
-    """The templates of one replica of a component (v1beta1), and how many of its pods are of each."""
+    """The templates of one replica of a v1beta1 component, each with its number of pods."""
     count, serving = max(1, nodes(component.get("multinode"))), serving_template(component)
     workers = own_template(component, WORKER)
     if count < 2 or not has_own_templates(component):
@@ -45,7 +45,7 @@ def templates(component: Mapping[str, Any]) -> list[tuple[KubeObject, int]]:
 
 
 def with_templates(component: KubeObject, change: Callable[[KubeObject], KubeObject]) -> KubeObject:
-    """A component with its template changed, if it has one, and those that roles have of their own."""
+    """A component with `change` applied to its template, if it has one, and to those of its roles."""
     changed = {**component}
     if component.get(FIELD) is not None:
         changed[FIELD] = change(component[FIELD])
@@ -58,6 +58,6 @@ def with_templates(component: KubeObject, change: Callable[[KubeObject], KubeObj
 
 
 def all_templates(component: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The template of a component, and those of its roles, whether its pods are made of them or not. Reads any junk."""
+    """The templates of a component and of its roles, also unused ones. Accepts any value."""
     for owner in (component, *map(mapping, items(component.get("roles")))):
         yield mapping(owner.get(FIELD))

@@ -1,7 +1,6 @@
-"""Rules between fields.
+"""Rules between fields, each written in CEL for the API server and in Python for manifests that are checked without one.
 
-Each is written twice, side by side: in CEL for the API server, in Python for manifests that have not met one yet.
-A test holds the two together.
+A test compares the two.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 Location = tuple[int | str, ...]
-"""Steps to a field: keys and indexes."""
+"""The path of a field: keys and indexes."""
 Violations = Iterable[tuple[Location, str]]
-"""What breaks a rule: where, from the place that the rule stands at (`()` for the place itself), and what is wrong."""
+"""Violations of a rule: the location, relative to the object with the rule (`()` for this object), and the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class CelRule:
-    """`cel` and `message` go to the CRD; `violations` finds the same in the JSON form of what the rule is on."""
+    """A rule: `cel` and `message` are for the CRD; `violations` checks the same in Python, on the object's JSON form."""
 
     cel: str
     message: str
@@ -27,21 +26,20 @@ _TWINS: dict[str, CelRule] = {}
 
 
 def rule(cel: str, message: str) -> Callable[[Callable[[Any], Violations]], CelRule]:
-    """Decorator: the function becomes the Python twin of a CEL rule."""
+    """Decorator: declares the function as the Python form of a CEL rule."""
 
     def register(violations: Callable[[Any], Violations]) -> CelRule:
-        made = CelRule(cel, message, violations)
-        _TWINS[cel] = made
-        return made
+        declared = _TWINS[cel] = CelRule(cel, message, violations)
+        return declared
 
     return register
 
 
 def twin(cel: str) -> CelRule:
-    """The rule of a CEL expression of a schema; KeyError where it has no Python side."""
+    """The rule with this CEL expression. Raises KeyError if no Python form is declared."""
     return _TWINS[cel]
 
 
 def validations(*rules: CelRule) -> dict[str, Any]:
-    """Schema extension that carries rules, for `json_schema_extra`."""
+    """The schema extension for rules, for `json_schema_extra`."""
     return {"x-kubernetes-validations": [{"rule": each.cel, "message": each.message} for each in rules]}

@@ -1,21 +1,21 @@
-"""Which version of the Dynamo runtime a component's containers have, and what is rendered differently for it.
+"""The version of the Dynamo runtime in a component's containers, and the features of pods that depend on it.
 
-This is the one place that decides. Pods differ only by `runtimeVersionOverride`: the tag of an image may be a version of the
-engine, and an upgrade of the platform replaces no pod. Warnings go by the tag, too, and so does an endpoint picker without
-`eppConfig`, which pods of earlier runtimes could not start without. The version of the platform that a graph
-began with (`nvidia.com/dynamo-operator-origin-version`) is another thing.
+Only `runtimeVersionOverride` changes pods: the tag of an image may be a version of the engine, and an upgrade of the
+platform must not replace pods. The tag is used only for warnings, and for endpoint pickers without `eppConfig`, because
+older runtimes cannot start without it. The version of the platform at a graph's creation
+(`nvidia.com/dynamo-operator-origin-version`) is independent of this.
 """
 
 from typing import NamedTuple
 
 from dynamo_shared.api import semver
 
-#: What `runtimeVersionOverride` may be: three numbers of at most four digits.
+#: Pattern of `runtimeVersionOverride`: three numbers of at most four digits.
 PATTERN = r"^(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$"
 
 
 class RuntimeVersion(NamedTuple):
-    """A version without what a tag has behind it: `1.5.0-rc.1` and `1.5.0-cuda13` are of the runtime 1.5.0."""
+    """A version without suffix: the tags `1.5.0-rc.1` and `1.5.0-cuda13` both have the version 1.5.0."""
 
     major: int
     minor: int
@@ -25,13 +25,13 @@ class RuntimeVersion(NamedTuple):
         return f"{self.major}.{self.minor}.{self.patch}"
 
 
-#: From here on workers answer canary requests, and the endpoint picker is in the image of the frontend.
+#: From this version on, workers answer canary requests, and the image of the frontend contains the endpoint picker.
 OF_1_5 = RuntimeVersion(1, 5, 0)
 OF_1_6 = RuntimeVersion(1, 6, 0)
 
 
 def runtime_version(image: str, override: str | None = None) -> RuntimeVersion | None:
-    """Version of the runtime in an image; None where neither the override nor the tag is a version."""
+    """The version of the runtime in an image, from the override, otherwise from the tag; None if that is not a version."""
     if override:
         return _core(override)
     tag = _tag(image)
@@ -39,38 +39,38 @@ def runtime_version(image: str, override: str | None = None) -> RuntimeVersion |
 
 
 def has_native_picker(image: str, override: str | None = None) -> bool:
-    """Whether the runtime in an image has the endpoint picker that reads no `eppConfig`, as far as override or tag say it."""
+    """Whether the runtime in an image has an endpoint picker that needs no `eppConfig`; False for an unknown version."""
     version = runtime_version(image, override)
     return version is not None and version >= OF_1_5
 
 
 class RuntimeFeatures(NamedTuple):
-    """What pods get by the version of their runtime, where its author states one."""
+    """Features of pods that depend on the version in `runtimeVersionOverride`."""
 
-    #: The runtime asks the engine for a token when no request came for a while, and reports an engine that is stuck.
+    #: The runtime sends the idle engine a canary request from time to time, and reports an engine that does not answer.
     canary: bool = False
-    #: A worker is started again after three liveness probes that fail, not after the first.
+    #: A worker restarts after three failed liveness probes, not after the first.
     lenient: bool = False
-    #: mpirun passes on where the compilers are, which is said by the image's environment alone.
+    #: mpirun passes on the variables with the paths of compilers, which only the image's environment has.
     compilers: bool = False
-    #: An engine on one node whose experts are elastic has a Ray head, which pods that come later join.
+    #: A single-node engine with elastic experts has a Ray head, which later pods join.
     ray_head: bool = False
-    #: Ranks of SGLang that share a container open a port each for NIXL's telemetry. Before, the second did not start.
+    #: Ranks of SGLang in one container have separate ports for NIXL's telemetry. Before, the second rank did not start.
     rank_telemetry: bool = False
-    #: Nodes of an engine that is spread by Ray wait for its head.
+    #: Nodes of an engine that is distributed with Ray wait for the Ray head.
     ray_waits: bool = False
-    #: Nodes of one replica have their rank, and the address of the leader, in variables that no orchestrator names.
+    #: Nodes of a replica have their rank and the leader's address in variables that do not depend on the orchestrator.
     topology_names: bool = False
-    #: Frontends and pickers distinguish workers of their graph from those of one whose name begins with its name.
+    #: Frontends and pickers ignore workers of other graphs whose name begins with the name of their graph.
     strict_prefix: bool = False
     #: Workers of SGLang for embeddings answer canary requests.
     embedding_canary: bool = False
-    #: A frontend has time to connect before liveness probes start it again.
+    #: Frontends have a startup probe, so that they have time to connect before liveness probes restart them.
     frontend_startup: bool = False
 
 
 def features_of(override: str | None) -> RuntimeFeatures:
-    """Features of the runtime of a component with this `runtimeVersionOverride`; the thresholds are those of the reference."""
+    """The features of a component with this `runtimeVersionOverride`, with the thresholds of the reference."""
     version = _core(override) if override else None
     if version is None:
         return RuntimeFeatures()
@@ -84,6 +84,6 @@ def _core(text: str) -> RuntimeVersion | None:
 
 
 def _tag(image: str) -> str:
-    """Tag of an image, "" for none. The colon of a registry's port does not begin a tag, and a digest is not a tag either."""
+    """The tag of an image; "" without one. Neither a registry's port nor a digest is a tag."""
     name = image.strip().partition("@")[0].rpartition("/")[2]
     return name.partition(":")[2]

@@ -1,4 +1,4 @@
-"""What an HPA or a ScaledObject scales, where that is one of our adapters."""
+"""The scaling adapter that an HPA or a ScaledObject scales."""
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
@@ -6,7 +6,7 @@ from dynamo_shared.api.untrusted.reading import mapping
 
 
 def scaled_adapter(autoscaler: KubeObject) -> str:
-    """Name of the scaling adapter that an autoscaler targets, in its own namespace; "" where it scales anything else."""
+    """Name of the scaling adapter that an autoscaler targets, in the same namespace; "" for other targets."""
     target = mapping(mapping(autoscaler.get("spec")).get("scaleTargetRef"))
     if target.get("kind") != DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind:
         return ""

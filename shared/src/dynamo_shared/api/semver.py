@@ -1,4 +1,4 @@
-"""Semantic versions: as much of semver.org 2.0.0 as gates on a version need, parsing and precedence."""
+"""Parsing and precedence of semantic versions (semver.org 2.0.0), for features that depend on a version."""
 
 import re
 from typing import NamedTuple
@@ -11,12 +11,12 @@ _SYNTAX = re.compile(
 _MAX_LENGTH = 256
 
 
-# One dot-separated part of a pre-release, as what it sorts by: numbers come before words and compare as numbers.
+# Sort key of a dot-separated identifier of a pre-release: numbers compare as numbers, and come before words.
 _Identifier = tuple[int, int, str]
 
 
 class SemanticVersion(NamedTuple):
-    """A version; compares by precedence: 1.0.0-alpha < 1.0.0-rc.1 < 1.0.0 < 1.0.1. Build metadata is dropped."""
+    """A version that compares by precedence: 1.0.0-alpha < 1.0.0-rc.1 < 1.0.0 < 1.0.1. It has no build metadata."""
 
     major: int
     minor: int
@@ -26,7 +26,7 @@ class SemanticVersion(NamedTuple):
 
 
 def parse(text: str) -> SemanticVersion | None:
-    """Version of a text such as `1.2.0` or `v1.2.0-rc.1`; None where it is not a version."""
+    """The version in a string such as `1.2.0` or `v1.2.0-rc.1`; None if it is not a version."""
     match = _SYNTAX.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:
         return None
@@ -40,7 +40,7 @@ def _identifier(part: str) -> _Identifier:
 
 
 def at_least(text: str | None, minimum: str) -> bool:
-    """Whether a version is `minimum` or later; False where it is absent or no version (feature gates need it so)."""
+    """Whether a version is `minimum` or later; False if it is None or not a version."""
     version, threshold = parse(text or ""), parse(minimum)
     if threshold is None:
         raise ValueError(f"{minimum!r} is not a semantic version")

@@ -1,12 +1,15 @@
-"""PodSnapshots: captured engines that NVIDIA's Snapshot operator restores into pods, and when a pod may start from one. Pure.
+"""PodSnapshots: captured engines that NVIDIA's Snapshot operator restores in pods, and which pods may use one. Pure.
 
-The facts are those of Dynamo 1.5 (github.com/ai-dynamo/dynamo, deploy/operator: `internal/checkpoint/native.go`, `podspec.go`,
-`compatibility.go`, `internal/webhook/mutation/pod_checkpoint_restore_handler.go`, `internal/consts/consts.go`) and of Snapshot
-0.1.0 (github.com/ai-dynamo/snapshot: `api/v1alpha1/podsnapshot_types.go`, `snapshotjob_types.go`):
+The source of the rules is Dynamo 1.5 (github.com/ai-dynamo/dynamo, deploy/operator: `internal/checkpoint/native.go`,
+`podspec.go`, `compatibility.go`, `internal/webhook/mutation/pod_checkpoint_restore_handler.go`,
+`internal/consts/consts.go`) and Snapshot 0.1.0 (github.com/ai-dynamo/snapshot: `api/v1alpha1/podsnapshot_types.go`,
+`snapshotjob_types.go`):
 
-1. A SnapshotJob runs a pod once, and has a PodSnapshot taken of one of its containers; conditions Completed and Failed end it.
-2. A PodSnapshot is of one container, `spec.source.podRef.containers`. With condition Ready it has a PodSnapshotContent.
-3. Dynamo annotates what it has taken: of which graph, and a hash of what another pod must have in common with the captured one.
+1. A SnapshotJob runs a pod once, and creates a PodSnapshot of one of its containers. It ends with the condition Completed
+   or Failed.
+2. A PodSnapshot is of one container, `spec.source.podRef.containers`. If it is Ready, it has a PodSnapshotContent.
+3. Dynamo annotates a PodSnapshot with the uid of its graph, and with a compatibility hash: only pods with the same hash
+   may be restored from it.
 """
 
 from collections.abc import Sequence
@@ -20,16 +23,16 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 
-#: What the compatibility hash covers: another version is another hash.
+#: Version of the compatibility hash, which determines the fields that the hash covers.
 VERSION = "v2"
-#: No GPU memory service: what it holds is in no PodSnapshot.
+#: Mode of the GPU memory service: none, because a PodSnapshot does not contain its memory.
 NO_MEMORY_SERVICE = "disabled"
 DELETE, RETAIN = "Delete", "Retain"
 IMMEDIATE, WAIT = "Immediate", "WaitForCheckpoint"
-#: Where a captured or restored container and Snapshot's agent leave each other signs.
+#: Volume and path through which a container and Snapshot's agent signal each other.
 CONTROL_VOLUME, CONTROL_PATH = "snapshot-control", "/snapshot-control"
 RESTORE_COMPLETE = f"{CONTROL_PATH}/restore-complete"
-#: Annotations of pods that may start from a PodSnapshot; those that do lose them.
+#: Annotations of pods that may be restored from a PodSnapshot; they are removed from pods that are restored.
 OF_CANDIDATES = (
     annotations.RESTORE_CANDIDATE,
     annotations.RESTORE_SOURCE,
@@ -43,38 +46,38 @@ OF_CANDIDATES = (
     annotations.RESTORE_TARGETS,
     annotations.RESTORE_STARTUP_POLICY,
 )
-#: Characters of the name of a container.
-_LONGEST_CONTAINER = 63
+#: Length limit of the name of a container. Characters.
+_MAX_CONTAINER_LENGTH = 63
 _COMPLETED, _FAILED, _READY = "Completed", "Failed", "Ready"
-#: Switches of Python without a value of their own.
+#: Options of Python without a value.
 _SWITCHES = frozenset(
     {"-b", "-bb", "-B", "-d", "-E", "-i", "-I", "-O", "-OO", "-P", "-q", "-s", "-S", "-u", "-v", "-vv", "-x"}
 )
 
 
 def condition(obj: KubeObject, type_: str) -> KubeObject:
-    """The condition of a type of a SnapshotJob or a PodSnapshot, whose definitions are another's; empty where it is missing."""
+    """The condition of a type of a SnapshotJob or a PodSnapshot; empty without one. Accepts any content."""
     entries = map(mapping, items(mapping(obj.get("status")).get("conditions")))
     return next((each for each in entries if each.get("type") == type_), {})
 
 
 def is_completed(job: KubeObject) -> bool:
-    """Whether a SnapshotJob has its PodSnapshot."""
+    """Whether a SnapshotJob has created its PodSnapshot."""
     return condition(job, _COMPLETED).get("status") == "True"
 
 
 def snapshot_name(job: KubeObject) -> str:
-    """Name of the PodSnapshot that a SnapshotJob has had taken; "" for none yet."""
+    """Name of the PodSnapshot that a SnapshotJob created; "" without one."""
     return _name(mapping(job.get("status")).get("podSnapshotName"))
 
 
 def is_taken_by(job: KubeObject, snapshot: KubeObject) -> bool:
-    """Whether a stored PodSnapshot is the very one that a SnapshotJob has had taken."""
+    """Whether a SnapshotJob created this PodSnapshot, by uid."""
     return objects.uid(snapshot) == mapping(job.get("status")).get("podSnapshotUID")
 
 
 def failure_of(obj: KubeObject) -> tuple[str, str] | None:
-    """Reason and message of why a SnapshotJob or a PodSnapshot failed; None where it did not."""
+    """Reason and message of the failure of a SnapshotJob or a PodSnapshot; None without a failure."""
     failed = condition(obj, _FAILED)
     if failed.get("status") != "True":
         return None
@@ -82,37 +85,37 @@ def failure_of(obj: KubeObject) -> tuple[str, str] | None:
 
 
 def is_ready(snapshot: KubeObject) -> bool:
-    """Whether pods can be restored from a PodSnapshot. What is being deleted may have lost its files already."""
+    """Whether pods can be restored from a PodSnapshot. One that is being deleted may no longer have its files."""
     return condition(snapshot, _READY).get("status") == "True" and not objects.is_deleting(snapshot)
 
 
 def content_of(snapshot: KubeObject) -> str:
-    """Name of the PodSnapshotContent that a PodSnapshot is bound to; "" for none."""
+    """Name of the PodSnapshotContent that a PodSnapshot is bound to; "" without one."""
     return _name(mapping(snapshot.get("status")).get("boundSnapshotContentName"))
 
 
 def captured_container(snapshot: KubeObject) -> str:
-    """The container that a PodSnapshot is of; "" where it is not of exactly one."""
+    """The captured container of a PodSnapshot; "" unless it has exactly one."""
     source: dict[str, Any] = mapping(mapping(mapping(snapshot.get("spec")).get("source")).get("podRef"))
     containers = source.get("containers")
     name = _name(containers[0]) if isinstance(containers, list) and len(containers) == 1 else ""
-    return name if len(name) <= _LONGEST_CONTAINER else ""
+    return name if len(name) <= _MAX_CONTAINER_LENGTH else ""
 
 
 def is_automatic(obj: KubeObject) -> bool:
-    """Whether the platform had it taken for a graph."""
+    """Whether the platform created the SnapshotJob or PodSnapshot for a graph, without a request of a user."""
     return objects.annotations(obj).get(annotations.AUTO_CHECKPOINT) == "true"
 
 
 def owner_uid(obj: KubeObject) -> str:
-    """The graph that a SnapshotJob or a PodSnapshot was made for; "" for none."""
+    """Uid of the graph for which the platform created a SnapshotJob or a PodSnapshot; "" for those of users."""
     return objects.annotations(obj).get(annotations.CHECKPOINT_OWNER_UID, "") if is_automatic(obj) else ""
 
 
 def problem_of(snapshot: KubeObject, expected: str, owner: str = "") -> str:
-    """Why no pod with this compatibility hash may start from a PodSnapshot; "" where one may, as soon as it is ready.
+    """Why pods with the compatibility hash `expected` must not be restored from a PodSnapshot; "" if they may, once ready.
 
-    `owner`: uid of the graph for which it was taken automatically; "" where a user names it in `checkpointRef`.
+    `owner` is the uid of the graph for an automatic PodSnapshot; "" for one that a user names in `checkpointRef`.
     """
     own = objects.annotations(snapshot)
     if (failure := failure_of(snapshot)) is not None:
@@ -136,7 +139,7 @@ def problem_of(snapshot: KubeObject, expected: str, owner: str = "") -> str:
 
 
 def can_be_restored(line: Sequence[str]) -> bool:
-    """Whether a command line starts an engine that waits to be restored: `python3 -m dynamo.<engine>`, without a shell."""
+    """Whether a command line starts an engine that can be restored: `python3 -m dynamo.<engine>`, without a shell."""
     first, *rest = [text(each) for each in line] or [""]
     python = first.rpartition("/")[2]
     if python not in ("python", "python3") and not python.startswith("python3."):
@@ -146,6 +149,6 @@ def can_be_restored(line: Sequence[str]) -> bool:
 
 
 def _name(value: Any) -> str:
-    """The name of an object; "" for what cannot be one: schemas leave it open, and paths and pods are made with it."""
+    """The value if it is a valid object name, otherwise "", because schemas allow any string, and paths contain the name."""
     name = text(value).strip()
     return "" if wrong_object_name(name) else name

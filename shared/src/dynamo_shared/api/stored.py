@@ -1,4 +1,4 @@
-"""Objects as the API server gives them, as types. Unknown fields are passed over: a newer CRD may have more of them."""
+"""Reads stored objects as types. Unknown fields are ignored, because the CRD may be newer."""
 
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ Model = TypeVar("Model", bound=ApiModel)
 
 
 def parse(model: type[Model], obj: KubeObject) -> Model:
-    """A stored object as a type, defaults filled in; InvalidManifest with every error where it is not valid."""
+    """A stored object as a type, with defaults. Raises InvalidManifest with all errors."""
     try:
         return model.model_validate(obj, extra="ignore")
     except ValidationError as error:

@@ -1,6 +1,6 @@
-"""Words of messages that depend on a number."""
+"""Singular and plural in messages."""
 
 
 def many(count: int, noun: str) -> str:
-    """A number of things: `1 pod`, `2 pods`; `noun` is in the singular."""
+    """A number with its noun (given in the singular): `1 pod`, `2 pods`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,4 +1,4 @@
-"""What runs a graph, as its annotation `nvidia.com/workload-provider` says it."""
+"""The values of a graph's annotation `nvidia.com/workload-provider`: what runs its components."""
 
 from typing import Final
 

@@ -1,22 +1,22 @@
-"""YAML as Kubernetes' own tools read it."""
+"""YAML output that tools of Kubernetes read correctly."""
 
 import re
 from typing import Any
 
 import yaml
 
-# kubectl's parser takes more plain words for booleans and numbers than PyYAML does: `y`, `12e5`, `0o17`. A worker hash
-# such as 12345e67 must stay a text there, too, so everything that could be a number is quoted.
+# kubectl's parser reads more unquoted words as booleans and numbers than PyYAML: `y`, `12e5`, `0o17`. So all strings that
+# could be a number are quoted, for example the worker hash 12345e67.
 _AMBIGUOUS = re.compile(r"[yYnN]|[-+.]?(?:0[xXoObB])?[0-9][0-9a-fA-F_.]*(?:[eE][-+]?[0-9]+)?")
 
 
-# libyaml's emitter is several times faster, and only wheels for rare platforms come without it.
+# libyaml's emitter is several times faster; wheels for rare platforms lack it.
 _Base: type[yaml.SafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Dumper(_Base):  # type: ignore[misc, valid-type]
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        """What occurs twice is written twice, as people expect of manifests."""
+        """Always: a repeated value is repeated in the output, without anchors and aliases."""
         return True
 
 
@@ -35,7 +35,7 @@ _Dumper.add_representer(str, _text)
 
 
 def to_yaml(*objects: Any) -> str:
-    """Objects as YAML, several as several documents."""
+    """Objects as YAML, each as one document."""
     text: str = yaml.dump_all(
         objects, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True, explicit_start=len(objects) > 1
     )

@@ -4,7 +4,7 @@ import pytest
 from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingResult, Remark
 from dynamo_profiler.requests.reconciler import _objective
 from dynamo_profiler.requests.results import MAX_BYTES, results_status
-from dynamo_shared.api.request_graphs import is_made_for
+from dynamo_shared.api.request_graphs import is_created_for
 from dynamo_shared.api.v1beta1.request import Figures
 
 REQUEST = {"metadata": {"name": "qwen", "namespace": "ns", "uid": "u-1"}}
@@ -38,7 +38,7 @@ def test_a_graph_applied_by_a_user_is_recognized_as_the_requests() -> None:
     one = DeploymentCandidate(figures=Figures(), parallelism={}, dgd={"metadata": {"name": "qwen-dgd"}, "spec": {}})
     status = results_status(REQUEST, ProfilingResult(selected=one, pareto=(one,)))
     selected = status["selectedConfig"]
-    assert is_made_for(selected, REQUEST)
+    assert is_created_for(selected, REQUEST)
     assert selected["metadata"]["name"] == "qwen-dgd"
     assert selected["metadata"]["namespace"] == "ns"
     assert selected["metadata"]["labels"]["dgdr.nvidia.com/name"] == "qwen"

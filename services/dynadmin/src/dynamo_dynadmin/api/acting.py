@@ -10,7 +10,7 @@ from dynamo_shared.api.component_names import component_deployment
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import IDEMPOTENCY, PLANNER_CONFIG
 from dynamo_shared.api.replica_limits import too_few
-from dynamo_shared.api.request_graphs import graph_of, in_place_of, is_made_for, points_of, why_not_changed
+from dynamo_shared.api.request_graphs import graph_of, in_place_of, is_created_for, points_of, why_not_changed
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -162,7 +162,7 @@ class Actions:
             current = await call.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
         except NotFound as error:
             raise ProblemError("conflict", "the graph was deleted meanwhile; try again") from error
-        if not is_made_for(current, request):
+        if not is_created_for(current, request):
             raise ProblemError("already-exists", f"graph {key.name} exists, and was not created for this request")
         refuse_managed(current, {**current, "spec": graph["spec"]})
         desired = in_place_of(current, graph)

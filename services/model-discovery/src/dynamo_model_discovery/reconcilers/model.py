@@ -60,7 +60,7 @@ FINALIZER = f"{GROUP}/finalizer"
 
 NAME_TAKEN, TOO_MANY = "NameTaken", "TooManyAdapters"
 
-#: Interval of retries of an adapter for which its namespace has no quota. Seconds.
+#: Interval of retries of an adapter that exceeds the limit of its namespace. Seconds.
 LIMIT_RETRY = 60.0
 
 #: The status reports an unload only if it takes longer than this. Seconds.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.request_graphs import graph_of, is_made_for, marked
+from dynamo_shared.api.request_graphs import graph_of, is_created_for, marked
 from dynamo_shared.api.request_parts import in_request_fields
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
@@ -84,7 +84,7 @@ class GraphDeployer:
         name = draft.status["dgdName"]
         graph = await self._graph(obj, name)
         if graph is not None:
-            if not is_made_for(graph, obj):
+            if not is_created_for(graph, obj):
                 self.reject_taken(obj, draft, name)
                 return
             await self._hand_over(obj, graph)
@@ -99,7 +99,7 @@ class GraphDeployer:
     async def follow(self, obj: KubeObject, draft: StatusDraft) -> None:
         """Report the graph of a deployed request."""
         graph = await self._graph(obj, draft.status.get("dgdName", ""))
-        if graph is None or not is_made_for(graph, obj):
+        if graph is None or not is_created_for(graph, obj):
             self._lost(obj, draft)
         else:
             self._report_graph(obj, draft, graph)
@@ -116,7 +116,7 @@ class GraphDeployer:
             return False
         key = ObjectKey(obj["metadata"]["namespace"], selected["metadata"]["name"])
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        if graph is None or not is_made_for(graph, obj) or objects.is_deleting(graph):
+        if graph is None or not is_created_for(graph, obj) or objects.is_deleting(graph):
             return False
         await self._hand_over(obj, graph)
         self._report_graph(obj, draft.put(dgdName=key.name), graph)
@@ -126,7 +126,7 @@ class GraphDeployer:
         """Read the graph `name`. Asks the API server for a missing or foreign graph, because the request fails for it."""
         key = ObjectKey(obj["metadata"]["namespace"], name)
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        if graph is not None and is_made_for(graph, obj):
+        if graph is not None and is_created_for(graph, obj):
             return graph
         return await get_if_present(self.kube, DYNAMO_GRAPH_DEPLOYMENTS, key)
 
@@ -136,7 +136,7 @@ class GraphDeployer:
             written = await self.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph)
         except AlreadyExists:
             existing = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
-            if not is_made_for(existing, obj):
+            if not is_created_for(existing, obj):
                 self.reject_taken(obj, draft, name)
                 return
             written = existing
@@ -158,7 +158,7 @@ class GraphDeployer:
     async def is_taken(self, obj: KubeObject, name: str) -> bool:
         """Whether the graph `name` was not created for this request. The names of its ConfigMaps derive from its name."""
         graph = await self._graph(obj, name)
-        return graph is not None and not is_made_for(graph, obj)
+        return graph is not None and not is_created_for(graph, obj)
 
     def reject_taken(self, obj: KubeObject, draft: StatusDraft, name: str) -> None:
         """Fail the request: another graph has the name of its graph."""
@@ -208,7 +208,7 @@ class GraphDeployer:
         """Tie the ConfigMaps to the life of a graph that a user applied, too: the user may delete and apply it again."""
         name = draft.status.get("dgdName", "")
         graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(obj["metadata"]["namespace"], name))
-        if graph is not None and is_made_for(graph, obj):
+        if graph is not None and is_created_for(graph, obj):
             for config_map in self._config_maps(obj, graph):
                 owners = config_map["metadata"]["ownerReferences"]
                 if all(each["uid"] != graph["metadata"]["uid"] for each in owners):

@@ -5,7 +5,7 @@ from pathlib import Path
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
-from dynamo_shared.api.request_graphs import graph_of, in_place_of, is_made_for, points_of, why_not_changed
+from dynamo_shared.api.request_graphs import graph_of, in_place_of, is_created_for, points_of, why_not_changed
 from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
@@ -47,7 +47,7 @@ async def apply(
         graph = graph_of(request, _graph(request, number))
         key = key_of(graph)
         existing = await get_if_present(client, DYNAMO_GRAPH_DEPLOYMENTS, key)
-        if existing is not None and not is_made_for(existing, request):
+        if existing is not None and not is_created_for(existing, request):
             raise CtlError(
                 f"DynamoGraphDeployment {key.name} exists, and was not created for this request: delete it, or choose "
                 "another name with spec.overrides.dgd.metadata.name in a new request"
