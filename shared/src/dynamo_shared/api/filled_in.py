@@ -6,8 +6,8 @@ The API server records field owners before it calls admission, so values that ad
 from collections.abc import Iterator
 from typing import Any
 
-from dynamo_shared.api.conversion.kept import Path
-from dynamo_shared.api.conversion.pieces import put
+from dynamo_shared.api.conversion.changes import apply_changes
+from dynamo_shared.api.conversion.preserved import Path
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.owned_fields import owned_fields
 from dynamo_shared.api.untrusted.reading import items, mapping, nodes
@@ -33,7 +33,7 @@ def without_filled_in(obj: KubeObject, old: KubeObject) -> KubeObject:
                 steps: Path = ["roles", {"name": name}, "replicas"]
                 places = ([*each, *steps] for each in _in_both_versions(place))
                 if not any(each.has(path) for path in places for each in owners):
-                    obj = put(obj, [[[*place, *steps]]])
+                    obj = apply_changes(obj, [[[*place, *steps]]])
     return obj
 
 

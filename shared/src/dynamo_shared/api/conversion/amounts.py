@@ -12,7 +12,7 @@ _QUANTITY = re.compile(quantity.PATTERN)
 
 
 def to_resources(given: Any, own: Any) -> dict[str, Any]:
-    """Resources of the main container: those of mainContainer over those of the service."""
+    """The resources of the main container: those of the service, overridden by those of mainContainer."""
     given, own = mapping(given), mapping(own)
     resources: dict[str, Any] = {}
     for side in SIDES:
@@ -26,7 +26,7 @@ def to_resources(given: Any, own: Any) -> dict[str, Any]:
 
 
 def from_resources(given: Any) -> dict[str, Any]:
-    """Resources of a service, of those of its main container."""
+    """The resources of a service from those of its main container."""
     resources: dict[str, Any] = {}
     given = mapping(given)
     for side in SIDES:
@@ -46,7 +46,7 @@ def from_resources(given: Any) -> dict[str, Any]:
 
 
 def claims_of(resources: dict[str, Any]) -> list[Any] | None:
-    """Claims of devices, each with the name that Kubernetes wants it to have."""
+    """The resource claims, if all of them have a name; otherwise None."""
     claims = resources.get("claims")
     if not isinstance(claims, list) or not claims:
         return None
@@ -54,7 +54,7 @@ def claims_of(resources: dict[str, Any]) -> list[Any] | None:
 
 
 def as_text(amounts: Any) -> dict[str, str]:
-    """Amounts as text, as Kubernetes writes them; what is not an amount is left out."""
+    """Quantities as strings, as Kubernetes writes them, without invalid quantities."""
     return {name: text for name, value in mapping(amounts).items() if (text := _text(value)) is not None}
 
 

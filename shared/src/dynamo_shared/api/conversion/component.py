@@ -1,4 +1,6 @@
-"""A component: a v1alpha1 service of a graph, a v1beta1 component, and what DCDs have of both."""
+"""Converts a component: a v1alpha1 service or a v1beta1 component, with the fields that component deployments also
+have.
+"""
 
 from typing import Any
 
@@ -12,7 +14,7 @@ SAME = (
     *("globalDynamoNamespace", "topologyConstraint", "providerOverride"),
 )
 TYPES = frozenset({"frontend", "worker", "prefill", "decode", "planner", "epp"})
-#: Types that v1alpha1 has as a worker's sub-type.
+#: Types that v1alpha1 expresses as sub-type of a worker.
 SUBTYPES = frozenset({"prefill", "decode"})
 EPP = "epp"
 DEFAULT_NODES = 2
@@ -20,7 +22,7 @@ NO_MEMORY = "0"
 
 
 def to_beta(service: Any) -> dict[str, Any]:
-    """v1beta1 component, without its name, of a v1alpha1 service. What is not understood is left out."""
+    """The v1beta1 component (without its name) of a v1alpha1 service. Invalid fields are omitted."""
     component: dict[str, Any] = {}
     if not isinstance(service, dict):
         return component
@@ -49,7 +51,7 @@ def to_beta(service: Any) -> dict[str, Any]:
 
 
 def to_alpha(component: Any) -> dict[str, Any]:
-    """v1alpha1 service of a v1beta1 component without its name. What is not understood is left out."""
+    """The v1alpha1 service of a v1beta1 component (without its name). Invalid fields are omitted."""
     service: dict[str, Any] = {}
     if not isinstance(component, dict):
         return service
@@ -85,7 +87,7 @@ def _kind(service: dict[str, Any]) -> str | None:
 
 
 def _copy(source: dict[str, Any], target: dict[str, Any], *, is_picker: bool) -> None:
-    """Fields that mean the same, as far as both versions allow their values."""
+    """Copy the fields with the same meaning in both versions, if both versions allow their values."""
     for name in SAME:
         if name in source:
             target[name] = source[name]
@@ -113,7 +115,7 @@ def _shared_memory(size: Any) -> dict[str, Any] | None:
     sign = _sign(size)
     if sign == 0:
         return {"disabled": True}
-    # v1alpha1 compares it, and can compare texts only.
+    # A string, because v1alpha1 compares the size in CEL, which can compare only strings.
     return {"size": str(size)} if sign == 1 else None
 
 

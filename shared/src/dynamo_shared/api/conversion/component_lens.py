@@ -1,15 +1,15 @@
-"""How a component gets from one version to the other and back: what of it goes together."""
+"""The lens between the versions of a component, and the groups of fields that belong together."""
 
 from typing import Any
 
 from dynamo_shared.api.containers import containers_of, with_containers
+from dynamo_shared.api.conversion.changes import Changes
 from dynamo_shared.api.conversion.component import to_alpha, to_beta
 from dynamo_shared.api.conversion.lens import Lens
-from dynamo_shared.api.conversion.pieces import Pieces
 from dynamo_shared.api.conversion.pod import MARK, filled
 from dynamo_shared.api.untrusted.reading import mapping
 
-#: Fields of a service, and where its mainContainer says the same.
+#: Fields of a v1alpha1 service, and the equivalent fields of its mainContainer.
 MAIN_CONTAINER_FIELDS = {
     "envs": "env",
     "envFromSecret": "envFrom",
@@ -24,23 +24,27 @@ _SERVICE_FIELDS = {beta: alpha for alpha, beta in MAIN_CONTAINER_FIELDS.items()}
 IN_MAIN = ("extraPodSpec", "mainContainer")
 
 
-def split(piece: list[Any]) -> Pieces:
-    """A piece for each field of a pod and of mainContainer; they are put together again where they meet."""
-    path, value = piece[0], piece[1] if len(piece) == 2 else None
+def split(change: list[Any]) -> Changes:
+    """Separate changes for the fields of extraPodSpec and of its mainContainer; applied together, they are equivalent
+    to the given change.
+    """
+    path, value = change[0], change[1] if len(change) == 2 else None
     if not isinstance(value, dict) or not value:
-        return [piece]
+        return [change]
     if path == [*IN_MAIN]:
         return [[path, {name: each}] for name, each in value.items()]
     if path != ["extraPodSpec"]:
-        return [piece]
+        return [change]
     main = filled(value.get("mainContainer"), dict) or {}
     others = [[path, {name: each}] for name, each in value.items() if name != "mainContainer" or not main]
     return others + [[path, {"mainContainer": {name: each}}] for name, each in main.items()]
 
 
-def by_service_field(piece: list[Any]) -> str:
-    """Pieces of a service that belong together, of those that `split` made: a field and what mainContainer has for it."""
-    path, value = [*piece[0]], piece[1] if len(piece) == 2 else None
+def by_service_field(change: list[Any]) -> str:
+    """The group of a change that `split` returned: a field of the service, also for the equivalent field of
+    mainContainer.
+    """
+    path, value = [*change[0]], change[1] if len(change) == 2 else None
     while len(path) < 3 and path == [*IN_MAIN][: len(path)] and isinstance(value, dict) and value:
         name, value = next(iter(value.items()))
         path.append(name)
@@ -51,13 +55,15 @@ def by_service_field(piece: list[Any]) -> str:
 
 
 def is_tidy(service: Any) -> bool:
-    """Whether a service says nothing in two places."""
+    """Whether no field of a service is also set in mainContainer."""
     main = mapping(mapping(mapping(service).get("extraPodSpec")).get("mainContainer"))
     return not any(beta in main and alpha in service for alpha, beta in MAIN_CONTAINER_FIELDS.items())
 
 
 def marked(component: Any) -> Any:
-    """The component with its front end's name as a mark on that container, so that one goes with the other."""
+    """The component with a mark (MARK) in the frontend sidecar's container instead of the field `frontendSidecar`, so
+    that the two stay together.
+    """
     name = mapping(component).get("frontendSidecar")
     for place, each in enumerate(_containers(component) if isinstance(name, str) else ()):
         if isinstance(each, dict) and each.get("name") == name:
@@ -67,7 +73,7 @@ def marked(component: Any) -> Any:
 
 
 def unmarked(component: Any) -> Any:
-    """The component as v1beta1 has it, of one that `marked` made."""
+    """The v1beta1 component for one that `marked` returned."""
     for place, each in enumerate(_containers(component)):
         if isinstance(each, dict) and each.get(MARK) is True and isinstance(each.get("name"), str):
             container = {field: value for field, value in each.items() if field != MARK}

@@ -1,8 +1,8 @@
-"""The one annotation in which an object carries what its version cannot say.
+"""The annotation that preserves the fields of an object that its version does not have.
 
-    {"version": 1, "for": "v1alpha1", "fields": [pieces], "components": {"Decode": [pieces]}, "order": ["B", "A"]}
+    {"version": 1, "for": "v1alpha1", "fields": [changes], "components": {"Decode": [changes]}, "order": ["B", "A"]}
 
-`for` names the version that can say it. A value that this platform did not write is not read, and comes back as it was.
+`for` is the version that has these fields. A value that this platform did not write is preserved, but not interpreted.
 """
 
 import base64
@@ -12,30 +12,30 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamo_shared.api.conversion.pieces import Pieces, well_formed
+from dynamo_shared.api.conversion.changes import Changes, well_formed
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.untrusted.limits import ReadLimits, check_count
 
 FORMAT = 1
-#: What the API server allows all annotations of an object together, names and values, in bytes.
+#: Kubernetes' limit of all annotations of an object, names and values. Bytes.
 MAX_BYTES = 256 * 1024
-#: Larger than any object that etcd stores, so that a small value cannot become a huge one.
+#: Size limit of decompressed values: more than any object that etcd stores. Bytes.
 MAX_UNPACKED_BYTES = 2 * 1024 * 1024
-#: Many times what the fields of 25 components hold.
+#: Limits of an envelope: many times those of a graph with 25 components.
 _LIMITS = ReadLimits(MAX_UNPACKED_BYTES, 250_000, 256)
-#: Top-level fields that both versions have in common. An answer in which another one stands fails a whole list.
+#: Top-level fields that are not converted. The API server refuses a whole list if one of them changes.
 HEAD = frozenset({"apiVersion", "kind", "metadata"})
 _PACKED = "zlib:"
 _ABSENT: Any = object()
 
 
 @dataclass(slots=True)
-class Kept:
-    """What goes along with an object in addition to the fields that both versions have."""
+class Preserved:
+    """The preserved data of an object: fields that only the other version has."""
 
-    fields: Pieces = field(default_factory=list)
-    components: dict[str, Pieces] = field(default_factory=dict)
-    #: Names of components in their order, where it is not the alphabetical one.
+    fields: Changes = field(default_factory=list)
+    components: dict[str, Changes] = field(default_factory=dict)
+    #: Names of components in their order, if it is not alphabetical.
     order: list[str] | None = None
 
     def __bool__(self) -> bool:
@@ -44,44 +44,46 @@ class Kept:
 
 @dataclass(slots=True)
 class Annotations:
-    """`metadata.annotations` of an object that is being converted, without what the platform keeps there."""
+    """The parsed `metadata.annotations` of an object that is being converted."""
 
-    kept: Kept
+    preserved: Preserved
     others: dict[str, Any]
-    #: The annotation's value where another writer set it, with the version in which it stands there openly.
+    #: The value of the annotation if another writer set it, with the version of that object.
     foreign: dict[str, Any] | None = None
-    #: The map itself, where it was there and empty, or was not a map.
+    #: The map itself if it was empty, or was not a map.
     was: Any = _ABSENT
-    #: The same of the object that this one was made of.
+    #: The same for the object of the other version from which this object was converted.
     before: Any = _ABSENT
 
 
 def read(metadata: dict[str, Any], version: str, target: str) -> Annotations:
-    """Annotations of an object of `version` that shall become one of `target`."""
+    """The annotations of an object of `version` for a conversion to `target`."""
     annotations = metadata.get("annotations", _ABSENT)
     if not isinstance(annotations, dict) or not annotations:
-        return Annotations(Kept(), {}, was=annotations)
+        return Annotations(Preserved(), {}, was=annotations)
     text = annotations.get(PRESERVED_FIELDS, _ABSENT)
     if text is _ABSENT:
-        return Annotations(Kept(), annotations)
+        return Annotations(Preserved(), annotations)
     others = {name: value for name, value in annotations.items() if name != PRESERVED_FIELDS}
     envelope = _decoded(text, target)
     if envelope is None:
-        return Annotations(Kept(), others, foreign={"in": version, "value": text})
-    kept = Kept(envelope.get("fields", []), envelope.get("components", {}), envelope.get("order"))
-    return Annotations(kept, others, envelope.get("foreign"), before=envelope.get("annotations", _ABSENT))
+        return Annotations(Preserved(), others, foreign={"in": version, "value": text})
+    preserved = Preserved(envelope.get("fields", []), envelope.get("components", {}), envelope.get("order"))
+    return Annotations(preserved, others, envelope.get("foreign"), before=envelope.get("annotations", _ABSENT))
 
 
-def write(metadata: dict[str, Any], source: Annotations, kept: Kept, version: str, target: str) -> dict[str, Any]:
-    """Metadata of an object that was one of `version` and is one of `target`, with what it keeps for the former."""
-    if source.was is not _ABSENT and not kept:
+def write(
+    metadata: dict[str, Any], source: Annotations, preserved: Preserved, version: str, target: str
+) -> dict[str, Any]:
+    """The metadata of the converted object, with the data that it preserves for `version`."""
+    if source.was is not _ABSENT and not preserved:
         return metadata
     annotations = source.others
     foreign = source.foreign
-    if foreign is not None and foreign.get("in") == target and not kept:
+    if foreign is not None and foreign.get("in") == target and not preserved:
         annotations = {**annotations, PRESERVED_FIELDS: foreign.get("value")}
-    elif kept or foreign is not None:
-        text = _encoded(kept, source, version)
+    elif preserved or foreign is not None:
+        text = _encoded(preserved, source, version)
         room = MAX_BYTES - sum(
             len(name.encode("utf-8", "replace")) + len(str(each).encode("utf-8", "replace"))
             for name, each in annotations.items()
@@ -98,18 +100,18 @@ def write(metadata: dict[str, Any], source: Annotations, kept: Kept, version: st
 
 
 def empty(version: str) -> str:
-    """The annotation of an object that was one of `version` and keeps nothing for it."""
-    return _encoded(Kept(), Annotations(Kept(), {}), version)
+    """The annotation of an object that was converted from `version` and preserves nothing."""
+    return _encoded(Preserved(), Annotations(Preserved(), {}), version)
 
 
-def _encoded(kept: Kept, source: Annotations, version: str) -> str:
+def _encoded(preserved: Preserved, source: Annotations, version: str) -> str:
     envelope: dict[str, Any] = {"version": FORMAT, "for": version}
-    if kept.fields:
-        envelope["fields"] = kept.fields
-    if kept.components:
-        envelope["components"] = kept.components
-    if kept.order:
-        envelope["order"] = kept.order
+    if preserved.fields:
+        envelope["fields"] = preserved.fields
+    if preserved.components:
+        envelope["components"] = preserved.components
+    if preserved.order:
+        envelope["order"] = preserved.order
     if source.foreign is not None:
         envelope["foreign"] = source.foreign
     if source.was is not _ABSENT:
@@ -118,11 +120,11 @@ def _encoded(kept: Kept, source: Annotations, version: str) -> str:
 
 
 def _decoded(text: Any, version: str) -> dict[str, Any] | None:
-    """The envelope of a value; None where it is not an envelope, is damaged, or is for another version."""
+    """The envelope in a value; None if the value is not a valid envelope for this version."""
     if not isinstance(text, str):
         return None
     try:
-        # Not by the reader of `untrusted`: what was packed here may hold halves of surrogate pairs.
+        # Not with `json_text`, because values that this module compressed may contain unpaired surrogates.
         envelope = json.loads(_unpacked(text) if text.startswith(_PACKED) else text[: MAX_UNPACKED_BYTES + 1])
         check_count(envelope, _LIMITS)
     except (ValueError, RecursionError, zlib.error, binascii.Error):
@@ -132,11 +134,11 @@ def _decoded(text: Any, version: str) -> dict[str, Any] | None:
     components, order = envelope.get("components", {}), envelope.get("order")
     if (
         not well_formed(fields := envelope.get("fields", []))
-        or not all(piece[0] and _of_the_body(piece[0][0]) for piece in fields)
+        or not all(change[0] and _of_the_body(change[0][0]) for change in fields)
         or not isinstance(components, dict)
         or not all(map(well_formed, components.values()))
         or not _is_foreign(envelope.get("foreign"))
-        # What the API server stores of annotations is a map of texts, and it takes back nothing else.
+        # The API server refuses any other value of `metadata.annotations`.
         or envelope.get("annotations") not in (None, {})
         or not (order is None or (isinstance(order, list) and all(isinstance(name, str) for name in order)))
     ):
@@ -145,7 +147,7 @@ def _decoded(text: Any, version: str) -> dict[str, Any] | None:
 
 
 def _of_the_body(step: Any) -> bool:
-    """Whether a piece belongs to what is converted. Conversion copies the rest as the object has it."""
+    """Whether a change concerns a converted field; the fields of HEAD are copied."""
     return not (isinstance(step, str) and step in HEAD)
 
 

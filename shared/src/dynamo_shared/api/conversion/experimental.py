@@ -1,20 +1,22 @@
-"""Features with a switch in v1alpha1, which v1beta1 has under `experimental`, switched on by being there."""
+"""Converts features that have a field `enabled` in v1alpha1, and are below `experimental` in v1beta1, without such a
+field.
+"""
 
 from typing import Any
 
 _MODES = {"intraPod": "IntraPod", "interPod": "InterPod"}
 _BACK = {beta: alpha for alpha, beta in _MODES.items()}
 _DEVICE_CLASS = "gpu.nvidia.com"
-#: Fields of a checkpoint that are the same in both versions, whatever it is of.
+#: Fields of a checkpoint that are the same in both versions.
 _SAME_OF_CHECKPOINT = ("startupPolicy", "deletionPolicy", "targetContainerName", "job")
 #: Fields of the GPU memory service that are the same in both versions.
 _SAME_OF_MEMORY = ("deviceClassName", "extraClientContainers")
-#: v1beta1 has room for one engine that waits; v1alpha1 has no bound.
+#: v1beta1 allows only one standby engine; v1alpha1 has no limit.
 _SHADOWS = 1
 
 
 def to_experimental(service: dict[str, Any]) -> dict[str, Any]:
-    """What is switched on in a service."""
+    """The enabled features of a service."""
     present = {
         "gpuMemoryService": _memory_service(_enabled(service, "gpuMemoryService"), _MODES),
         "failover": _failover(_enabled(service, "failover"), _MODES),
@@ -24,7 +26,7 @@ def to_experimental(service: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_experimental(experimental: Any, service: dict[str, Any]) -> None:
-    """Put the features of a component into a service, switched on."""
+    """Add the features of a component to a service, enabled."""
     if not isinstance(experimental, dict):
         return
     present = {
@@ -41,7 +43,7 @@ def _enabled(service: dict[str, Any], name: str) -> Any:
 
 
 def _mode(feature: Any, modes: dict[str, str]) -> str | None:
-    """Mode in the other version's words, a missing one by default; None where the feature cannot be said there."""
+    """The mode's name in the other version, with the default for a missing mode; None if the feature is invalid."""
     if not isinstance(feature, dict):
         return None
     mode = feature.get("mode", next(iter(modes)))
@@ -62,7 +64,7 @@ def _failover(feature: Any, modes: dict[str, str]) -> dict[str, Any] | None:
 
 
 def _checkpoint(feature: Any) -> dict[str, Any] | None:
-    """A checkpoint that is not switched off: reference and identity, or that it is taken of the component itself."""
+    """An enabled checkpoint: with a reference and identity, or (`enabled`) of the component itself."""
     if not isinstance(feature, dict) or feature.get("enabled") is False:
         return None
     present: dict[str, Any] = {name: feature[name] for name in _SAME_OF_CHECKPOINT if name in feature}

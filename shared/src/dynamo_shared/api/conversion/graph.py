@@ -1,10 +1,10 @@
-"""A graph: its frame, and its components each on its own, so that a change of one costs the others nothing."""
+"""Converts a graph: its components separately, and the rest (the frame)."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from dynamo_shared.api.conversion import component_lens, status
-from dynamo_shared.api.conversion.envelope import Kept
+from dynamo_shared.api.conversion.envelope import Preserved
 from dynamo_shared.api.conversion.lens import Lens, carry, of_parts
 from dynamo_shared.api.untrusted.reading import mapping
 
@@ -17,42 +17,42 @@ ALPHA, BETA = "v1alpha1", "v1beta1"
 
 @dataclass(slots=True)
 class GraphParts:
-    """A graph taken apart: the frame has an empty `services` or `components` where its components were."""
+    """The frame of a graph, whose `services` or `components` is empty, and its components by name."""
 
     frame: dict[str, Any]
     components: dict[str, Any]
 
 
-def convert(body: dict[str, Any], kept: Kept, target: str) -> tuple[dict[str, Any], Kept]:
-    """Body of a graph in version `target`, and what the source must keep there."""
-    left = Kept()
+def convert(body: dict[str, Any], preserved: Preserved, target: str) -> tuple[dict[str, Any], Preserved]:
+    """The body of a graph in version `target`, and the data that it must preserve."""
+    left = Preserved()
     if target == BETA:
         parts = _of_services(body)
-        frame, left.fields = carry(TO_BETA, parts.frame, kept.fields)
+        frame, left.fields = carry(TO_BETA, parts.frame, preserved.fields)
     else:
         parts = _of_components(body)
-        frame, left.fields = carry(TO_ALPHA, parts.frame, kept.fields)
+        frame, left.fields = carry(TO_ALPHA, parts.frame, preserved.fields)
         names = list(parts.components)
         left.order = names if names != sorted(names) else None
     made: dict[str, Any] = {}
     for name, each in parts.components.items():
-        pieces = kept.components.get(name, [])
+        changes = preserved.components.get(name, [])
         if target == BETA:
-            # A component is an object with this name, whatever a piece says.
-            pieces = [piece for piece in pieces if piece[0] not in ([], ["name"])]
-            result, residue = carry(component_lens.TO_BETA, each, pieces)
+            # A change must not replace the whole component or its name.
+            changes = [change for change in changes if change[0] not in ([], ["name"])]
+            result, residue = carry(component_lens.TO_BETA, each, changes)
             made[name] = component_lens.unmarked(result)
         else:
-            made[name], residue = carry(component_lens.TO_ALPHA, component_lens.marked(each), pieces)
+            made[name], residue = carry(component_lens.TO_ALPHA, component_lens.marked(each), changes)
         if residue:
             left.components[name] = residue
     if parts.components:
-        frame = {**frame, "spec": {**frame["spec"], **_together(made, kept, target)}}
+        frame = {**frame, "spec": {**frame["spec"], **_together(made, preserved, target)}}
     return frame, left
 
 
 def frame_to_beta(frame: dict[str, Any]) -> dict[str, Any]:
-    """v1beta1 graph without its components."""
+    """The v1beta1 frame of a v1alpha1 frame."""
 
     def convert(spec: dict[str, Any]) -> dict[str, Any]:
         nothing: dict[str, Any] = {"components": []} if spec.get("services") == {} else {}
@@ -62,7 +62,7 @@ def frame_to_beta(frame: dict[str, Any]) -> dict[str, Any]:
 
 
 def frame_to_alpha(frame: dict[str, Any]) -> dict[str, Any]:
-    """v1alpha1 graph without its services."""
+    """The v1alpha1 frame of a v1beta1 frame."""
 
     def convert(spec: dict[str, Any]) -> dict[str, Any]:
         nothing: dict[str, Any] = {"services": {}} if spec.get("components") == [] else {}
@@ -94,7 +94,7 @@ def _of_services(body: dict[str, Any]) -> GraphParts:
 
 
 def _of_components(body: dict[str, Any]) -> GraphParts:
-    """Components by name. A list that no API server takes, without names or with one twice, stays in the frame."""
+    """The frame, and the components by name. An invalid list (with missing or duplicate names) remains in the frame."""
     spec = mapping(body.get("spec"))
     components = spec.get("components")
     if not isinstance(components, list):
@@ -108,10 +108,10 @@ def _of_components(body: dict[str, Any]) -> GraphParts:
     return GraphParts({**body, "spec": {**spec, "components": []}}, named)
 
 
-def _together(made: dict[str, Any], kept: Kept, target: str) -> dict[str, Any]:
+def _together(made: dict[str, Any], preserved: Preserved, target: str) -> dict[str, Any]:
     if target == ALPHA:
         return {"services": made}
-    first = [name for name in dict.fromkeys(kept.order or ()) if name in made]
+    first = [name for name in dict.fromkeys(preserved.order or ()) if name in made]
     names = first + sorted(made.keys() - set(first))
     return {"components": [{"name": name, **made[name]} for name in names]}
 

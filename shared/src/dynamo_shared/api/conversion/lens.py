@@ -1,75 +1,77 @@
-"""Carrying a value to another version without loss, for any pair of conversions that each leave something out.
+"""Lossless conversion of a value to another version, for any pair of conversions that each omit some fields (a lens).
 
-`forward` and `backward` say what both versions can say. What the target can say and the source cannot comes from the
-pieces that were kept at the source; what the source says and the target cannot is handed back, to be kept at the target.
+`forward` and `backward` convert the fields that both versions have. Fields of the target that the source does not have
+come from the changes that the source preserves; fields of the source that the target does not have are returned, and
+the target preserves them.
 
-Nothing is lost if converting there, back and there again gives what converting there once gives; tests hold that.
+The conversion is lossless if converting there, back and there again has the same result as converting there once; tests
+verify this.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamo_shared.api.conversion.pieces import KEYS, Keys, Pieces, difference, put
+from dynamo_shared.api.conversion.changes import KEYS, Changes, Keys, apply_changes, diff
 
-#: Trials to make kept pieces fit a value that was edited, in conversions; a made-up annotation shall not burn time.
+#: Limit of the attempts to apply preserved changes to an edited value, because a tenant may write the annotation.
 MAX_TRIALS = 100
 
 
 def of_parts(
     body: dict[str, Any], spec: Callable[[dict[str, Any]], Any], status: Callable[[dict[str, Any]], Any]
 ) -> dict[str, Any]:
-    """What becomes of an object's spec and of its status, each where it is an object itself."""
+    """The converted `spec` and `status` of an object, without those that are not objects."""
     converters = {"spec": spec, "status": status}
     return {name: convert(body[name]) for name, convert in converters.items() if isinstance(body.get(name), dict)}
 
 
-def by_place(piece: list[Any]) -> str:
-    """Pieces at nearly the same place belong together."""
-    return repr(piece[0][:5])
+def by_place(change: list[Any]) -> str:
+    """The group of a change: its location, up to a depth of 5."""
+    return repr(change[0][:5])
 
 
-def whole(piece: list[Any]) -> Pieces:
-    """A piece is not taken apart."""
-    return [piece]
+def whole(change: list[Any]) -> Changes:
+    """The change itself, not split."""
+    return [change]
 
 
 def anything(_target: Any) -> bool:
-    """No demand on a target."""
+    """Always true."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """How a value gets to the other version and back."""
+    """The functions that convert a value to another version and back."""
 
     forward: Callable[[Any], Any]
     backward: Callable[[Any], Any]
     keys: Keys = field(default_factory=lambda: KEYS)
-    #: Smaller pieces that say the same as one, for a target that takes a part of it only.
-    split: Callable[[list[Any]], Pieces] = whole
-    #: Which pieces of the target hang together: they are put back together, or not at all if need be.
+    #: Splits a change, for a target in which only a part of it is valid.
+    split: Callable[[list[Any]], Changes] = whole
+    #: The group of a change: changes of a group are applied together, if possible.
     group: Callable[[list[Any]], str] = by_place
-    #: Whether a target is one that people would write; asked where only a part of what was kept still fits.
+    #: Whether a target is in the usual form; checked if only some of the preserved changes are still valid.
     tidy: Callable[[Any], bool] = anything
 
 
-def carry(lens: Lens, live: Any, kept: Pieces) -> tuple[Any, Pieces]:
-    """A value in the other version, and what that version cannot say of it.
+def carry(lens: Lens, live: Any, preserved: Changes) -> tuple[Any, Changes]:
+    """The value in the other version, and the changes that this version must preserve.
 
-    A kept piece counts only as far as it changes nothing that the source says by itself: live fields win.
+    A preserved change is applied only if it does not change the fields that both versions have: these have priority.
     """
     target = lens.forward(live)
     shown = lens.backward(target)
-    if kept:
+    if preserved:
         fitting = _Fitting(lens, live, target, shown)
-        fitting.fit(kept)
+        fitting.fit(preserved)
         target, shown = fitting.target, fitting.shown
-    return target, difference(shown, live, lens.keys)
+    return target, diff(shown, live, lens.keys)
 
 
 class _Fitting:
-    """A target on its way: pieces are tried on it, and stay where the source would look the same."""
+    """Applies preserved changes to a target: those that do not change the conversion back to the source."""
 
     def __init__(self, lens: Lens, live: Any, target: Any, shown: Any) -> None:
         self.target = target
@@ -78,28 +80,28 @@ class _Fitting:
         self._live = live
         self._trials = MAX_TRIALS
 
-    def fit(self, kept: Pieces) -> None:
-        """Put on all pieces; where the source was edited, those groups that still fit, and then single ones."""
-        if self._takes(kept):
+    def fit(self, preserved: Changes) -> None:
+        """Apply all changes; if the source was edited, the groups that are still valid, and then single changes."""
+        if self._takes(preserved):
             return
-        kept = [part for piece in kept for part in self._lens.split(piece)]
-        left = [piece for group in self._groups(kept) if not self._takes(group) for piece in group]
-        if len(left) < len(kept) and self._takes(left):
+        preserved = [part for change in preserved for part in self._lens.split(change)]
+        left = [change for group in self._groups(preserved) if not self._takes(group) for change in group]
+        if len(left) < len(preserved) and self._takes(left):
             return
-        for piece in left:
-            self._takes([piece], tidy=True)
+        for change in left:
+            self._takes([change], tidy=True)
 
-    def _groups(self, pieces: Pieces) -> Iterable[Pieces]:
-        groups: dict[str, Pieces] = {}
-        for piece in pieces:
-            groups.setdefault(self._lens.group(piece), []).append(piece)
+    def _groups(self, changes: Changes) -> Iterable[Changes]:
+        groups: dict[str, Changes] = {}
+        for change in changes:
+            groups.setdefault(self._lens.group(change), []).append(change)
         return groups.values()
 
-    def _takes(self, pieces: Pieces, *, tidy: bool = False) -> bool:
+    def _takes(self, changes: Changes, *, tidy: bool = False) -> bool:
         if self._trials <= 0:
             return False
         self._trials -= 1
-        candidate = put(self.target, pieces)
+        candidate = apply_changes(self.target, changes)
         shown = self._lens.backward(candidate)
         if shown not in (self.shown, self._live) or (tidy and not self._lens.tidy(candidate)):
             return False

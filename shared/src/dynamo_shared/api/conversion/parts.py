@@ -1,12 +1,12 @@
-"""Parts of objects, which the API server has converted for server-side apply, and never stores.
+"""Partial objects, which the API server converts for server-side apply, and never stores.
 
-To prune what a manager applies no longer, it has what is left of an object converted to the version of every manager in turn,
-and keeps what the answers have. In v1alpha1 one thing may have two places, as the variables of the main container have: the
-annotation says which. Without it a part goes to the other place, and what a manager that goes from v1alpha1 to v1beta1 has
-just applied is pruned.
+To prune fields that a manager no longer applies, the API server converts the remaining partial object to the version of
+each manager in turn. In v1alpha1 a value may have two equivalent fields, for example variables of the main container;
+the annotation says which one. Without the annotation, the value would move to the other field, and the API server would
+prune fields that a manager has just applied when it changes from v1alpha1 to v1beta1.
 
-Of a part that is empty the API server asks nothing, and no part is empty that has a status. So each object in v1alpha1 has a
-status, of which the API server makes its defaults before the first one is written. It is not stored.
+The API server does not convert an empty partial object, but one with a status is never empty. So each v1alpha1 object
+has a status, to which the API server adds its defaults. It is not stored.
 """
 
 from typing import Any
@@ -18,15 +18,16 @@ from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 from dynamo_shared.api.resources import GROUP
 from dynamo_shared.api.untrusted.reading import mapping
 
-#: With the defaults of the schemas.
+#: The status of `marked`, without and with the defaults of the schemas.
 _DEFAULT_STATUSES: tuple[dict[str, Any], ...] = ({}, {"state": "initializing"}, {"state": "Initializing"})
 
 
 def marked(part: dict[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
-    """What a part became, with the annotation: the API server takes its value from the whole object, where it has one.
+    """The converted form of a partial object, with the annotation; the API server takes its value from the whole
+    object.
 
-    Whole objects, which have a uid and a specification, are as they were converted, but for an empty status. Kinds that are
-    the same in both versions are as they were.
+    A whole object (with uid and spec) is unchanged, except for an empty status in v1alpha1. Kinds with the same schema
+    in both versions are unchanged.
     """
     if converted.get("kind") in UNCHANGED:
         return converted
@@ -42,7 +43,7 @@ def marked(part: dict[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
 
 
 def unreported(obj: dict[str, Any]) -> dict[str, Any]:
-    """An object without a status that says nothing: the one that `marked` gives it in v1alpha1."""
+    """An object without the empty status that `marked` adds in v1alpha1."""
     is_alpha = obj.get("apiVersion") == f"{GROUP}/{ALPHA}" and obj.get("kind") not in UNCHANGED
     if not is_alpha or obj.get("status") not in _DEFAULT_STATUSES:
         return obj

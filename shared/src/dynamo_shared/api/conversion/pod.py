@@ -1,4 +1,4 @@
-"""The pod of a component: v1alpha1 has fields of its own for the main container, v1beta1 has a pod template."""
+"""Converts the pod of a component: v1alpha1 has separate fields for the main container, v1beta1 has a pod template."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from dynamo_shared.api.probes import HANDLERS
 from dynamo_shared.api.untrusted.reading import mapping, text
 
 SIDECAR = "sidecar-frontend"
-#: On the container that a v1beta1 component calls its front end, while converting: what is said of it goes with it.
+#: Key that identifies the frontend sidecar's container of a v1beta1 component during a conversion.
 MARK = "x-frontend-sidecar"
 PROBES = ("livenessProbe", "readinessProbe")
 _HANDLERS = frozenset(HANDLERS)
@@ -16,28 +16,28 @@ _SIDECAR_FIELDS = frozenset({"name", "image", "args", "env", "envFrom", MARK})
 
 
 def filled(value: Any, kind: type) -> Any:
-    """The value where it is of a type and not empty; None otherwise."""
+    """The value if it is of a type and not empty; otherwise None."""
     return value if isinstance(value, kind) and value else None
 
 
 def texts(value: Any) -> Any:
-    """A map of texts where the value is one and not empty; None otherwise."""
+    """The value if it is a non-empty map of strings; otherwise None."""
     return value if filled(value, dict) and all(isinstance(each, str) for each in value.values()) else None
 
 
 def objects(value: Any) -> Any:
-    """A list of objects where the value is one and not empty; None otherwise."""
+    """The value if it is a non-empty list of objects; otherwise None."""
     return value if filled(value, list) and all(isinstance(each, dict) for each in value) else None
 
 
 def pod_metadata(given: Any) -> dict[str, Any]:
-    """Labels and annotations of a pod, as far as there are any."""
+    """The valid, non-empty labels and annotations of a pod."""
     given = mapping(given)
     return {name: given[name] for name in ("labels", "annotations") if texts(given.get(name))}
 
 
 def to_template(service: dict[str, Any]) -> dict[str, Any]:
-    """Pod template of a v1alpha1 service; empty where nothing in it is about pods."""
+    """The pod template of a v1alpha1 service; empty without fields of pods."""
     template: dict[str, Any] = {}
     metadata = pod_metadata(service.get("extraPodMetadata"))
     if metadata:
@@ -61,7 +61,7 @@ def to_template(service: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_template(template: Any, service: dict[str, Any]) -> None:
-    """Put what a pod template says into a v1alpha1 service."""
+    """Add the fields of a pod template to a v1alpha1 service."""
     if not isinstance(template, dict):
         return
     metadata = pod_metadata(template.get("metadata"))
@@ -84,9 +84,10 @@ def from_template(template: Any, service: dict[str, Any]) -> None:
 
 
 def _main(service: dict[str, Any], given: Any) -> dict[str, Any]:
-    """The container main: mainContainer over the fields of the service.
+    """The main container: the fields of the service, overridden by mainContainer.
 
-    A list of mainContainer replaces one of the service, except for variables, which are merged by name, and mounts, by path.
+    A list of mainContainer replaces the list of the service, except for variables, which are merged by name, and
+    mounts, which are merged by path.
     """
     own = dict(mapping(given))
     own.pop("name", None)
@@ -102,7 +103,7 @@ def _main(service: dict[str, Any], given: Any) -> dict[str, Any]:
 
 
 def _from_main(main: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
-    """Put what a service has fields for into it; the rest of the container."""
+    """Add the fields of the main container that a service has to the service; returns the other fields."""
     rest = {name: value for name, value in main.items() if name not in ("name", MARK)}
     env = filled(rest.pop("env", None), list)
     if objects(env):
@@ -138,7 +139,7 @@ def _from_main(main: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
 
 
 def cache_mount(service: dict[str, Any]) -> dict[str, Any] | None:
-    """The first mount of a service that is for compiled kernels."""
+    """The first mount of a service for the compilation cache."""
     for each in filled(service.get("volumeMounts"), list) or ():
         if isinstance(each, dict) and each.get("useAsCompilationCache") is True and filled(each.get("name"), str):
             present: dict[str, Any] = each
@@ -147,7 +148,7 @@ def cache_mount(service: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def plain_mounts(service: dict[str, Any]) -> list[dict[str, Any]]:
-    """Mounts of a service that are not a compilation cache, as a container has them."""
+    """The mounts of a service, without the compilation cache, in the form of a container."""
     cache = cache_mount(service)
     return [
         {"name": each["name"], "mountPath": each["mountPoint"]}
@@ -175,7 +176,7 @@ def _is_plain(mount: Any) -> bool:
 
 
 def _only_secret(env_from: list[Any]) -> str | None:
-    """Name of the Secret, where a list of sources is one Secret and nothing else."""
+    """Name of the Secret if a list of sources is exactly one Secret; otherwise None."""
     first = env_from[0]
     reference = first.get("secretRef") if isinstance(first, dict) and len(first) == 1 else None
     if len(env_from) != 1 or not isinstance(reference, dict) or len(reference) != 1:
@@ -201,21 +202,21 @@ def _is_named(variable: Any) -> bool:
 
 
 def _probe(shared: Any, own: Any) -> dict[str, Any] | None:
-    """A probe of mainContainer over one of the service: a part may tune what the other one asks."""
+    """A probe of the service, overridden by that of mainContainer, which may set only some fields."""
     shared, own = filled(shared, dict), filled(own, dict)
     if not shared or not own:
         merged: dict[str, Any] | None = own or shared
         return merged
     asked = _HANDLERS & own.keys()
-    kept = {name: value for name, value in shared.items() if not asked or name not in _HANDLERS or name in asked}
-    for name in asked & kept.keys():
-        if isinstance(kept[name], dict) and isinstance(own[name], dict):
-            own = {**own, name: {**kept[name], **own[name]}}
-    return {**kept, **own}
+    preserved = {name: value for name, value in shared.items() if not asked or name not in _HANDLERS or name in asked}
+    for name in asked & preserved.keys():
+        if isinstance(preserved[name], dict) and isinstance(own[name], dict):
+            own = {**own, name: {**preserved[name], **own[name]}}
+    return {**preserved, **own}
 
 
 def _split(containers: list[Any], service: dict[str, Any]) -> tuple[dict[str, Any] | None, list[Any]]:
-    """The main container and the others; a front end that a service can say goes into it."""
+    """The main container and the others. A frontend sidecar that a service can express is added to the service."""
     main: dict[str, Any] | None = None
     others: list[Any] = []
     for each in containers:
@@ -233,7 +234,7 @@ def _split(containers: list[Any], service: dict[str, Any]) -> tuple[dict[str, An
 
 
 def _sidecar(given: Any) -> dict[str, Any] | None:
-    """Container of a service's frontendSidecar."""
+    """The container of a service's `frontendSidecar`."""
     if not isinstance(given, dict) or not isinstance(given.get("image"), str):
         return None
     secret = filled(given.get("envFromSecret"), str)
@@ -251,7 +252,7 @@ def _sidecar(given: Any) -> dict[str, Any] | None:
 
 
 def _from_sidecar(container: dict[str, Any]) -> dict[str, Any] | None:
-    """A service's frontendSidecar of a container, where it can say all of it."""
+    """The `frontendSidecar` of a service for a container; None if the field cannot express all of it."""
     if (
         container.get("name") != SIDECAR
         or not container.keys() <= _SIDECAR_FIELDS

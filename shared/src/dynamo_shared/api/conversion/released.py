@@ -1,26 +1,28 @@
-"""Server-side apply in two versions: what a manager applies no longer goes, also where only the annotation has it.
+"""Server-side apply with two versions: removes fields that a manager no longer applies, also if only the annotation has
+them.
 
-The API server prunes by paths, and asks for that in the version of every manager in turn. A field that another version
-keeps in an annotation has no path there: what was taken away comes back with the annotation, and has no owner any more. So
-does what v1beta1 has in a list that is one value, as containers are: of that the API server keeps all or nothing.
+The API server prunes by paths, in the version of each manager. A field that another version preserves in the annotation
+has no path in that version, so it would come back, without an owner. The same applies to items of a list that v1beta1
+handles as one value, such as containers: the API server keeps all of them or none.
 """
 
 from typing import Any
 
+from dynamo_shared.api.conversion.changes import apply_changes
 from dynamo_shared.api.conversion.convert import KINDS, NotConvertible, convert
 from dynamo_shared.api.conversion.graph import ALPHA, BETA
-from dynamo_shared.api.conversion.kept import Path, without_counterpart
-from dynamo_shared.api.conversion.pieces import put
+from dynamo_shared.api.conversion.preserved import Path, without_counterpart
 from dynamo_shared.api.owned_fields import Leaf, OwnedFields, owned_fields, path_of
 from dynamo_shared.api.resources import GROUP
 from dynamo_shared.api.untrusted.reading import mapping
 
 
 def without_released(obj: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    """An updated object without fields that a manager applied in its version, applies no longer, and that no manager owns now.
+    """An updated object without fields that a manager applied before, no longer applies, and that no other manager
+    owns.
 
-    What the other version can say may have an owner there: it stays where anyone owns more of the specification than
-    replicas in that version. The very object where there is nothing to take away.
+    A field that the other version has may have an owner in that version: it is retained if a manager owns more of the
+    spec than replicas in that version. Returns the same object if no field is removed.
     """
     gone = _released(obj, old)
     if not gone or obj.get("kind") not in KINDS:
@@ -48,12 +50,12 @@ def without_released(obj: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]
 
 
 def _is_of_spec(leaf: Leaf) -> bool:
-    """Whether a field says what runs. Replicas, and that a component is there, have a path in both versions."""
+    """Whether a field is of the spec, except replicas and names of components, which have a path in both versions."""
     return leaf[0] == "f:spec" and leaf[-1] not in ("f:replicas", "f:name") and not leaf[-1].startswith("k:")
 
 
 def _part(path: Path) -> Path:
-    """The field of the component, or of the specification, that a path is in."""
+    """The path of the component's field, or the field of the spec, that contains a path."""
     return path[:4] if path[1:2] in (["services"], ["components"]) else path[:2]
 
 
@@ -62,9 +64,11 @@ def _hashable(path: Path) -> tuple[Any, ...]:
 
 
 def _without(obj: dict[str, Any], taken: list[tuple[Path, int]]) -> dict[str, Any]:
-    """The object without the values at some paths, nor objects above them that are empty then, down to stems of so many steps."""
+    """The object without the values at some paths, and without objects that become empty above them, up to the given
+    depth (stem).
+    """
     while taken:
-        obj = put(obj, [[path] for path, _ in taken])
+        obj = apply_changes(obj, [[path] for path, _ in taken])
         above: dict[tuple[Any, ...], tuple[Path, int]] = {}
         for path, stem in taken:
             if len(path) > stem:
@@ -81,9 +85,9 @@ def _at(node: Any, path: Path) -> Any:
 
 
 def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
-    """Fields that managers applied in this version before and not now, except those that a manager owns anything of.
+    """Fields that managers applied in this version before and not now, and of which no manager owns a part.
 
-    That an object is there (`.`) the API server writes for what a manager adds, and not for what it applies again.
+    The entry of an object itself (`.`) is not significant: the API server writes it only at the first apply.
     """
     version = str(obj.get("apiVersion"))
     now, before = _entries(obj, version), _entries(old, version)
@@ -98,7 +102,7 @@ def _released(obj: dict[str, Any], old: dict[str, Any]) -> set[Leaf]:
 
 
 def _entries(obj: dict[str, Any], api_version: str) -> dict[tuple[str, str], OwnedFields]:
-    """What is owned, by manager and operation, of those who wrote in this version; of subresources none."""
+    """The owned fields by manager and operation, for managers that wrote in this version, without subresources."""
     return {
         (each.manager, each.operation): each
         for each in owned_fields(obj)

@@ -1,39 +1,41 @@
-"""A DynamoGraphDeploymentRequest: the profiler's free-form settings became fields, and its pod a job template."""
+"""Converts a DynamoGraphDeploymentRequest: v1beta1 has fields for the profiler's free-form settings, and a Job
+template.
+"""
 
 from functools import partial
 from typing import Any
 
 from dynamo_shared.api.conversion.amounts import SIDES, as_text, claims_of
+from dynamo_shared.api.conversion.changes import KEYS, Keys
 from dynamo_shared.api.conversion.lens import Lens, of_parts
-from dynamo_shared.api.conversion.pieces import KEYS, Keys
 from dynamo_shared.api.conversion.pod import filled, objects, texts
 from dynamo_shared.api.conversion.request_status import status_to_alpha, status_to_beta
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.untrusted.reading import mapping
 
-#: The first container of the job is the profiler, whatever its name.
+#: Items of `containers` are identified by position, because the first container of the Job is the profiler.
 REQUEST_KEYS: Keys = {**KEYS, "containers": ()}
 PROFILER = "profiler"
 MOUNT_PATH = "/opt/model-cache"
 LENGTHS = (("isl", 4000), ("osl", 1000))
 _BACKENDS = frozenset({"auto", *BACKENDS})
-#: v1beta1's words for the two ways to profile. v1alpha1 runs the profiler's image on the cluster unless its sweep is
-#: set to simulate engines (useAiConfigurator), or there is no one engine to run.
+#: The search strategies of v1beta1. v1alpha1 runs the profiler's image on the cluster, unless its sweep sets
+#: `useAiConfigurator` (simulated engines), or `_could_run` is false.
 RAPID, THOROUGH = "rapid", "thorough"
 SIMULATES = ("useAiConfigurator", "use_ai_configurator")
 GOALS = frozenset({"latency", "throughput"})
-#: v1alpha1's name for a field of the model cache, and v1beta1's.
+#: Fields of the model cache in v1alpha1 and v1beta1.
 _CACHE = (("pvcName", "pvcName"), ("modelPathInPvc", "pvcModelPath"), ("pvcMountPath", "pvcMountPath"))
 _INT32 = 2**31
 
 
 def to_beta(body: dict[str, Any]) -> dict[str, Any]:
-    """v1beta1 request of a v1alpha1 one. What is not understood is left out."""
+    """The v1beta1 form of a v1alpha1 request. Invalid fields are omitted."""
     return of_parts(body, _spec_to_beta, status_to_beta)
 
 
 def to_alpha(body: dict[str, Any], *, namespace: str | None = None) -> dict[str, Any]:
-    """v1alpha1 request of a v1beta1 one, which is in a namespace. What is not understood is left out."""
+    """The v1alpha1 form of a v1beta1 request in a namespace. Invalid fields are omitted."""
     return of_parts(body, _spec_to_alpha, partial(status_to_alpha, namespace=namespace))
 
 
@@ -123,7 +125,7 @@ def _strategy(spec: dict[str, Any], profiling: dict[str, Any], config: dict[str,
 
 
 def _could_run(spec: dict[str, Any], profiling: dict[str, Any], *, mocked: bool) -> bool:
-    """Whether a request has all that profiling on the cluster takes: an image, one engine, and GPUs to use."""
+    """Whether a request has what profiling on the cluster needs: an image, one engine, and GPUs."""
     return bool(filled(profiling.get("profilerImage"), str)) and _backend(spec.get("backend")) != "auto" and not mocked
 
 
@@ -132,7 +134,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _goals(sla: dict[str, Any]) -> dict[str, Any]:
-    """Aims that both versions can name: times in milliseconds, and what to optimise."""
+    """The goals that both versions have: times in milliseconds, and the optimization goal."""
     result = {name: sla[name] for name in ("ttft", "itl") if _is_number(sla.get(name))}
     goal = sla.get("optimizationType")
     if isinstance(goal, str) and goal in GOALS:
@@ -172,10 +174,10 @@ def _resources(given: Any) -> dict[str, Any]:
 
 
 def lens_to_beta(namespace: str | None) -> Lens:
-    """From v1alpha1, of a request in a namespace."""
+    """The lens from v1alpha1, for a request in a namespace."""
     return Lens(to_beta, partial(to_alpha, namespace=namespace), REQUEST_KEYS)
 
 
 def lens_to_alpha(namespace: str | None) -> Lens:
-    """From v1beta1, of a request in a namespace."""
+    """The lens from v1beta1, for a request in a namespace."""
     return Lens(partial(to_alpha, namespace=namespace), to_beta, REQUEST_KEYS)

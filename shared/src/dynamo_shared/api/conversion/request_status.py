@@ -1,4 +1,4 @@
-"""Status of a DynamoGraphDeploymentRequest: states against phases, and where the result stands."""
+"""Converts the status of a DynamoGraphDeploymentRequest: states and phases, and the location of the result."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from dynamo_shared.api.conversion.status import conditions_of
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 
 PENDING, READY, DEPLOYED = "Pending", "Ready", "Deployed"
-#: v1beta1's phase of a v1alpha1 state. A graph that was deleted leaves a specification that is ready.
+#: The v1beta1 phase by v1alpha1 state. After the deletion of its graph, a request is ready.
 _PHASES = {
     "": PENDING,
     "Initializing": PENDING,
@@ -20,14 +20,14 @@ _PHASES = {
 }
 _STATES = {"Pending": PENDING, "Profiling": "Profiling", "Deploying": "Deploying", "Failed": "Failed"}
 INITIALIZING, DELETED = "Initializing", "DeploymentDeleted"
-#: Condition of v1beta1 about the graph of a request, and its reasons that say more than the phase.
+#: The v1beta1 condition about the graph of a request, and those of its reasons that determine the state.
 GRAPH_CONDITION, CREATION_FAILED, REJECTED = "DeploymentReady", "DeploymentCreationFailed", "DeploymentRejected"
-#: Where the results of profiling are, in the words of v1alpha1: those of a Job in its ConfigMap, others in the status.
+#: Locations of profiling results in v1alpha1: the ConfigMap of a Job, or the status.
 JOB_PREFIX, OUTPUT_PREFIX, IN_STATUS = "profile-", "configmap/dgdr-output-", "status.generatedDeployment"
 
 
 def status_to_beta(status: dict[str, Any]) -> dict[str, Any]:
-    """v1beta1 status of a v1alpha1 one."""
+    """The v1beta1 form of a v1alpha1 status."""
     result = _common(status)
     deployment, state = mapping(status.get("deployment")), status.get("state", "")
     phase = _PHASES.get(state) if isinstance(state, str) else None
@@ -47,7 +47,7 @@ def status_to_beta(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def status_to_alpha(status: dict[str, Any], namespace: str | None = None) -> dict[str, Any]:
-    """v1alpha1 status of a v1beta1 one, of a request in a namespace; it always has a state."""
+    """The v1alpha1 form of a v1beta1 status, for a request in a namespace; it always has a state."""
     result = _common(status)
     phase = status.get("phase")
     result["state"] = _state(status, text(phase))
@@ -77,7 +77,7 @@ def _state(status: dict[str, Any], phase: str) -> str:
 
 
 def _deployment(status: dict[str, Any], phase: Any, namespace: str | None) -> dict[str, Any]:
-    """State of a request's graph; empty before there is a graph."""
+    """The state of a request's graph; empty without a graph."""
     name = filled(status.get("dgdName"), str)
     reason = _reason(status)
     created = phase == DEPLOYED or (phase == "Deploying" and reason not in ("", CREATION_FAILED))

@@ -1,4 +1,4 @@
-"""A DynamoGraphDeploymentScalingAdapter: one name is all that differs."""
+"""Converts a DynamoGraphDeploymentScalingAdapter: only the name of one field differs."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ _STATUS = ("replicas", "selector", "lastScaleTime", "conditions")
 
 
 def to_beta(body: dict[str, Any]) -> dict[str, Any]:
-    """v1beta1 adapter of a v1alpha1 one."""
+    """The v1beta1 form of a v1alpha1 adapter."""
     return _adapter(body, "serviceName", "componentName")
 
 
 def to_alpha(body: dict[str, Any]) -> dict[str, Any]:
-    """v1alpha1 adapter of a v1beta1 one."""
+    """The v1alpha1 form of a v1beta1 adapter."""
     return _adapter(body, "componentName", "serviceName")
 
 
@@ -31,7 +31,7 @@ def _adapter(body: dict[str, Any], source: str, target: str) -> dict[str, Any]:
 
 
 def _status(status: dict[str, Any]) -> dict[str, Any]:
-    # v1beta1 always counts replicas.
+    # In v1beta1, `replicas` is required.
     return {"replicas": 0, **{name: status[name] for name in _STATUS if name in status}}
 
 

@@ -1,4 +1,4 @@
-"""Status of graphs and components: services against components, one name against a list of them."""
+"""Converts the status of graphs and components: names of fields, and lists of names instead of one name."""
 
 from typing import Any
 
@@ -16,27 +16,27 @@ _SAME = ("observedGeneration", "checkpoints", "restart")
 
 
 def graph_to_beta(status: dict[str, Any]) -> dict[str, Any]:
-    """v1beta1 status of a graph."""
+    """The v1beta1 form of a graph's v1alpha1 status."""
     return _graph(status, ("services", "components"), ("updatedServices", "updatedComponents"), counts_to_beta)
 
 
 def graph_to_alpha(status: dict[str, Any]) -> dict[str, Any]:
-    """v1alpha1 status of a graph."""
+    """The v1alpha1 form of a graph's v1beta1 status."""
     return _graph(status, ("components", "services"), ("updatedComponents", "updatedServices"), counts_to_alpha)
 
 
 def component_to_beta(status: dict[str, Any]) -> dict[str, Any]:
-    """v1beta1 status of a DCD."""
+    """The v1beta1 form of a component deployment's v1alpha1 status."""
     return _component(status, "service", "component", counts_to_beta)
 
 
 def component_to_alpha(status: dict[str, Any]) -> dict[str, Any]:
-    """v1alpha1 status of a DCD, which always has a list of conditions."""
+    """The v1alpha1 form of a component deployment's v1beta1 status; it always has a list of conditions."""
     return {"conditions": [], **_component(status, "component", "service", counts_to_alpha)}
 
 
 def counts_to_beta(counts: dict[str, Any]) -> dict[str, Any]:
-    """Replica counts of a component: the one name becomes a list, where there is no list yet."""
+    """The replica counts of a component, with a list of names, also if there is only one name."""
     result = {name: counts[name] for name in COUNTS if name in counts}
     names, first = counts.get("componentNames"), counts.get("componentName")
     if isinstance(names, list) and names:
@@ -47,7 +47,7 @@ def counts_to_beta(counts: dict[str, Any]) -> dict[str, Any]:
 
 
 def counts_to_alpha(counts: dict[str, Any]) -> dict[str, Any]:
-    """Replica counts of a service, which always has a name, the first one."""
+    """The replica counts of a service, with the first name, which v1alpha1 requires."""
     result = {name: counts[name] for name in COUNTS if name in counts}
     names = counts.get("componentNames")
     result["componentName"] = ""
@@ -59,7 +59,7 @@ def counts_to_alpha(counts: dict[str, Any]) -> dict[str, Any]:
 
 
 def conditions_of(status: dict[str, Any]) -> list[Any] | None:
-    """Conditions, one of a type: v1beta1 allows no more."""
+    """The conditions, without duplicates of a type, which v1beta1 does not allow; None without a list."""
     conditions = status.get("conditions")
     if not isinstance(conditions, list):
         return None

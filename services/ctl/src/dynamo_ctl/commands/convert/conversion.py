@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dynamo_shared.api import legacy
-from dynamo_shared.api.conversion import KINDS, convert, kept_fields
+from dynamo_shared.api.conversion import KINDS, convert, preserved_fields
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import Manifest, load_manifest, load_manifests
 from dynamo_shared.api.model import to_dict
@@ -79,7 +79,7 @@ def _converted(
     before, obj = to_dict(manifest), in_version(manifest, version)
     if obj["apiVersion"] == before["apiVersion"]:
         return Converted(obj, remarks=remarks)
-    left_out = kept_fields(obj)
+    left_out = preserved_fields(obj)
     return Converted(_without_kept(obj) if forget else obj, left_out, remarks)
 
 

@@ -1,4 +1,4 @@
-"""What an object keeps for the other version: for people to read, and for those who take it away."""
+"""Lists the fields that an object preserves for the other version."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import component, component_deployment, envelope, graph, request, scaling_adapter
-from dynamo_shared.api.conversion.pieces import Pieces
+from dynamo_shared.api.conversion.changes import Changes
 from dynamo_shared.api.field_errors import path_of
 
 Convert = Callable[[Any], Any]
@@ -25,41 +25,43 @@ _TO_ALPHA: dict[str, Convert] = {
 }
 
 
-def kept_fields(obj: dict[str, Any]) -> tuple[str, ...]:
-    """Paths of what an object keeps of its specification because its version has no field for it.
+def preserved_fields(obj: dict[str, Any]) -> tuple[str, ...]:
+    """Paths of the preserved spec fields for which the object's version has no field.
 
-    They are paths of the other version, with names in place of list positions. What is kept because the other version has
-    two places for one thing, or a switch that is off, is not among them.
+    The paths are those of the other version, with names instead of list positions. Fields that are preserved only
+    because the other version has two equivalent fields, or has a feature switched off, are omitted.
     """
     return tuple(path_of(tuple(map(_shown, path))) for path, value in without_counterpart(obj) if not _is_off(value))
 
 
 def without_counterpart(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
-    """What an object keeps of its specification, as pieces of the other version that its own has no field for."""
+    """Path and value of the preserved spec fields for which the object's version has no field; paths are those of the
+    other version.
+    """
     if obj["kind"] not in _TO_BETA:
         return
     _, _, version = obj["apiVersion"].partition("/")
     target = graph.ALPHA if version == graph.BETA else graph.BETA
-    kept = envelope.read(obj["metadata"], version, target).kept
+    preserved = envelope.read(obj["metadata"], version, target).preserved
     to_alpha = target == graph.ALPHA
     convert = (_TO_BETA if to_alpha else _TO_ALPHA)[obj["kind"]]
-    yield from _without_counterpart([each for each in kept.fields if each[0][0] == "spec"], convert, [])
-    for name, pieces in kept.components.items():
+    yield from _without_counterpart([each for each in preserved.fields if each[0][0] == "spec"], convert, [])
+    for name, changes in preserved.components.items():
         above = ["spec", "services", name] if to_alpha else ["spec", "components", {"name": name}]
-        yield from _without_counterpart(pieces, component.to_beta if to_alpha else component.to_alpha, above)
+        yield from _without_counterpart(changes, component.to_beta if to_alpha else component.to_alpha, above)
 
 
-def _without_counterpart(pieces: Pieces, convert: Convert, above: Path) -> Iterator[tuple[Path, Any]]:
-    for piece in pieces:
-        if len(piece) == 2:
-            path, value = piece
-            # Nothing comes of it beyond what comes of an empty object.
+def _without_counterpart(changes: Changes, convert: Convert, above: Path) -> Iterator[tuple[Path, Any]]:
+    for change in changes:
+        if len(change) == 2:
+            path, value = change
+            # The converted value is the same as for an empty object.
             if convert(_alone(path, value)) in ({}, convert(_alone(path[:1], {}))):
                 yield [*above, *path], value
 
 
 def _alone(path: Path, value: Any) -> Any:
-    """An object that has one value at a path and nothing else."""
+    """An object with one value at a path and no other fields."""
     for step in reversed(path):
         if isinstance(step, str):
             value = {step: value}

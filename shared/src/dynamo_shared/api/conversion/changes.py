@@ -1,19 +1,21 @@
-"""What one value has and another one has not, as a short list of pieces that can be stored and put back.
+"""The differences of two JSON values, as a short list of changes that can be stored and applied.
 
-A piece is a JSON array, its first item a path: keys of objects, `{"name": "main"}` for the item of a list, numbers where
-items have no name. `[path, value]` puts a value there, `[path]` takes it away, `[path, key, values]` sorts a list.
+A change is a JSON array that begins with a path. A step of a path is the key of an object, `{"name": "main"}` for an
+item of a list, or a number for an item without a name. `[path, value]` sets a value, `[path]` removes it, `[path, key,
+values]` sorts a list by a key of its items.
 """
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-Pieces = list[list[Any]]
+Changes = list[list[Any]]
 Keys = Mapping[str, tuple[str, ...]]
-#: Objects and lists that were made here and so may be changed in place, by identity.
+#: Objects and lists that were copied and may be modified in place, by `id`.
 Copies = dict[int, Any]
 
-#: Names of lists and what identifies their items; () for lists where the place does. Other lists are one value.
+#: Keys that identify the items of a list, by the name of the list; () for lists whose items are identified by position.
+#: Any other list is compared as one value.
 KEYS: Keys = {
     "containers": ("name",),
     "initContainers": ("name",),
@@ -23,50 +25,52 @@ KEYS: Keys = {
     "volumeMounts": ("mountPath", "mountPoint"),
     "conditions": ("type",),
 }
-#: Pieces of one value; where more are needed they are taken nearer to the root.
-MAX_PIECES = 500
-_GONE: Any = object()
+#: Limit of the changes of one value. If there are more, changes are combined into changes of values above them.
+MAX_CHANGES = 500
+_ABSENT: Any = object()
 
 
-def difference(base: Any, desired: Any, keys: Keys = KEYS) -> Pieces:
-    """Pieces that make `desired` of `base`, each as near to the root as there is nothing else below it."""
+def diff(base: Any, desired: Any, keys: Keys = KEYS) -> Changes:
+    """The changes that turn `base` into `desired`, each as close to the root as possible without touching
+    equal values.
+    """
     if base == desired:
         return []
     comparison = _Comparison(keys)
     comparison.compare(base, desired, [])
     differences = comparison.differences
-    if len(differences) <= MAX_PIECES:
+    if len(differences) <= MAX_CHANGES:
         return differences
-    # Counted before any is made: making one looks for its place, and there may be thousands of them.
+    # Counted first, because a change is expensive to create, and there may be thousands.
     depths = (
-        depth for depth in range(6, 1, -1) if len({repr(piece[0][:depth]) for piece in differences}) <= MAX_PIECES
+        depth for depth in range(6, 1, -1) if len({repr(change[0][:depth]) for change in differences}) <= MAX_CHANGES
     )
     return _coarser(differences, desired, next(depths, 1))
 
 
-def put(base: Any, pieces: Pieces) -> Any:
-    """`base` with pieces; those whose place is gone are passed over. What is changed is copied first."""
+def apply_changes(base: Any, changes: Changes) -> Any:
+    """`base` after the changes, without changes whose location does not exist. `base` is not modified."""
     copies: Copies = {}
-    for piece in pieces:
-        changed = _put(base, piece, 0, copies)
-        if changed is not _GONE:
+    for change in changes:
+        changed = _applied(base, change, 0, copies)
+        if changed is not _ABSENT:
             base = changed
     return base
 
 
-def well_formed(pieces: Any) -> bool:
-    """Whether a value that was read somewhere is a list of pieces, and none that is made to burn time."""
-    return isinstance(pieces, list) and len(pieces) <= MAX_PIECES and all(_is_piece(piece) for piece in pieces)
+def well_formed(changes: Any) -> bool:
+    """Whether an untrusted value is a valid list of changes, and not too long."""
+    return isinstance(changes, list) and len(changes) <= MAX_CHANGES and all(_is_change(change) for change in changes)
 
 
-def _is_piece(piece: Any) -> bool:
-    if not isinstance(piece, list) or not 1 <= len(piece) <= 3 or not isinstance(piece[0], list):
+def _is_change(change: Any) -> bool:
+    if not isinstance(change, list) or not 1 <= len(change) <= 3 or not isinstance(change[0], list):
         return False
-    if len(piece) == 3 and not (isinstance(piece[1], str) and isinstance(piece[2], list)):
+    if len(change) == 3 and not (isinstance(change[1], str) and isinstance(change[2], list)):
         return False
-    if len(piece) != 2 and not piece[0]:
+    if len(change) != 2 and not change[0]:
         return False
-    return all(_is_step(step) for step in piece[0])
+    return all(_is_step(step) for step in change[0])
 
 
 def _is_step(step: Any) -> bool:
@@ -76,16 +80,16 @@ def _is_step(step: Any) -> bool:
 
 
 class _Comparison:
-    """Walks two values side by side and records where they part."""
+    """Compares two values recursively, and records their differences."""
 
     def __init__(self, keys: Keys) -> None:
-        self.differences: Pieces = []
+        self.differences: Changes = []
         self._keys = keys
 
     def compare(self, base: Any, desired: Any, path: list[Any]) -> None:
         if isinstance(base, dict) and isinstance(desired, dict):
             for key in sorted(base.keys() | desired.keys()):
-                self._entry(base.get(key, _GONE), desired.get(key, _GONE), [*path, key])
+                self._entry(base.get(key, _ABSENT), desired.get(key, _ABSENT), [*path, key])
             return
         if isinstance(base, list) and isinstance(desired, list) and base and desired:
             keys = self._keys.get(path[-1]) if path and isinstance(path[-1], str) else None
@@ -100,9 +104,9 @@ class _Comparison:
         self.differences.append([path, desired])
 
     def _entry(self, base: Any, desired: Any, path: list[Any]) -> None:
-        if desired is _GONE:
+        if desired is _ABSENT:
             self.differences.append([path])
-        elif base is _GONE:
+        elif base is _ABSENT:
             self.differences.append([path, desired])
         elif base != desired:
             self.compare(base, desired, path)
@@ -110,7 +114,7 @@ class _Comparison:
     def _by_name(self, base: dict[str, Any], desired: dict[str, Any], key: str, path: list[Any]) -> None:
         added = [name for name in desired if name not in base]
         for name in [*base, *added]:
-            self._entry(base.get(name, _GONE), desired.get(name, _GONE), [*path, {key: name}])
+            self._entry(base.get(name, _ABSENT), desired.get(name, _ABSENT), [*path, {key: name}])
         if [*(name for name in base if name in desired), *added] != list(desired):
             self.differences.append([path, key, list(desired)])
 
@@ -122,75 +126,76 @@ class _Comparison:
 
 
 def _by_key(items: list[Any], key: str) -> dict[str, Any] | None:
-    """Items by name, in order; None where one has none, or two the same."""
+    """Items by the value of a key, in order; None if an item has no such value, or two have the same."""
     named = {item[key]: item for item in items if isinstance(item, dict) and isinstance(item.get(key), str)}
     return named if len(named) == len(items) else None
 
 
-def _coarser(pieces: Pieces, desired: Any, depth: int) -> Pieces:
-    """Pieces that say the same, with paths of so many steps where most of them are, until they are few enough.
+def _coarser(changes: Changes, desired: Any, depth: int) -> Changes:
+    """Equivalent changes, of which the ones in the locations (of depth `depth`) with the most changes are combined,
+    until there are at most MAX_CHANGES.
 
-    What is noted by itself stays so where it can: a place as a whole does not say what the other version added to it.
+    Changes are combined only where necessary: a combined change also replaces values that another version added there.
     """
-    places = Counter(name for piece in pieces if (name := _above(piece, depth)) is not None)
-    left, coarse = len(pieces), set()
+    places = Counter(name for change in changes if (name := _above(change, depth)) is not None)
+    left, coarse = len(changes), set()
     for name, count in places.most_common():
-        if left <= MAX_PIECES:
+        if left <= MAX_CHANGES:
             break
         coarse.add(name)
         left -= count - 1
-    differences: Pieces = []
+    differences: Changes = []
     done: set[str] = set()
-    for piece in pieces:
-        name = _above(piece, depth)
+    for change in changes:
+        name = _above(change, depth)
         if name is None or name not in coarse:
-            differences.append(piece)
+            differences.append(change)
         elif name not in done:
             done.add(name)
-            value = _at(desired, piece[0][:depth])
-            differences.append([piece[0][:depth]] if value is _GONE else [piece[0][:depth], value])
+            value = _at(desired, change[0][:depth])
+            differences.append([change[0][:depth]] if value is _ABSENT else [change[0][:depth], value])
     return differences
 
 
-def _above(piece: list[Any], depth: int) -> str | None:
-    """The place of so many steps above a piece; None where it is as near to the root itself."""
-    path = piece[0]
-    return None if len(path) < depth or (len(path) == depth and len(piece) == 2) else repr(path[:depth])
+def _above(change: list[Any], depth: int) -> str | None:
+    """The location of the given depth that contains a change; None for a change that is not below that depth."""
+    path = change[0]
+    return None if len(path) < depth or (len(path) == depth and len(change) == 2) else repr(path[:depth])
 
 
 def _at(node: Any, path: list[Any]) -> Any:
     for step in path:
         at = _place(node, step)
         if at is None or at == -1:
-            return _GONE
+            return _ABSENT
         node = node[at]
     return node
 
 
-def _put(node: Any, piece: list[Any], depth: int, copies: Copies) -> Any:
-    """The node with the piece below it; _GONE where it has no place there."""
-    path = piece[0]
+def _applied(node: Any, change: list[Any], depth: int, copies: Copies) -> Any:
+    """The node after the change; _ABSENT if the location of the change does not exist."""
+    path = change[0]
     if depth == len(path):
-        return _leaf(node, piece)
+        return _leaf(node, change)
     step = path[depth]
     at = _place(node, step)
     if at is None:
-        return _GONE
+        return _ABSENT
     last = depth + 1 == len(path)
-    existing = _GONE if at == -1 else node[at]
-    if existing is _GONE and not (last and len(piece) == 2):
-        return _GONE
-    if last and len(piece) == 1:
-        changed = _GONE
+    existing = _ABSENT if at == -1 else node[at]
+    if existing is _ABSENT and not (last and len(change) == 2):
+        return _ABSENT
+    if last and len(change) == 1:
+        changed = _ABSENT
     else:
-        changed = _put(existing, piece, depth + 1, copies)
-        if changed is _GONE:
-            return _GONE
+        changed = _applied(existing, change, depth + 1, copies)
+        if changed is _ABSENT:
+            return _ABSENT
     return _with(node, step, at, changed, copies)
 
 
 def _place(node: Any, step: Any) -> Any:
-    """Where a step leads: key or index; -1 where it could be added; None where it leads nowhere."""
+    """The key or index of a step in a node; -1 if it could be added there; None if the node has no such child."""
     if isinstance(step, str):
         if not isinstance(node, dict):
             return None
@@ -210,7 +215,7 @@ def _with(node: Any, step: Any, at: Any, value: Any, copies: Copies) -> Any:
     if id(node) not in copies:
         node = node.copy()
         copies[id(node)] = node
-    if value is _GONE:
+    if value is _ABSENT:
         del node[at]
     elif at == -1 and isinstance(node, list):
         node.append(value)
@@ -219,26 +224,26 @@ def _with(node: Any, step: Any, at: Any, value: Any, copies: Copies) -> Any:
     return node
 
 
-def _leaf(node: Any, piece: list[Any]) -> Any:
-    if len(piece) == 3:
-        return _sorted(node, piece[1], piece[2])
-    value = piece[1]
-    # Noted where there was nothing; what has come to be there since then stays.
+def _leaf(node: Any, change: list[Any]) -> Any:
+    if len(change) == 3:
+        return _sorted(node, change[1], change[2])
+    value = change[1]
+    # The change was recorded when there was no value; a value that was added since then has priority.
     if isinstance(value, dict) and isinstance(node, dict):
         return _merged(node, value)
     return value
 
 
-def _merged(live: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
+def _merged(live: dict[str, Any], preserved: dict[str, Any]) -> dict[str, Any]:
     result = dict(live)
-    for key, value in kept.items():
-        existing = live.get(key, _GONE)
-        if existing is _GONE:
+    for key, value in preserved.items():
+        existing = live.get(key, _ABSENT)
+        if existing is _ABSENT:
             result[key] = value
         elif isinstance(existing, dict) and isinstance(value, dict):
             result[key] = _merged(existing, value)
         elif isinstance(existing, str) and type(value) in (int, float) and str(value) == existing:
-            # A quantity, which one version writes as text and the other as its author did.
+            # A quantity: one version stores it as a string, the other as its author wrote it.
             result[key] = value
     return result
 
@@ -246,6 +251,6 @@ def _merged(live: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
 def _sorted(items: Any, key: str, order: list[Any]) -> Any:
     named = _by_key(items, key) if isinstance(items, list) else None
     if named is None:
-        return _GONE
+        return _ABSENT
     first = {name: named[name] for name in order if isinstance(name, str) and name in named}
     return list((first | named).values())
