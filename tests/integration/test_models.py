@@ -88,8 +88,8 @@ async def test_the_service_of_a_model_outlives_each_of_its_owners(kube: KubeClie
         present = await owners()
         return len(present) == len(prefixes) and all(map(str.startswith, present, prefixes))
 
-    for each in of:
-        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, each)
+    for new in of:
+        await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, new)
     await eventually(lambda: has_owners("one-decode-", "two-decode-"), "both own it")
     first, uid = await owners(), objects.uid(await kube.get(SERVICES, service))
     for each in ("one", "two"):
