@@ -1,6 +1,7 @@
 """Models of engines: what they learn, estimate and reject. Case numbers are those of planner.md, section c.5."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from dynamo_planner.core.observation import EngineCapabilities, EngineWork, ForwardPass, Pool
@@ -14,6 +15,8 @@ from dynamo_planner.core.reference.engines import (
     prefill_share,
 )
 from dynamo_planner.core.reference.regression import BucketedSamples, EngineSample
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.planner.core.reference_cases import (
     BATCHED,
@@ -187,6 +190,35 @@ class TestAggregated:
         assert not engines.prefill.ready
         assert engines.aggregated.model.wall(1000, 0) < engines.aggregated.model.wall(2000, 0)
 
+    def test_a_capacity_takes_few_estimates_whatever_limits_are_stated(self, monkeypatch):
+        """A graph with enormous targets and limits occupied a thread of all planning without end."""
+        engine, estimates = both_roles(), 0
+        wall = engine.model.wall
+
+        def counted(*features: float) -> float:
+            nonlocal estimates
+            estimates += 1
+            return wall(*features)
+
+        monkeypatch.setattr(engine.model, "wall", counted)
+        able = EngineCapabilities(max_num_batched_tokens=2**40, max_num_seqs=2**40, max_kv_tokens=2**40)
+        capacity = engine.capacity(100.0, 10.0, share=1.0, ttft_target=1e9, itl_target=1e9, able=able)
+        assert capacity is not None
+        assert capacity.batch == 2**40 // 105
+        assert estimates < 1000
+
+    @pytest.mark.parametrize("itl", [0.001, 0.01, 0.02, 0.05, 0.1])
+    @pytest.mark.parametrize("ttft", [0.01, 0.05, 0.2, 1.0])
+    def test_the_capacity_is_the_largest_batch_that_keeps_both_targets(self, itl, ttft):
+        engine, able = both_roles(), EngineCapabilities(max_num_batched_tokens=500, max_kv_tokens=100_000)
+        size = {"share": 1.0, "ttft_target": ttft, "itl_target": itl}
+        capacity = engine.capacity(800.0, 50.0, able=able, **size)
+        # With fewer sequences allowed, the largest batch is tried itself.
+        tried = [engine.capacity(800.0, 50.0, able=replace(able, max_num_seqs=most), **size) for most in range(1, 200)]
+        kept = [each.batch for each in tried if each and each.itl <= itl and each.ttft <= ttft]
+        assert capacity is not None
+        assert capacity.batch == max(kept, default=1)
+
 
 class TestHitRates:
     @pytest.mark.parametrize(
@@ -232,6 +264,51 @@ class TestSamples:
         for value in ((0.0, 0.0), (100.0, 100.0), (1.0, 99.0), (99.0, 1.0), (2.0, 2.0)):
             store.add(EngineSample(value, 1.0))
         assert [sample.features for sample in store.samples] == [(100.0, 100.0), (1.0, 99.0), (99.0, 1.0), (2.0, 2.0)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1000)), max_size=60),
+    st.integers(1, 12),
+    st.sampled_from([1, 4, 9, 16, 10**30]),
+)
+def test_the_kept_samples_are_those_that_the_rule_says(values, limit, buckets):
+    """One sample too many: the oldest one of the fullest bucket is dropped, by the present range of each feature."""
+    parts, kept = round(buckets**0.5), []
+    store = BucketedSamples(axes=2, limit=limit, buckets=buckets)
+    for value in values:
+        features = tuple(map(float, value))
+        store.add(EngineSample(features, 1.0))
+        kept.append(features)
+        if len(kept) > limit:
+            ranges = [(min(axis), max(axis) - min(axis)) for axis in zip(*kept, strict=True)]
+            own = [
+                tuple(
+                    min(parts - 1, int((x - low) / width * parts)) if width else 0
+                    for x, (low, width) in zip(each, ranges, strict=True)
+                )
+                for each in kept
+            ]
+            fullest = max(map(own.count, own))
+            kept.pop(next(place for place, bucket in enumerate(own) if own.count(bucket) == fullest))
+    assert [sample.features for sample in store.samples] == kept
+
+
+class Measured(float):
+    """A number that counts how often it is compared."""
+
+    compared = 0
+
+    def __lt__(self, other: float) -> bool:
+        Measured.compared += 1
+        return super().__lt__(other)
+
+
+def test_learning_from_thousands_of_engines_reads_no_sample_again():
+    """Each report of an engine divided all kept samples into buckets, one by one: a tick took many seconds."""
+    store = BucketedSamples(axes=1, limit=100, buckets=16)
+    for number in range(1000):
+        store.add(EngineSample((Measured(number % 37),), 1.0))
+    assert Measured.compared == 0
 
 
 def test_samples_are_bounded_whatever_the_configuration_says():

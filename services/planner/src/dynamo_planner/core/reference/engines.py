@@ -97,6 +97,18 @@ def prefill_share(rate: float | None) -> float:
     return 1.0 - hit_rate(rate)
 
 
+def _largest_batch(most: int, keeps: Callable[[int], bool]) -> int:
+    """The largest batch up to `most` that keeps the targets, at least 1; if a batch keeps them, so do smaller ones."""
+    low, high = 1, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if keeps(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 UNKNOWN_CACHE_BATCH = 256
 """Assumed capacity of an engine in sequences if nothing is known about its KV cache."""
 REQUESTS = 0
@@ -140,15 +152,10 @@ class DecodeEngine:
         """The largest batch of sequences of `context` tokens with an iteration within `target` seconds; a single
         sequence if even that misses the target. A request takes `osl` iterations (Little's law).
         """
-        low, high = 1, self._largest(context, most_kv, most_seqs)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.model.wall(middle, middle * context) <= target:
-                low = middle
-            else:
-                high = middle - 1
-        wall = self.model.wall(low, low * context)
-        return EngineCapacity(requests_per_second=low / (osl * wall), itl=wall, batch=low)
+        most = self._largest(context, most_kv, most_seqs)
+        batch = _largest_batch(most, lambda batch: self.model.wall(batch, batch * context) <= target)
+        wall = self.model.wall(batch, batch * context)
+        return EngineCapacity(requests_per_second=batch / (osl * wall), itl=wall, batch=batch)
 
     def _largest(self, context: float, most_kv: int | None, most_seqs: int | None) -> int:
         measured = max((sample.features[1] for sample in self.model.samples), default=0.0)
@@ -205,18 +212,19 @@ class AggregatedEngine:
         """
         if able.max_num_batched_tokens is None:
             return None
-        best: EngineCapacity | None = None
-        for batch in range(1, self._largest(isl, osl, share, able, able.max_num_batched_tokens) + 1):
+        batched = able.max_num_batched_tokens
+
+        def of(batch: int) -> EngineCapacity:
             kv = batch * (isl + osl / 2)
-            wall = self.model.wall(min(batch * isl * share / osl, able.max_num_batched_tokens), kv)
-            queued = int(min(batch * isl / osl, able.max_num_batched_tokens))
-            ttft = self.ttft(queued, kv, batched_tokens=able.max_num_batched_tokens, share=share)
-            kept = wall <= itl_target and ttft <= ttft_target
-            if best is None or kept:
-                best = EngineCapacity(requests_per_second=batch / (osl * wall), ttft=ttft, itl=wall, batch=batch)
-            if not kept:
-                break
-        return best
+            wall = self.model.wall(min(batch * isl * share / osl, batched), kv)
+            ttft = self.ttft(int(min(batch * isl / osl, batched)), kv, batched_tokens=batched, share=share)
+            return EngineCapacity(requests_per_second=batch / (osl * wall), ttft=ttft, itl=wall, batch=batch)
+
+        def keeps(batch: int) -> bool:
+            capacity = of(batch)
+            return capacity.itl <= itl_target and capacity.ttft <= ttft_target
+
+        return of(_largest_batch(self._largest(isl, osl, share, able, batched), keeps))
 
     def _ttft(self, work: float, decode_kv: float, batched_tokens: int) -> float:
         return chunked(work, batched_tokens, lambda tokens: self.model.wall(tokens, decode_kv))

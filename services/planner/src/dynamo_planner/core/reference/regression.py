@@ -1,9 +1,12 @@
 """The time of an iteration, learned by ordinary least squares with an intercept (planner.md, section a.4)."""
 
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+
+_MOST_PARTS = 2**31 - 1
+"""Parts of the range of a feature: the number of a bucket has 64 bits."""
 
 
 class EngineSample(NamedTuple):
@@ -20,8 +23,10 @@ class BucketedSamples:
 
     def __init__(self, *, axes: int, limit: int, buckets: int) -> None:
         self._limit = limit
-        self._parts = max(1, round(buckets ** (1 / axes)))
+        self._parts = min(max(1, round(buckets ** (1 / axes))), _MOST_PARTS)
         self._samples: list[EngineSample] = []
+        self._features = np.empty((limit + 1, axes))
+        """of the samples, row by row"""
 
     @property
     def samples(self) -> tuple[EngineSample, ...]:
@@ -30,27 +35,23 @@ class BucketedSamples:
 
     def add(self, sample: EngineSample) -> None:
         """Add a sample, and drop one if there are too many."""
+        self._features[len(self._samples)] = sample.features
         self._samples.append(sample)
         if len(self._samples) > self._limit:
-            buckets = self._buckets()
-            counts = Counter(buckets)
-            fullest = max(counts.values())
+            _, buckets, counts = np.unique(self._buckets(), return_inverse=True, return_counts=True)
             # Among equally full buckets, the one with the oldest sample.
-            self._samples.pop(next(index for index, bucket in enumerate(buckets) if counts[bucket] == fullest))
+            dropped = int(np.argmax(counts[buckets] == counts.max()))
+            del self._samples[dropped]
+            self._features[dropped:-1] = self._features[dropped + 1 :]
 
-    def _buckets(self) -> list[tuple[int, ...]]:
-        # Buckets are recomputed each time, because the minimum and maximum change with the samples.
-        axes = list(zip(*(sample.features for sample in self._samples), strict=True))
-        lowest, highest = [min(axis) for axis in axes], [max(axis) for axis in axes]
-        return [
-            tuple(
-                self._part(value, low, high) for value, low, high in zip(sample.features, lowest, highest, strict=True)
-            )
-            for sample in self._samples
-        ]
-
-    def _part(self, value: float, low: float, high: float) -> int:
-        return min(self._parts - 1, int((value - low) / (high - low) * self._parts)) if high > low else 0
+    def _buckets(self) -> npt.NDArray[np.int64]:
+        # Buckets are recomputed each time, because the minimum and maximum change with the samples. Thousands of engines
+        # may report between two ticks.
+        lowest, highest = self._features.min(axis=0), self._features.max(axis=0)
+        width = np.where(highest > lowest, highest - lowest, 1.0)
+        parts = ((self._features - lowest) / width * self._parts).astype(np.int64)
+        parts = np.minimum(parts, self._parts - 1)
+        return np.asarray(parts @ self._parts ** np.arange(parts.shape[1]))
 
 
 SHORTEST = 1e-6
