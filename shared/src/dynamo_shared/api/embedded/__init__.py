@@ -1,4 +1,4 @@
-"""The Kubernetes types that our kinds embed, checked against the OpenAPI documents of the cluster. No I/O here."""
+"""Checks the Kubernetes types that the platform's kinds embed, with the OpenAPI documents of the cluster. No I/O."""
 
 from dynamo_shared.api.embedded.checker import Checker, types_of_kinds
 from dynamo_shared.api.embedded.documents import BadDocument, trimmed

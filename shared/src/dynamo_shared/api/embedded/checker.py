@@ -1,4 +1,4 @@
-"""Checking the pod templates, probes, metrics and jobs inside our kinds against what the cluster itself publishes."""
+"""Checks the pod templates, probes, metrics and jobs in the platform's kinds with the cluster's published schemas."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
@@ -21,7 +21,7 @@ def our_resources() -> tuple[Resource, ...]:
 
 
 def types_of_kinds() -> tuple[str, ...]:
-    """Names of the types of Kubernetes that our kinds embed, sorted."""
+    """Names of the types of Kubernetes that the platform's kinds embed, sorted."""
     return tuple(sorted({name for resource in our_resources() for name in embedded_types(schema_of(resource))}))
 
 
@@ -41,9 +41,9 @@ class Checker:
         resources: Iterable[Resource] | None = None,
         schemas: SchemaOf = schema_of,
     ) -> Self:
-        """A checker of what the OpenAPI v3 documents say; with several, a type is taken from the first that has it.
+        """A checker for OpenAPI v3 documents; a type is taken from the first document that has it.
 
-        `resources` and `schemas` say which kinds there are and where they embed something; by default all of this platform.
+        `resources` and `schemas` are the kinds and their schemas, by default those of this platform.
         """
         known: dict[str, Schema] = {}
         for document in documents:
@@ -57,9 +57,9 @@ class Checker:
         return cls(checks)
 
     def errors(self, obj: Mapping[str, Any]) -> list[FieldError]:
-        """Every wrong place inside the embedded types of an object, at most about a hundred; [] for foreign kinds.
+        """Errors in the embedded types of an object, at most about 100; [] for other kinds.
 
-        `obj` may be any JSON: what is wrong outside of them is not reported here, and never raises.
+        `obj` may be any JSON value: errors outside of embedded types are not reported. Never raises.
         """
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         if not isinstance(api_version, str) or not isinstance(kind, str):

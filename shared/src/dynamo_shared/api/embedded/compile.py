@@ -1,8 +1,8 @@
-"""From the types of an OpenAPI v3 document to functions that check values of them.
+"""Compiles the types of an OpenAPI v3 document to functions that check values.
 
-Each type is compiled once, when it is first asked for. What the document says is taken as the API server means it: null
-is absent, an unknown field is refused, `required` is what the handwritten validation behind it demands. What is not
-understood here is not checked: the API server has the last word.
+Each type is compiled at its first use. The rules are those of the API server: null means absent, unknown fields are
+errors, and `required` is checked (with the exceptions in `rules.published`). Unknown parts of a schema are not checked,
+because the API server checks the object anyway.
 """
 
 from collections.abc import Mapping
@@ -23,17 +23,17 @@ _TEXT_FORMATS: dict[str, Check] = {"date-time": scalars.time, "byte": scalars.ba
 
 
 class Types:
-    """The types of one or more documents, by their names there."""
+    """The types of one or more documents, by name."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
         self._checks: dict[tuple[str, frozenset[str]], Check] = {}
 
     def check(self, name: str, optional: frozenset[str] = _NONE, known: frozenset[str] = _NONE) -> Check | None:
-        """Check of a type; None where the documents have none of that name.
+        """The check of a type; None if no document has it.
 
-        `optional` are dotted paths whose `required` does not hold; `known` fields that the type lacks, and that are
-        checked elsewhere.
+        `optional` are dotted paths of required fields that may be missing; `known` are fields that the type lacks, and
+        that are checked elsewhere.
         """
         if name not in self._schemas:
             return None
@@ -48,7 +48,7 @@ class Types:
             def later(value: Any, budget: FindingsLimit) -> Problems:
                 return self._checks[key](value, budget)
 
-            # A type that holds itself finds this in place of what is still being made.
+            # A recursive type uses this while its check is being compiled.
             self._checks[key] = later
             self._checks[key] = self._compile(self._schemas.get(name, {}), optional, name)
         return self._checks[key]
@@ -127,7 +127,7 @@ class Types:
 
 
 def _referred(schema: Schema) -> str | None:
-    """Name of the type that a schema stands for, also where a wrapper adds a default to it."""
+    """Name of the type that a schema refers to, also within `allOf` (with a default)."""
     wrapped = schema.get("allOf")
     if wrapped and len(wrapped) == 1:
         schema = wrapped[0]
@@ -142,7 +142,7 @@ def _below(field: str, paths: frozenset[str]) -> frozenset[str]:
 
 
 def _both(check: Check, rule: Check) -> Check:
-    """The rule is asked about values of the right type only."""
+    """Both checks; the rule only for values of the right type."""
 
     def both(value: Any, budget: FindingsLimit) -> Problems:
         return check(value, budget) or rule(value, budget)

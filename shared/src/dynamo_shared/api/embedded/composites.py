@@ -1,4 +1,4 @@
-"""Checks of objects, maps and lists, made of the checks of what they hold."""
+"""Checks of objects, maps and lists, composed of the checks of their items."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,21 +9,21 @@ from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.rules import Violations
 
 ObjectRule = Callable[[dict[str, Any]], Violations]
-"""A rule between the fields of an object. Its fields may be of any type: their own checks have reported that already."""
+"""A rule between the fields of an object. Fields of wrong types, which their own checks report, are ignored."""
 
-#: An object with more fields than this (a pod spec has 40) gets a suggestion, not the list of all fields.
+#: Limit of the fields in a message; errors in larger objects (a pod spec has 40 fields) have only a suggestion.
 _LISTED_VALUES = 12
 
 
 @dataclass(slots=True)
 class Fields:
-    """What an object may have. A plain field is fine when it is exactly of its type, which needs no call."""
+    """The fields of an object. A plain field only needs the exact type, which is checked without a call."""
 
     open: bool = False
     plain: dict[str, type] = field(default_factory=dict)
     checked: dict[str, Check] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    #: Required ones that are as good as absent when they are empty: texts and lists.
+    #: Fields (strings and lists) for which an empty value counts as missing.
     emptiable: set[str] = field(default_factory=set)
     rules: tuple[ObjectRule, ...] = ()
 
@@ -99,9 +99,9 @@ def map_of(inner: Check) -> Check:
 
 
 def list_of(inner: Check, keys: tuple[tuple[str, Any], ...] = (), empty: Any = None) -> Check:
-    """A list. Its items are identified by `keys` (each with its default), where there are any.
+    """A list. `keys` are the fields that identify its items, each with its default.
 
-    `empty` stands for an item that is null; None where such an item is fine.
+    `empty` replaces null items; None means that null items are valid.
     """
 
     def check(value: Any, budget: FindingsLimit) -> Problems:
@@ -129,7 +129,7 @@ def _duplicates(items: list[Any], keys: tuple[tuple[str, Any], ...], budget: Fin
             continue
         identity = tuple(item.get(key, default) for key, default in keys)
         if any(not isinstance(part, str | int) or part == "" for part in identity):
-            # Missing or of a wrong type, which has been reported.
+            # Missing or of a wrong type: reported by the check of the item.
             continue
         if identity in first:
             same = " and ".join(f"{key} {shown(part)}" for (key, _), part in zip(keys, identity, strict=True))

@@ -1,6 +1,7 @@
-"""What is kept of an OpenAPI v3 document: the types that our kinds embed and all that these refer to, without prose.
+"""Reduces an OpenAPI v3 document to the types that the platform's kinds embed and their dependencies, without
+descriptions.
 
-The API server's documents have megabytes, nearly all of them paths and descriptions; what is needed has 60 KB.
+The API server's documents have megabytes, mostly paths and descriptions; the result has 60 KB.
 """
 
 from collections.abc import Iterable
@@ -17,17 +18,17 @@ class _Components(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    """The only part that is built; the decoder steps over all others."""
+    """The part that is decoded; the decoder skips the rest."""
 
     components: _Components = msgspec.field(default_factory=_Components)
 
 
 class BadDocument(ValueError):
-    """An answer is not an OpenAPI v3 document."""
+    """A response is not an OpenAPI v3 document."""
 
 
 def trimmed(content: bytes, types: Iterable[str]) -> dict[str, Any]:
-    """A document with only the given types, as far as it has them, and what they refer to. BadDocument otherwise."""
+    """The document with only the given types (if it has them) and their dependencies. Raises BadDocument."""
     try:
         raw = msgspec.json.decode(content, type=_Document).components.schemas
         kept: dict[str, Any] = {}
@@ -42,7 +43,7 @@ def trimmed(content: bytes, types: Iterable[str]) -> dict[str, Any]:
 
 
 def _without_prose(node: Any, references: list[str]) -> Any:
-    """The schema without what is never checked; names that it refers to are added to `references`."""
+    """The schema without unused keys; names of types that it refers to are added to `references`."""
     if not isinstance(node, dict):
         return node
     kept: dict[str, Any] = {}
@@ -50,7 +51,7 @@ def _without_prose(node: Any, references: list[str]) -> Any:
         if key in _DROPPED:
             continue
         if key == "properties" and isinstance(value, dict):
-            # Names of fields, `description` perhaps among them.
+            # The keys are names of fields, which may include `description`.
             kept[key] = {name: _without_prose(each, references) for name, each in value.items()}
         elif key == "$ref" and isinstance(value, str):
             references.append(value.removeprefix(_REFERENCE))

@@ -1,6 +1,6 @@
-"""What a check finds: problems that know where they are only as far as their finder does.
+"""Results of checks: problems with relative paths.
 
-A value that is fine costs no path and no list. A problem travels outwards, and each place on its way adds its own step.
+Valid values need no path and no list. A problem is returned outwards, and each level adds its step to the path.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,12 +10,12 @@ from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.rules import Location
 
-#: An author mends the first few and tries again; and suggesting names for a million unknown fields would take hours.
+#: Limit of the problems of one object, because users correct the first ones and try again, and suggestions take time.
 LIMIT = 100
 
 
 class EmbeddedProblem:
-    """One wrong place: what is wrong, and the steps to it, the innermost first."""
+    """A problem: the message, and the steps of the path, the innermost first."""
 
     __slots__ = ("message", "steps")
 
@@ -25,11 +25,11 @@ class EmbeddedProblem:
 
 
 Problems = list[EmbeddedProblem] | None
-"""None, or an empty list, where all is well."""
+"""None or an empty list means that the value is valid."""
 
 
 class FindingsLimit:
-    """How many problems of one object are still reported."""
+    """Number of problems of one object that may still be reported."""
 
     __slots__ = ("left",)
 
@@ -37,22 +37,22 @@ class FindingsLimit:
         self.left = LIMIT
 
     def problem(self, message: str, *location: int | str) -> list[EmbeddedProblem]:
-        """One problem of the place that is being checked, or at a location below it."""
+        """A problem of the value that is being checked, or at a location below it."""
         self.left -= 1
         return [EmbeddedProblem(message, location)]
 
 
 Check = Callable[[Any, FindingsLimit], Problems]
-"""Finds what is wrong with a JSON value that is not null. Never raises for one, but for RecursionError."""
+"""Checks a JSON value that is not null. Raises only RecursionError."""
 
 
 def under(step: int | str, problems: list[EmbeddedProblem]) -> list[EmbeddedProblem]:
-    """The problems of a child, with paths from its parent."""
+    """The problems of a child, with paths relative to its parent."""
     for problem in problems:
         problem.steps.append(step)
     return problems
 
 
 def field_errors(problems: Iterable[EmbeddedProblem]) -> list[FieldError]:
-    """Problems of a whole object, in the words that its author reads."""
+    """Problems of a whole object as errors with paths."""
     return [FieldError(path_of(tuple(reversed(problem.steps))), problem.message) for problem in problems]

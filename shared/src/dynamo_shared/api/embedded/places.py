@@ -1,4 +1,6 @@
-"""Where a kind embeds types of Kubernetes, as functions that walk an object to these places and nowhere else."""
+"""Finds the embedded types of Kubernetes in the schema of a kind, and builds functions that visit only these in an
+object.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +13,7 @@ Schema = Mapping[str, Any]
 
 
 def embedded_types(schema: Schema) -> Iterator[str]:
-    """Names of all types that a structural schema embeds, some of them several times."""
+    """Names of all types that a structural schema embeds, with repetitions."""
     if EMBEDDED in schema:
         yield schema[EMBEDDED]["type"]
     for child in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
@@ -20,15 +22,15 @@ def embedded_types(schema: Schema) -> Iterator[str]:
 
 
 def walker(schema: Schema, types: Types) -> Check | None:
-    """Check of all that is embedded below a node of a structural schema; None where nothing is, or nothing known.
+    """The check of all embedded types below a node of a structural schema; None if there are none that `types` has.
 
-    Values of wrong types between the marked places are passed over: the kind's own schema reports them.
+    Values of wrong types above embedded types are ignored: the kind's schema reports them.
     """
     fields = {name: below for name, child in schema.get("properties", {}).items() if (below := walker(child, types))}
     checks: list[Check] = []
     if EMBEDDED in schema:
         mark = schema[EMBEDDED]
-        # Paths go through lists and maps; `spec.containers[].name` and `spec.containers.name` are the same.
+        # `spec.containers[].name` and `spec.containers.name` are equivalent.
         optional = frozenset(path.replace("[]", "").replace("{}", "") for path in mark.get("optional", ()))
         embedded = types.check(mark["type"], optional, frozenset(schema.get("properties", ())))
         if embedded is not None:

@@ -1,4 +1,4 @@
-"""Checks of single values, one a type and format that Kubernetes publishes."""
+"""Checks of scalar values, one for each type and format that Kubernetes publishes."""
 
 import base64
 import binascii
@@ -14,36 +14,36 @@ from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
 from dynamo_shared.api.field_errors import shown, suggestion_for
 
 _BITS = {"int32": 31, "int64": 63}
-#: A longer choice (signals have 65) gets a suggestion, not the list of all values.
+#: Limit of the values in a message; errors in longer enums (signals have 65 values) have only a suggestion.
 _LISTED_VALUES = 12
 _QUANTITIES = "8Gi, 500m, 2, 1e9"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def anything(_value: Any, _budget: FindingsLimit) -> Problems:
-    """For what the document says nothing of, or nothing that is understood here: it is left to the API server."""
+    """No check, for unknown types: the API server checks them."""
     return None
 
 
 def string(value: Any, budget: FindingsLimit) -> Problems:
-    """Any text."""
+    """A string."""
     return None if isinstance(value, str) else budget.problem(f"must be a string, not {shown(value)}")
 
 
 def boolean(value: Any, budget: FindingsLimit) -> Problems:
-    """A truth value, and no word that means them elsewhere."""
+    """A boolean, not a string such as "yes"."""
     return None if isinstance(value, bool) else budget.problem(f"must be true or false, not {shown(value)}")
 
 
 def number(value: Any, budget: FindingsLimit) -> Problems:
-    """Any finite number."""
+    """A finite number."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return None
     return budget.problem(f"must be a number, not {shown(value)}")
 
 
 def integer(size: str) -> Check:
-    """A whole number of a format (`int32`, `int64`). `2.0` is one: what comes as YAML has lost its point on arrival."""
+    """An integer of a format (`int32`, `int64`). `2.0` is valid, because the API server reads it from YAML as 2."""
     least, most = (-(2 ** _BITS[size]), 2 ** _BITS[size] - 1) if size in _BITS else (-math.inf, math.inf)
 
     def check(value: Any, budget: FindingsLimit) -> Problems:
@@ -60,7 +60,7 @@ _int32 = integer("int32")
 
 
 def int_or_string(value: Any, budget: FindingsLimit) -> Problems:
-    """A number or a name: of a port, or a percentage."""
+    """An integer or a string, such as a port or a percentage."""
     if isinstance(value, str):
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -69,8 +69,8 @@ def int_or_string(value: Any, budget: FindingsLimit) -> Problems:
 
 
 def parsed(value: Any) -> Decimal:
-    """The amount of a quantity, as a text or a number. InvalidQuantity for all else."""
-    # The API server forgives blanks around one.
+    """The amount of a quantity, as a string or a number. Raises InvalidQuantity."""
+    # The API server ignores blanks around a quantity.
     return quantity.parse(value.strip(" ") if isinstance(value, str) else value)
 
 
@@ -86,10 +86,10 @@ def amount(value: Any, budget: FindingsLimit) -> Problems:
 
 
 def time(value: Any, budget: FindingsLimit) -> Problems:
-    """A point in time, as RFC 3339 writes it."""
+    """A time in the format of RFC 3339."""
     if isinstance(value, str) and _TIME.fullmatch(value):
         try:
-            # 24:00 and the 30th of February have the right form, too.
+            # Refuses 24:00 and the 30th of February.
             datetime.fromisoformat(value[:19])
         except ValueError:
             pass
@@ -99,7 +99,7 @@ def time(value: Any, budget: FindingsLimit) -> Problems:
 
 
 def base64_bytes(value: Any, budget: FindingsLimit) -> Problems:
-    """Bytes in base64."""
+    """A base64 string."""
     if not isinstance(value, str):
         return string(value, budget)
     try:
@@ -110,7 +110,7 @@ def base64_bytes(value: Any, budget: FindingsLimit) -> Problems:
 
 
 def choice(allowed: Iterable[str]) -> Check:
-    """One of several words. The empty one is as good as none: the API server puts the default in its place."""
+    """One of several strings. An empty string is valid: the API server replaces it by the default."""
     words = list(allowed)
     known = frozenset(words) | {""}
 

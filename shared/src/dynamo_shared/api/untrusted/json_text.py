@@ -1,4 +1,4 @@
-"""JSON that a tenant stored or that a pod answered: bounded in size, depth, values and the size of numbers."""
+"""JSON that a tenant stored or that a pod returned: limited in size, depth, number of values, and size of numbers."""
 
 from collections.abc import Hashable
 from functools import cache
@@ -17,14 +17,14 @@ _UNREADABLE = (RecursionError, InvalidManifest, msgspec.DecodeError, ValueError)
 
 
 class InvalidJson(ValueError):
-    """A text is not JSON, or more of it than is read. The message never repeats the text."""
+    """A text is not JSON, or exceeds a limit. The message never contains the text."""
 
 
 def decode(text: str | bytes, limits: ReadLimits = MANIFEST) -> Any:
-    """The value of a text. InvalidJson if it is not JSON, or exceeds `limits`."""
+    """The value of a JSON text. Raises InvalidJson if it is not JSON, or exceeds `limits`."""
     _check_length(text, limits)
     try:
-        # Decoding is linear in the bytes, and takes 10 ms for each million.
+        # Decoding takes linear time, 10 ms for 1 MB.
         value = msgspec.json.decode(text)
         check_bounds(value, limits)
     except _UNREADABLE as error:
@@ -33,10 +33,9 @@ def decode(text: str | bytes, limits: ReadLimits = MANIFEST) -> Any:
 
 
 def decode_as(text: str, type_: type[T], limits: ReadLimits = SETTINGS) -> T:
-    """The value of a text as a msgspec type, which bounds it. InvalidJson if it is not such a value, or too long.
+    """The value of a JSON text as a msgspec type. Raises InvalidJson if it does not match the type, or is too long.
 
-    The decoder skips fields that the type does not have, without building their values: a service may read thousands
-    of such texts at once.
+    The decoder skips fields that the type does not have, which is fast for thousands of texts.
     """
     _check_length(text, limits)
     try:
@@ -47,7 +46,7 @@ def decode_as(text: str, type_: type[T], limits: ReadLimits = SETTINGS) -> T:
 
 
 def annotated(obj: KubeObject, name: str, type_: type[T]) -> T:
-    """The value of an annotation as a msgspec type; an empty value if the annotation is absent or does not fit."""
+    """The value of an annotation as a msgspec type; an empty value if the annotation is missing or invalid."""
     try:
         return decode_as(obj["metadata"].get("annotations", {}).get(name) or "{}", type_)
     except InvalidJson:
@@ -69,5 +68,5 @@ def _invalid(error: Exception, limits: ReadLimits) -> InvalidJson:
         return InvalidJson(f"nested more than {limits.depth} levels deep")
     if isinstance(error, InvalidManifest):
         return InvalidJson(error.errors[0].message)
-    # A message of msgspec's names a place in the text, and no part of it.
+    # Messages of msgspec contain the position in the text, but no part of it.
     return InvalidJson(str(error)[:200])

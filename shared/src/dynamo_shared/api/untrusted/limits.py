@@ -1,4 +1,4 @@
-"""How much of a text is read, and how much a value may hold."""
+"""Limits of texts and of the values in them."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -7,28 +7,29 @@ from typing import Any
 
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 
-#: 64 bits, with a sign or without: workers write ids of the second sort. Kubernetes has no integers beyond them: its API server
-#: reads these as floating-point numbers.
+#: The range of signed and unsigned 64-bit integers (workers use unsigned ids). Kubernetes reads larger integers as
+#: floating-point numbers.
 _LEAST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """What a reader takes on: characters of the text, values in it (each as often as it is referred to), levels."""
+    """Limits of a reader: characters of the text, number of values (an alias counts as a copy), levels of nesting."""
 
     characters: int
     values: int
     depth: int
 
 
-#: Manifests are a few kilobytes, and etcd stores 1.5 MiB of one object at most.
+#: Limits of manifests: they have a few kilobytes, and etcd stores at most 1.5 MiB of an object.
 MANIFEST = ReadLimits(1024 * 1024, 250_000, 64)
-#: An annotation, or one key of a ConfigMap, that configures one graph: 25 components with 100 values each fit twice.
+#: Limits of an annotation or a key of a ConfigMap that configures one graph: twice those of 25 components with 100
+#: values each.
 SETTINGS = ReadLimits(128 * 1024, 5_000, 32)
 
 
 def check_bounds(value: Any, limits: ReadLimits = MANIFEST) -> None:
-    """InvalidManifest for a value that no manifest is: too large, too deep (one that holds itself), or not of JSON."""
+    """Raises InvalidManifest for a value that is too large, too deep (or recursive), or not valid in JSON."""
     for each in _leaves(value, limits):
         if not is_of_json(each):
             words = f"an integer of {each.bit_length()} bits" if isinstance(each, int) else str(each)[:80]
@@ -36,13 +37,13 @@ def check_bounds(value: Any, limits: ReadLimits = MANIFEST) -> None:
 
 
 def check_count(value: Any, limits: ReadLimits) -> None:
-    """InvalidManifest for a value of JSON that is too large or too deep."""
+    """Raises InvalidManifest for a JSON value that is too large or too deep."""
     for _ in _leaves(value, limits):
         pass
 
 
 def _leaves(value: Any, limits: ReadLimits) -> Iterator[Any]:
-    """All that holds nothing else, while it is within the limits."""
+    """The scalar values in a value. Raises InvalidManifest if it exceeds the limits."""
     left = limits.values
     pending = [(value, 1)]
     while pending:
@@ -57,14 +58,14 @@ def _leaves(value: Any, limits: ReadLimits) -> Iterator[Any]:
             inner = current
         else:
             yield current
-        # What waits counts, too: a list of millions is not copied before it is refused.
+        # Pending values count, too, so that a list of millions is refused before it is copied.
         if left < len(pending) + len(inner):
             raise refusal(f"more than {limits.values} values")
         pending.extend((item, depth + 1) for item in inner)
 
 
 def is_of_json(value: object) -> bool:
-    """Whether a value that holds no other can be written as JSON: text, a finite number, true, false or null."""
+    """Whether a scalar value can be written as JSON: a string, a finite number, true, false or null."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):
@@ -73,5 +74,5 @@ def is_of_json(value: object) -> bool:
 
 
 def refusal(problem: str) -> InvalidManifest:
-    """A text that is not read, and why."""
+    """The error for a text that is refused."""
     return InvalidManifest([FieldError("", problem)])

@@ -1,7 +1,7 @@
-"""What others wrote, as this platform may repeat it in a log, an Event, a status or a message: short, without secrets.
+"""Untrusted text in logs, Events, status and messages of the platform: short, and without secrets.
 
-Secrets are recognised by their form; no rule can know them all. So what is repeated is also kept short, and whole values
-(the entries of a Secret, a container's environment, the body of an answer) are never repeated.
+Secrets are recognized by their form, which cannot find all of them. So quotations are also short, and whole values
+(entries of a Secret, the environment of a container, the body of a response) are never quoted.
 """
 
 import re
@@ -10,24 +10,24 @@ from itertools import islice
 
 MASK = "***"
 
-#: Of problems that one message lists.
+#: Limit of the problems in one message.
 _LISTED = 10
-#: Of one problem. Characters.
-_LONGEST = 300
-#: Patterns read this much of a text at most. Characters.
+#: Length limit of one problem. Characters.
+_MAX_LENGTH = 300
+#: Limit of the text that patterns search. Characters.
 _READ = 100_000
 
-# No pattern begins with an unbounded repetition: each reads every character a bounded number of times.
+# No pattern begins with an unbounded repetition, so the time is linear in the length of the text.
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]*(-----END [A-Z ]{0,40}-----)?"), MASK),
-    # `//user:password@host`, and without the slashes as keys of docker configurations may be.
+    # `//user:password@host`, also without slashes, as in keys of docker configurations.
     (re.compile(r"(?<=//)[^/@\s]{1,512}@"), f"{MASK}@"),
     (re.compile(r"(?<![^\s\"'=,(])[^\s:/@\"']{1,128}:[^\s/@\"']{1,512}@(?=[\w.-])"), f"{MASK}@"),
-    # Signed URLs carry their signature in the query.
+    # Signed URLs have their signature in the query.
     (re.compile(r"(?<=[\w/])\?[\w.%~+-]{1,128}=[^\s'\")]+"), "?..."),
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {MASK}"),
-    # Tokens that say what they are: Hugging Face, GitHub, GitLab, OpenAI, NVIDIA, Slack, AWS, JSON Web Tokens. All that
-    # begins like one is masked: a search for the dot of a JSON Web Token would read the rest of the text at each.
+    # Tokens with a known prefix: Hugging Face, GitHub, GitLab, OpenAI, NVIDIA, Slack, AWS, JSON Web Tokens. The prefix
+    # is sufficient: a search for the dots of a JSON Web Token would need quadratic time.
     (
         re.compile(
             r"\b(?:hf_|gh[oprsu]_|github_pat_|glpat-|sk-|nvapi-|xox[abprs]-|AKIA|ASIA)[\w-]{10,}"
@@ -46,16 +46,15 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{MASK}",
     ),
 )
-#: One of these stands in every text that a pattern changes; most texts have none. Looking for each takes a tenth of the time
-#: of an expression of all.
+#: Every text that matches a pattern contains one of these, and most texts contain none. This search takes a tenth of
+#: the time of an equivalent expression.
 _SUSPECT = (
     "@", "?", "key", "bearer", "basic", "hf_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "nvapi-",
     "xox", "akia", "asia", "eyj", "passw", "secret", "token", "credential", "authorization",
 )  # fmt: skip
 
-#: What a terminal acts on, and what hides or reorders text: all control characters but tab and line break, what sets the
-#: direction of text, blanks without width, and halves of surrogate pairs, which no output can encode. Joiners stay: scripts and
-#: emoji are made with them.
+#: Control characters (except tab and newline), characters that change the direction of text, invisible characters, and
+#: unpaired surrogates, which cannot be encoded. Joiners are allowed, because scripts and emoji need them.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
@@ -67,9 +66,9 @@ def escaped(text: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """A text without what looks like a password, a token or a key; of a very long text only the beginning."""
+    """The text (limited to _READ characters), with a mask instead of each likely password, token or key."""
     text = text[:_READ]
-    # Letters of other alphabets may stand for those of a pattern that leaves the case open.
+    # With IGNORECASE, some non-ASCII letters match ASCII letters of a pattern.
     if text.isascii() and not _is_suspect(text.lower()):
         return text
     for pattern, mask in _PATTERNS:
@@ -81,28 +80,28 @@ def _is_suspect(lower: str) -> bool:
     return any(word in lower for word in _SUSPECT)
 
 
-def quoted(text: str, limit: int = _LONGEST) -> str:
-    """Another's text on one line, redacted, at most `limit` characters."""
+def quoted(text: str, limit: int = _MAX_LENGTH) -> str:
+    """An untrusted text on one line, redacted, with at most `limit` characters."""
     return shortened(redacted(_line(text[: 8 * limit])), limit)
 
 
 def shortened(text: str, limit: int) -> str:
-    """A text of at most `limit` characters, as it begins."""
+    """The text, truncated to `limit` characters."""
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
-def last_of(text: str, limit: int = _LONGEST) -> str:
-    """The end of another's text, such as a log, on one line, redacted, at most `limit` characters."""
+def last_of(text: str, limit: int = _MAX_LENGTH) -> str:
+    """The end of an untrusted text (such as a log) on one line, redacted, with at most `limit` characters."""
     line = redacted(_line(text[-8 * limit :]))
     if len(line) <= limit:
         return line
-    # From a whole word on, so that no half of a token stands there.
+    # Begins with a whole word, because a part of a token would not be recognized.
     kept = line[3 - limit :]
     return f"...{kept.partition(' ')[2] if ' ' in kept else ''}"
 
 
 def listed(problems: Iterable[str]) -> str:
-    """Some problems as one message: the first ones, each short and redacted."""
+    """Problems as one message: the first ones, each short and redacted."""
     first = list(islice(problems, _LISTED + 1))
     more = ["and more"] if len(first) > _LISTED else []
     return "; ".join([*(quoted(each) for each in first[:_LISTED]), *more])

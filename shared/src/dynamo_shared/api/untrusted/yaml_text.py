@@ -1,7 +1,7 @@
-"""YAML as kubectl reads it: JSON values only, no key twice. Size, depth and count are bounded while it is read.
+"""YAML as kubectl reads it: only JSON values, no duplicate keys. Size, depth and count are limited while it is read.
 
-Values are built from the parser's events, one at a time, so that reading stops at the first one too many. An alias and a
-merge key count as what they stand for: a few lines of anchors can stand for billions of values.
+Values are built from the parser's events, so that reading stops at the first value over a limit. Aliases and merge keys
+count as copies of their values: a few lines with anchors can represent billions of values.
 """
 
 import math
@@ -16,24 +16,24 @@ import yaml
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.untrusted.limits import MANIFEST, ReadLimits, is_of_json, refusal
 
-# Merge keys (`<<`) copy, so they multiply faster than anything else.
+# Limit of the objects in one merge key (`<<`), because merge keys multiply values fast.
 _MAX_MERGED = 16
 _MAX_KEYS = 10_000
-#: What is longer is text. YAML reads `1:30:00` as a number, in quadratic time; no number that means something is as long.
+#: Length limit of numbers; longer scalars are strings. Parsing of numbers takes quadratic time. Characters.
 _MAX_DIGITS = 400
-#: The parser compares each %TAG with all before it.
+#: Limit of directives, because the parser compares each %TAG with all earlier ones.
 _MAX_DIRECTIVES = 16
 _DIRECTIVE = re.compile(r"^%", re.MULTILINE)
 _QUOTED = 200
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE, _STRING = _TAG + "merge", _TAG + "str"
-#: The parser of libyaml, 20 times as fast, or the one in Python where PyYAML was installed without it.
+#: libyaml's parser is 20 times as fast; PyYAML may be installed without it.
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Scalars(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
-    """What a scalar means: text, a number, true, false or null. Times stay text, as in JSON."""
+    """The value of a scalar: string, number, boolean or null. Times are strings, as in JSON."""
 
     def __init__(self) -> None:
         yaml.constructor.SafeConstructor.__init__(self)
@@ -67,7 +67,7 @@ _Scalars.yaml_implicit_resolvers = {
 }
 _scalars = _Scalars()
 
-# What kubectl's parser (go.yaml.in/yaml/v2, resolve.go) reads as a value, and PyYAML as text.
+# Scalars that kubectl's parser (go.yaml.in/yaml/v2, resolve.go) reads as other values, and PyYAML as strings.
 _BOOLEANS = {"y": True, "Y": True, "n": False, "N": False}
 _OCTAL = re.compile(r"[-+]?0o_*[0-7][0-7_]*")
 _LARGEST_WHOLE = 1e21
@@ -76,9 +76,9 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 @lru_cache(maxsize=4096)
 def _plain(value: str) -> tuple[str, Any]:
-    """Tag and value of a scalar without quotes, by its form; most of them come often."""
+    """Tag and value of an unquoted scalar. Cached, because most scalars are repeated."""
     if ":" in value:
-        # YAML 1.1 reads `22:22` as 1342, in base 60. Kubernetes' parser does not, and no other value has a colon.
+        # YAML 1.1 reads `22:22` as 1342, in base 60; Kubernetes' parser does not. No other value has a colon.
         return _STRING, value
     tag = str(_scalars.resolve(yaml.ScalarNode, value, (True, False)))  # type: ignore[no-untyped-call]
     if tag == _STRING:
@@ -87,22 +87,22 @@ def _plain(value: str) -> tuple[str, Any]:
 
 
 def _of_go(value: str) -> tuple[str, Any]:
-    """Tag and value of a scalar that is text for PyYAML alone."""
+    """Tag and value of a scalar that PyYAML reads as a string."""
     if (boolean := _BOOLEANS.get(value)) is not None:
         return f"{_TAG}bool", boolean
     digits = value.replace("_", "")
     if _OCTAL.fullmatch(value):
         return f"{_TAG}int", int(digits, 8)
     if _FLOAT.fullmatch(digits) and math.isfinite(number := float(digits)):
-        # Go writes a float without a fraction as JSON does an integer.
+        # Go writes a float without a fraction as an integer.
         return f"{_TAG}float", int(number) if number.is_integer() and abs(number) < _LARGEST_WHOLE else number
     return _STRING, value
 
 
 def documents(text: str, limits: ReadLimits = MANIFEST) -> list[Any]:
-    """Values of a text's documents; empty ones are left out.
+    """The values of a text's documents, without empty documents.
 
-    InvalidManifest where it is not YAML, or holds more than `limits` allow, all documents together.
+    Raises InvalidManifest if it is not YAML, or if all documents together exceed `limits`.
     """
     if len(text) > limits.characters:
         raise refusal(f"longer than {limits.characters} characters")
@@ -133,13 +133,13 @@ def _events(loader: Any) -> Iterator[yaml.Event]:
 
 @dataclass(slots=True)
 class _Open:
-    """A list or an object that is being read."""
+    """A list or an object whose items are being read."""
 
     value: Any
     anchor: str | None
     count: int = 1
     depth: int = 1
-    """levels of what it holds, itself included"""
+    """levels of nesting, including itself"""
     keys: set[str] = field(default_factory=set)
     key: str | None = None
     merged: list[dict[str, Any]] = field(default_factory=list)
@@ -148,7 +148,7 @@ class _Open:
 
 
 class _Complete(NamedTuple):
-    """A complete value, how many values it stands for, and its levels."""
+    """A complete value, the number of values in it, and its levels of nesting."""
 
     value: Any
     size: int
@@ -162,12 +162,12 @@ class _Reader:
         self._events = events
         self._limits = limits
         self._work = 0
-        """values that were read, and keys that were copied"""
+        """number of values read, and of keys copied by merges"""
         self._open: list[_Open] = []
         self._anchored: dict[str, _Complete] = {}
         self._done: list[Any] = []
         self._count = 0
-        """values of the documents that are done"""
+        """number of values in the complete documents"""
 
     def documents(self) -> list[Any]:
         """Values of all documents."""
@@ -214,7 +214,7 @@ class _Reader:
         if len(self._open) >= self._limits.depth:
             raise self._too_deep()
         if event.anchor:
-            # Until it is complete there is nothing to repeat: an object cannot hold itself.
+            # An alias to an incomplete value would be recursive.
             self._anchored.pop(event.anchor, None)
         self._open.append(_Open({} if is_map else [], event.anchor))
 
@@ -239,7 +239,7 @@ class _Reader:
             self._take_key(anchored.value, event)
 
     def _put(self, complete: _Complete, anchor: str | None, event: yaml.Event) -> None:
-        """A complete value goes into the list or object that is open, or is a document."""
+        """Add a complete value to the list or object that is being read, or to the documents."""
         if anchor:
             self._anchored[anchor] = complete
         if not self._open:
@@ -290,7 +290,7 @@ class _Reader:
         return merged
 
     def _merged(self, closed: _Open, event: yaml.Event) -> dict[str, Any]:
-        """What stands in the object itself counts before what is merged into it, and of several the first one."""
+        """The object with the merged ones: its own keys have priority, then those of the first merged object."""
         result: dict[str, Any] = {}
         for each in (*reversed(closed.merged), closed.value):
             self._worked(len(each))
@@ -301,7 +301,7 @@ class _Reader:
 
     def _worked(self, values: int) -> None:
         self._work += values
-        # A key is a value of its own here.
+        # Keys and values are counted separately here.
         self._bounded(self._work // 2)
 
     def _bounded(self, values: int) -> None:
@@ -313,7 +313,7 @@ class _Reader:
 
 
 def _key(key: object) -> str:
-    # YAML reads `on:` and `8000:` as a boolean and a number; JSON has string keys only.
+    # YAML reads `on:` and `8000:` as a boolean and a number; keys of JSON are strings.
     if key is None:
         return "null"
     if isinstance(key, bool):

@@ -1,4 +1,4 @@
-"""What the API server holds to without publishing it, by the types of its OpenAPI documents."""
+"""Rules that the API server enforces without publishing them, by the types of its OpenAPI documents."""
 
 from collections.abc import Iterable
 
@@ -10,21 +10,21 @@ from dynamo_shared.api.embedded.rules.published import NOT_REQUIRED, REPEATABLE,
 
 
 def field_rule(owner: str, field: str) -> Check | None:
-    """Rule of a field of a type, for values of the type that is published."""
+    """The rule of a field of a type, for values of the published type."""
     return FIELD_RULES.get((owner, field))
 
 
 def object_rules(owner: str) -> tuple[ObjectRule, ...]:
-    """Rules between the fields of a type."""
+    """The rules between the fields of a type."""
     return OBJECT_RULES.get(owner, ())
 
 
 def required_fields(owner: str, published: Iterable[str]) -> list[str]:
-    """Fields without which the API server refuses an object of a type, from those that are published as required."""
+    """The required fields of a type, from those that are published as required."""
     never = NOT_REQUIRED.get(owner, ())
     return [*(field for field in published if field not in never), *REQUIRED.get(owner, ())]
 
 
 def repeatable(owner: str, field: str) -> bool:
-    """Whether the items of a list with keys may repeat them."""
+    """Whether items of a list may have the same key."""
     return (owner, field) in REPEATABLE

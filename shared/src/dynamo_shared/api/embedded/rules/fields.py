@@ -1,7 +1,7 @@
-"""Rules of single fields that OpenAPI does not publish and that the API server holds all the same.
+"""Rules of single fields that the API server enforces without publishing them.
 
-From its handwritten validation (pkg/apis/core/validation). Few, and only such as hold in every pod: what is refused here
-would be refused there, so that a mistake is reported to its author instead of to the platform, a moment later.
+They are from its validation code (pkg/apis/core/validation). Only rules that apply to every pod are included: the API
+server would refuse the pods of the platform, and the author would see no error.
 """
 
 from typing import Any
@@ -39,17 +39,17 @@ _port_number = between(*PORT)
 
 
 def port(value: Any, budget: FindingsLimit) -> Problems:
-    """A port by its number or its name."""
+    """A port number or name."""
     return (names.port_name if isinstance(value, str) else _port_number)(value, budget)
 
 
 def absolute_path(value: Any, budget: FindingsLimit) -> Problems:
-    """A directory of a server."""
+    """An absolute path."""
     return None if not value or value.startswith("/") else budget.problem(f"{shown(value)} must be an absolute path")
 
 
 def each(rule: Check) -> Check:
-    """A rule for each item of a list."""
+    """The rule, for each item of a list."""
 
     def check(value: Any, budget: FindingsLimit) -> Problems:
         collected: list[EmbeddedProblem] = []
@@ -64,7 +64,7 @@ def each(rule: Check) -> Check:
 
 
 def not_negative(value: Any, budget: FindingsLimit) -> Problems:
-    """An amount of something."""
+    """A quantity that is not negative."""
     return budget.problem("must not be negative") if scalars.parsed(value) < 0 else None
 
 
@@ -97,7 +97,7 @@ _JOB_BOUNDS = dict.fromkeys(
 _FORMS: dict[str, dict[str, Check]] = {
     "Container": {
         "name": names.dns_label,
-        # The type has no published choice.
+        # The allowed values are not published.
         "restartPolicy": scalars.choice(("Always", "Never", "OnFailure")),
     },
     **{f"{kind}EnvSource": {"name": names.env_source_name} for kind in ("ConfigMap", "Secret")},

@@ -1,4 +1,4 @@
-"""Forms of names that Kubernetes demands, each as a rule with the words for what is allowed."""
+"""Forms of names in Kubernetes, each as a rule whose message says what is allowed."""
 
 import re
 from typing import Any
@@ -13,15 +13,15 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _PORT = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-# The relaxed form, which all supported versions of Kubernetes take: printable ASCII.
+# The relaxed form, which all supported versions of Kubernetes accept: printable ASCII.
 _VARIABLE = re.compile(r"[ -<>-~]+")
 _FILE = re.compile(r"(?!\.\.|\.$)[-._a-zA-Z0-9]+")
 _HEADER = re.compile(r"[-A-Za-z0-9]+")
 _SEGMENT = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = re.compile(rf"{_SEGMENT}([./]{_SEGMENT})*")
-# The relaxed form, which servers take from Kubernetes 1.32 on.
+# The relaxed form of Kubernetes 1.32 and later.
 _SEARCHED = re.compile(rf"_?{_SEGMENT}(\._?{_SEGMENT})*")
-#: Of IPv4, each with any zeros before it.
+#: A byte of an IPv4 address, with any number of leading zeros.
 _BYTE = r"0*(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"{_BYTE}(\.{_BYTE}){{3}}")
 _IPV6_GROUP = re.compile(r"0*[0-9A-Fa-f]{1,4}")
@@ -32,7 +32,7 @@ LABEL_WORDS = "lower-case letters, digits and '-', a letter or digit first and l
 
 def _form(pattern: re.Pattern[str], limit: int, what: str, words: str) -> Check:
     def check(value: Any, budget: FindingsLimit) -> Problems:
-        # An empty name is either refused as missing or as good as none.
+        # An empty name is either reported as missing, or counts as absent.
         if not value or (len(value) <= limit and pattern.fullmatch(value)):
             return None
         return budget.problem(f"{shown(value)} is not a valid {what}: {words}")
@@ -68,7 +68,7 @@ sysctl_name = _form(
 
 
 def qualified_name(value: Any, budget: FindingsLimit) -> Problems:
-    """A key of a label, or what is called in the same way."""
+    """The key of a label, or another qualified name."""
     problem = wrong_key(value) if value else ""
     return budget.problem(f"{shown(value)} {problem}") if problem else None
 
@@ -80,20 +80,20 @@ def address(value: Any, budget: FindingsLimit) -> Problems:
 
 
 def env_source_name(value: Any, budget: FindingsLimit) -> Problems:
-    """The object that a container takes all variables of. There the API server takes a '-' at the end, which no object has."""
+    """The name in `envFrom`. The API server accepts a '-' at the end, although no object has such a name."""
     stem = value.removesuffix("-")
     return dns_subdomain(f"{stem}a" if stem and stem != value else value, budget)
 
 
 def wrong_address(value: str) -> str:
-    """What is wrong with an IP address, empty where nothing is. The API server takes zeros before its numbers, too."""
+    """Why a string is not an IP address; empty if it is one. As in the API server, numbers may have leading zeros."""
     if _IPV4.fullmatch(value) or (":" in value and _is_ipv6(value)):
         return ""
     return f"{shown(value)} is not an IP address; examples: 10.9.8.7, 2001:db8::1"
 
 
 def wrong_search_domain(value: str) -> str:
-    """What is wrong with a domain that names are looked up in, empty where nothing is. The root is one."""
+    """Why a string is not a valid DNS search domain; empty if it is one. The root (`.`) is valid."""
     name = value.removesuffix(".")
     if value == "." or (len(name) <= 253 and _SEARCHED.fullmatch(name)):
         return ""
@@ -108,21 +108,21 @@ def _is_ipv6(text: str) -> bool:
     groups = [each for part in (first, last) if part for each in part.split(":")]
     count = len(groups)
     if groups and _IPV4.fullmatch(groups[-1]) and not text.endswith(":"):
-        # The last four bytes may be written as those of IPv4.
+        # The last four bytes may have the form of IPv4.
         groups.pop()
         count += 1
-    # Two colons stand for a group at least.
+    # `::` replaces at least one group.
     right_number = count < _IPV6_GROUPS if gap else count == _IPV6_GROUPS
     return right_number and all(map(_IPV6_GROUP.fullmatch, groups))
 
 
 def wrong_object_name(name: str) -> str:
-    """What is wrong with the name of an object; empty where nothing is."""
+    """Why a string is not a valid object name; empty if it is one."""
     return next((each.message for each in dns_subdomain(name, FindingsLimit()) or ()), "")
 
 
 def wrong_key(key: str) -> str:
-    """What is wrong with the key of a label, annotation or extended resource; empty where nothing is."""
+    """Why a string is not a valid key of a label, annotation or extended resource; empty if it is one."""
     prefix, slash, name = key.rpartition("/")
     if _QUALIFIED.fullmatch(name) and (not slash or (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix))):
         return ""
@@ -133,7 +133,7 @@ def wrong_key(key: str) -> str:
 
 
 def wrong_label_value(value: str) -> str:
-    """What is wrong with the value of a label; empty where nothing is."""
+    """Why a string is not a valid label value; empty if it is one."""
     if _VALUE.fullmatch(value):
         return ""
     return (
@@ -143,7 +143,7 @@ def wrong_label_value(value: str) -> str:
 
 
 def wrong_labels(value: dict[str, Any], field: str) -> Violations:
-    """What is wrong with the keys and the values of labels in a field, or with what selects by them."""
+    """Errors of the keys and values of the labels (or of a selector) in a field."""
     for key, given in mapping(value.get(field)).items():
         problem = wrong_key(str(key)) or (wrong_label_value(given) if isinstance(given, str) else "")
         if problem:

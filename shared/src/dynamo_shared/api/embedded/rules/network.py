@@ -1,4 +1,4 @@
-"""Rules of how pods resolve names, and of ports of their node. Each takes an object as it is."""
+"""Rules of DNS and host ports. Objects may have fields of any type."""
 
 from typing import Any
 
@@ -7,27 +7,27 @@ from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.untrusted.reading import items, mapping
 
-#: What resolvers take.
-_MOST_SERVERS, _MOST_DOMAINS = 3, 32
-#: Of all domains, and of the blanks between them. Characters.
-_LONGEST_DOMAINS = 2048
+#: Limits of DNS servers and search domains.
+_MAX_SERVERS, _MAX_DOMAINS = 3, 32
+#: Length limit of all domains, with a blank between them. Characters.
+_MAX_DOMAINS_LENGTH = 2048
 
 
 def dns(value: dict[str, Any]) -> Violations:
-    """A resolver takes so many servers and domains, each of them a valid one, and options have names."""
+    """Servers and search domains are valid and not too many; options have names."""
     servers, domains = items(value.get("nameservers")), items(value.get("searches"))
-    if len(servers) > _MOST_SERVERS:
-        yield ("nameservers",), f"must not have more than {_MOST_SERVERS} servers, not {len(servers)}"
+    if len(servers) > _MAX_SERVERS:
+        yield ("nameservers",), f"must not have more than {_MAX_SERVERS} servers, not {len(servers)}"
     for index, each in enumerate(servers):
         if isinstance(each, str) and (problem := names.wrong_address(each)):
             yield ("nameservers", index), problem
-    if len(domains) > _MOST_DOMAINS:
-        yield ("searches",), f"must not have more than {_MOST_DOMAINS} domains, not {len(domains)}"
+    if len(domains) > _MAX_DOMAINS:
+        yield ("searches",), f"must not have more than {_MAX_DOMAINS} domains, not {len(domains)}"
     length = sum(len(each.encode(errors="replace")) + 1 for each in domains if isinstance(each, str)) - 1
-    if length > _LONGEST_DOMAINS:
+    if length > _MAX_DOMAINS_LENGTH:
         yield (
             ("searches",),
-            f"has {length} characters including blanks between domains, but at most {_LONGEST_DOMAINS} are allowed",
+            f"has {length} characters including blanks between domains, but at most {_MAX_DOMAINS_LENGTH} are allowed",
         )
     for index, each in enumerate(domains):
         if isinstance(each, str) and (problem := names.wrong_search_domain(each)):
@@ -38,7 +38,7 @@ def dns(value: dict[str, Any]) -> Violations:
 
 
 def host_ports(value: dict[str, Any]) -> Violations:
-    """A port of the node is one container's, by protocol and address; in its network, all ports are the node's."""
+    """Each host port (by protocol and address) is used once; with hostNetwork it equals the container port."""
     taken: set[tuple[Any, ...]] = set()
     for at, container in _containers(value):
         for number, port in enumerate(map(mapping, items(container.get("ports")))):
@@ -56,7 +56,9 @@ def host_ports(value: dict[str, Any]) -> Violations:
 
 
 def _containers(value: dict[str, Any]) -> list[tuple[Location, dict[str, Any]]]:
-    """Containers that run at the same time. A pod of v1alpha1 has its engine in mainContainer, and no other one of its name."""
+    """Containers that run at the same time. A v1alpha1 pod may have `mainContainer`, which replaces the container
+    `main`.
+    """
     others: list[tuple[Location, dict[str, Any]]] = [
         (("containers", index), mapping(each)) for index, each in enumerate(items(value.get("containers")))
     ]

@@ -1,4 +1,4 @@
-"""Rules between the fields of one object. Each takes the object as it is, and passes over fields of wrong types."""
+"""Rules between the fields of one object. Objects may have fields of any type; fields of wrong types are ignored."""
 
 from collections.abc import Iterator
 from decimal import ROUND_UP, Decimal
@@ -17,27 +17,27 @@ from dynamo_shared.api.untrusted.reading import items, mapping, text
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 _OF_QUOTAS = "requests."
-#: Of amounts after the point, as the API server keeps them. Digits.
+#: Decimal places of quantities in the API server.
 _PLACES = 3
-#: Of all keys and values together. Bytes.
-_MOST_ANNOTATIONS = 256 * 1024
+#: Size limit of all annotations, keys and values. Bytes.
+_MAX_ANNOTATIONS_BYTES = 256 * 1024
 _CLAIM_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 _BLOCK_SOURCES = ("persistentVolumeClaim", "ephemeral")
 _SUB_PATHS = ("subPath", "subPathExpr")
-#: As the API server compares it, which knows the name with this prefix only.
+#: The API server compares only this form, with the prefix CAP_.
 _ADMINISTRATION = "CAP_SYS_ADMIN"
-#: What is asked of containers that stay, and of no other ones.
-_OF_CONTAINERS_THAT_STAY = ("lifecycle", *PROBES)
+#: Fields that init containers may have only as sidecars.
+_OF_RUNNING_CONTAINERS = ("lifecycle", *PROBES)
 
 
 def environment_variable(value: dict[str, Any]) -> Violations:
-    """A variable has a value or a source of it."""
+    """A variable has either a value or a source."""
     if _given(value, "value") and _given(value, "valueFrom"):
         yield ("valueFrom",), "cannot be combined with value; keep one of them"
 
 
 def value_source(value: dict[str, Any]) -> Violations:
-    """A source of a value is one thing."""
+    """`valueFrom` has exactly one source."""
     given = [name for name, item in value.items() if item is not None]
     if len(given) > 1:
         yield (), f"must have one source, not {' and '.join(given)}"
@@ -46,7 +46,7 @@ def value_source(value: dict[str, Any]) -> Violations:
 
 
 def environment_source(value: dict[str, Any]) -> Violations:
-    """Many variables at once come from one place."""
+    """`envFrom` has exactly one source."""
     given = [name for name in ("configMapRef", "secretRef") if value.get(name) is not None]
     if len(given) > 1:
         yield (), "must have one source, not a configMapRef and a secretRef"
@@ -55,21 +55,23 @@ def environment_source(value: dict[str, Any]) -> Violations:
 
 
 def volume(value: dict[str, Any]) -> Violations:
-    """A volume is of one kind; of none, it is an emptyDir."""
+    """A volume has at most one source; without one it is an emptyDir."""
     given = [name for name, item in value.items() if name != "name" and isinstance(item, dict)]
     if len(given) > 1:
         yield (), f"must have one source, not {' and '.join(given)}"
 
 
 def probe(value: dict[str, Any]) -> Violations:
-    """A probe asks one question; one that asks none changes the times of a default one."""
+    """A probe has at most one handler; without one it changes the default probe."""
     given = [name for name in HANDLERS if isinstance(value.get(name), dict)]
     if len(given) > 1:
         yield (), f"must have one action, not {' and '.join(given)}"
 
 
 def container(value: dict[str, Any]) -> Violations:
-    """Names of ports are unique; a probe that restarts the container fails or not, one that does not ends nothing."""
+    """Port names are unique; liveness and startup probes have a successThreshold of 1, readiness probes no grace
+    period.
+    """
     known: set[str] = set()
     for index, port in _objects(value, "ports"):
         name = port.get("name")
@@ -89,9 +91,9 @@ def container(value: dict[str, Any]) -> Violations:
 
 
 def pod(value: dict[str, Any]) -> Violations:
-    """What holds between the fields of a pod template: names of containers, claims, block devices, namespaces, DNS.
+    """Rules of a pod spec: names of containers, resource claims, block devices, namespaces, DNS.
 
-    Pages of memory go with other resources. Those of mainContainer may be fields of its service.
+    Containers with huge pages need other resources, except mainContainer, whose service may have them.
     """
     first = {
         each.get("name")
@@ -124,14 +126,14 @@ def pod(value: dict[str, Any]) -> Violations:
 
 
 def resource_claim(value: dict[str, Any]) -> Violations:
-    """A claim of devices is there, or is made of a template."""
+    """A resource claim of a pod has exactly one source."""
     given = [name for name in _CLAIM_SOURCES if value.get(name) is not None]
     if len(given) != 1:
         yield (), f"must have one source: {' or '.join(_CLAIM_SOURCES)}"
 
 
 def mount(value: dict[str, Any]) -> Violations:
-    """What is mounted of a volume is below its root, and is said once."""
+    """A sub-path is relative, below the volume's root, and given only once."""
     for field in _SUB_PATHS:
         if problem := paths.not_below(value.get(field)):
             yield (field,), problem
@@ -140,7 +142,7 @@ def mount(value: dict[str, Any]) -> Violations:
 
 
 def mounts(value: dict[str, Any]) -> Violations:
-    """Mounts reach the node from containers with all privileges only; a block device is not mounted, too."""
+    """Only privileged containers may propagate mounts to the node; a volume is not both mounted and a block device."""
     named: set[str] = set()
     mounted: set[str] = set()
     privileged = mapping(value.get("securityContext")).get("privileged") is True
@@ -163,7 +165,7 @@ def mounts(value: dict[str, Any]) -> Violations:
 
 
 def item(value: dict[str, Any]) -> Violations:
-    """A key of a ConfigMap or Secret becomes a file below its volume."""
+    """A key of a ConfigMap or Secret becomes a file below the volume's root."""
     path = value.get("path")
     if problem := paths.not_below(path):
         yield ("path",), problem
@@ -172,13 +174,13 @@ def item(value: dict[str, Any]) -> Violations:
 
 
 def host_path(value: dict[str, Any]) -> Violations:
-    """A path of the node does not go up."""
+    """A path on the node does not contain `..`."""
     if paths.goes_up(value.get("path")):
         yield ("path",), f"{shown(value['path'])} must not contain '..'"
 
 
 def security_context(value: dict[str, Any]) -> Violations:
-    """A container with all privileges has no need to get more, and cannot be kept from it."""
+    """A container that is privileged, or has CAP_SYS_ADMIN, cannot disallow privilege escalation."""
     if value.get("allowPrivilegeEscalation") is not False:
         return
     added = mapping(value.get("capabilities")).get("add")
@@ -189,7 +191,7 @@ def security_context(value: dict[str, Any]) -> Violations:
 
 
 def pod_security_context(value: dict[str, Any]) -> Violations:
-    """A parameter of the kernel is set once."""
+    """A sysctl is set once."""
     known: set[str] = set()
     for index, each in _objects(value, "sysctls"):
         if (name := text(each.get("name"))) in known:
@@ -199,7 +201,7 @@ def pod_security_context(value: dict[str, Any]) -> Violations:
 
 
 def resources(value: dict[str, Any]) -> Violations:
-    """Resources have names that exist, amounts that are not negative, and requests within their limits."""
+    """Resources have valid names, quantities that are not negative, and requests within their limits."""
     amounts = {field: dict(_amounts(value, field)) for field in ("limits", "requests")}
     for field, each in amounts.items():
         for name, amount in each.items():
@@ -225,7 +227,7 @@ def resources(value: dict[str, Any]) -> Violations:
 
 
 def pages_alone(resources: dict[str, Any]) -> str:
-    """What is wrong with all resources of a container that has pages of memory; empty where nothing is."""
+    """Why a container cannot have huge pages (it requests neither cpu nor memory); empty if it can."""
     named = sorted(name for field in ("limits", "requests") for name, _ in _amounts(resources, field))
     pages = next((name for name in named if name.startswith(_HUGE_PAGES)), "")
     return (
@@ -240,17 +242,17 @@ def metadata(value: dict[str, Any]) -> Violations:
     yield from names.wrong_labels(value, "labels")
     given = value.get("annotations")
     for key in given if isinstance(given, dict) else ():
-        # Their keys may be upper-case before the slash, too.
+        # The prefix of an annotation's key may have upper-case letters.
         if problem := names.wrong_key(str(key).lower()):
             yield ("annotations", key), problem
     if isinstance(given, dict):
         size = sum(
             len(each.encode(errors="replace")) for pair in given.items() for each in pair if isinstance(each, str)
         )
-        if size > _MOST_ANNOTATIONS:
+        if size > _MAX_ANNOTATIONS_BYTES:
             yield (
                 ("annotations",),
-                f"has {size} bytes of keys and values, but at most {_MOST_ANNOTATIONS} are allowed",
+                f"has {size} bytes of keys and values, but at most {_MAX_ANNOTATIONS_BYTES} are allowed",
             )
 
 
@@ -288,10 +290,10 @@ OBJECT_RULES: dict[str, tuple[ObjectRule, ...]] = {
 
 
 def _of_init_container(value: dict[str, Any], at: Location) -> Violations:
-    """An init container ends before the others start, unless it restarts always."""
+    """An init container that is not a sidecar has no probes and no lifecycle handlers."""
     if value.get("restartPolicy") == "Always":
         return
-    for field in _OF_CONTAINERS_THAT_STAY:
+    for field in _OF_RUNNING_CONTAINERS:
         if value.get(field) is not None:
             yield (
                 (*at, field),
@@ -300,7 +302,7 @@ def _of_init_container(value: dict[str, Any], at: Location) -> Violations:
 
 
 def _containers(value: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any]]]:
-    """All containers of a pod, with that of the engine in v1alpha1."""
+    """All containers of a pod, also `mainContainer` of v1alpha1."""
     yield ("mainContainer",), mapping(value.get("mainContainer"))
     for field in ("containers", "initContainers"):
         for index, each in _objects(value, field):
@@ -308,7 +310,7 @@ def _containers(value: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any
 
 
 def _block_devices(value: dict[str, Any]) -> Violations:
-    """Only claims are block devices."""
+    """Only volumes with a PersistentVolumeClaim can be block devices."""
     others = {
         text(each.get("name"))
         for _, each in _objects(value, "volumes")
@@ -325,7 +327,7 @@ def _block_devices(value: dict[str, Any]) -> Violations:
 
 
 def _claims_of_devices(value: dict[str, Any]) -> Violations:
-    """Containers use claims that their pod has."""
+    """Containers refer to resource claims of their pod."""
     known = {text(each.get("name")) for _, each in _objects(value, "resourceClaims")}
     for at, each in _containers(value):
         for index, claim in _objects(mapping(each.get("resources")), "claims"):
@@ -355,7 +357,7 @@ def _amounts(value: dict[str, Any], field: str) -> Iterator[tuple[str, Decimal]]
 
 
 def _as_stored(amount: Decimal) -> Decimal:
-    """Amounts of resources have thousandths; the API server rounds smaller parts up before it compares."""
+    """The quantity in thousandths, rounded up, as the API server compares it."""
     exponent = amount.as_tuple().exponent
     if not isinstance(exponent, int) or exponent >= -_PLACES:
         return amount
@@ -367,7 +369,7 @@ def _is_whole_pages(name: str, amount: Decimal) -> bool:
         page = parsed(name.removeprefix(_HUGE_PAGES))
     except quantity.InvalidQuantity:
         return False
-    # Of integers: a Decimal has no remainder where the quotient has more than 28 digits.
+    # With integers, because the remainder of Decimals fails if the quotient has more than 28 digits.
     return page > 0 and page == page.to_integral_value() and int(amount.to_integral_value(ROUND_UP)) % int(page) == 0
 
 
@@ -387,10 +389,10 @@ def _wrong_resource(name: str) -> str:
 
 
 def _whole(name: str) -> bool:
-    """Whether pieces are counted, as of GPUs."""
+    """Whether a resource is counted in whole units, such as GPUs."""
     return "/" in name and not name.partition("/")[0].endswith("kubernetes.io")
 
 
 def cannot_be_shared(name: str) -> bool:
-    """Whether a request must equal its limit, since nothing of the kind can be promised twice."""
+    """Whether a request must equal its limit, because the resource cannot be overcommitted."""
     return _whole(name) or name.startswith(_HUGE_PAGES)

@@ -1,8 +1,8 @@
-"""Where the API server means something else by its documents than they say."""
+"""Differences between the API server's validation and its OpenAPI documents."""
 
 from dynamo_shared.api.embedded.rules.fields import CORE
 
-#: Published as required, and taken as empty ones where they are missing.
+#: Fields that are published as required, but may be missing.
 NOT_REQUIRED: dict[str, frozenset[str]] = {
     f"{CORE}ClusterTrustBundleProjection": frozenset({"path"}),
     f"{CORE}HTTPHeader": frozenset({"value"}),
@@ -13,7 +13,7 @@ NOT_REQUIRED: dict[str, frozenset[str]] = {
     f"{CORE}Sysctl": frozenset({"value"}),
 }
 
-#: Published as optional, and refused where they are missing: names of what a pod takes its data from, and what is run.
+#: Fields that are published as optional, but are required.
 REQUIRED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         [f"{CORE}{prefix}{suffix}" for prefix in ("ConfigMap", "Secret") for suffix in ("EnvSource", "KeySelector")],
@@ -26,5 +26,5 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     f"{CORE}SecretVolumeSource": ("secretName",),
 }
 
-#: Lists whose items may repeat their key. Of variables that do, the last one counts, and the platform merges them.
+#: Lists whose items may have the same key. The last of such variables counts; the platform merges them.
 REPEATABLE = frozenset({(f"{CORE}Container", "env"), (f"{CORE}EphemeralContainer", "env")})

@@ -1,4 +1,4 @@
-"""Rules of where pods are placed: affinity, spreading, tolerations. Each takes an object as it is."""
+"""Rules of affinity, topology spread and tolerations. Objects may have fields of any type."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ _SELECTORS_OF_PODS = ("labelSelector", "namespaceSelector")
 
 
 def toleration(value: dict[str, Any]) -> Violations:
-    """Which fields of a toleration go together."""
+    """Rules between the fields of a toleration."""
     operator, given = value.get("operator") or "Equal", value.get("value")
     if operator == "Exists" and given:
         yield ("value",), "must be empty if the operator is Exists"
@@ -28,7 +28,7 @@ def toleration(value: dict[str, Any]) -> Violations:
 
 
 def node_requirement(value: dict[str, Any]) -> Violations:
-    """Operators that compare have values, those that ask whether there is a label have none, and others one number."""
+    """In and NotIn have values, Exists and DoesNotExist have none, Gt and Lt have one number."""
     yield from _requirement(value)
     operator, values = value.get("operator"), value.get("values")
     if operator in _WITH_A_NUMBER and not _is_one(values):
@@ -36,7 +36,7 @@ def node_requirement(value: dict[str, Any]) -> Violations:
 
 
 def node_term(value: dict[str, Any]) -> Violations:
-    """Nodes are selected by one of their fields, which has one value."""
+    """A field selector of nodes has one value."""
     for index, each in enumerate(map(mapping, items(value.get("matchFields")))):
         operator, at = each.get("operator"), ("matchFields", index)
         if isinstance(operator, str) and operator and operator not in _WITH_VALUES:
@@ -46,13 +46,13 @@ def node_term(value: dict[str, Any]) -> Violations:
 
 
 def affinity_term(value: dict[str, Any]) -> Violations:
-    """Pods and namespaces are selected by labels."""
+    """The label selectors of an affinity term are valid."""
     for field in _SELECTORS_OF_PODS:
         yield from _of_selector(value, field)
 
 
 def spread(value: dict[str, Any]) -> Violations:
-    """Which fields of a constraint go together."""
+    """Rules between the fields of a topology spread constraint."""
     yield from _of_selector(value, "labelSelector")
     if value.get("minDomains") is not None and value.get("whenUnsatisfiable") == "ScheduleAnyway":
         yield (
@@ -67,7 +67,7 @@ def spread(value: dict[str, Any]) -> Violations:
 
 
 def selector(value: dict[str, Any]) -> Violations:
-    """Labels that are selected by have valid keys and values, and what is asked of them can be answered."""
+    """The keys, values and operators of a label selector are valid."""
     yield from names.wrong_labels(value, "matchLabels")
     for index, each in enumerate(items(value.get("matchExpressions"))):
         if isinstance(each, dict):

@@ -1,4 +1,4 @@
-"""Rules of what variables and volumes take their data from. Each takes an object as it is."""
+"""Rules of the sources of variables and volumes. Objects may have fields of any type."""
 
 import re
 from collections.abc import Iterator
@@ -14,25 +14,25 @@ from dynamo_shared.api.untrusted.reading import items, mapping
 
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 _ALONE = "ReadWriteOncePod"
-#: Of a pod's fields; which of them can be read differs between versions of Kubernetes.
+#: Prefixes of the paths of pod fields; the allowed fields differ between versions of Kubernetes.
 _PARTS_OF_A_POD = ("metadata.", "spec.", "status.")
 _LABELS, _ANNOTATIONS = "metadata.labels", "metadata.annotations"
 _RESOURCE = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.*)", re.DOTALL)
 _CPU = (Decimal(1), Decimal("0.001"))
 _BYTES = (Decimal(1), *(Decimal(base) ** power for base in (1000, 1024) for power in range(1, 7)))
 _OF_FILES = ("fieldRef", "resourceFieldRef")
-#: Where a source says which of its keys become which files.
+#: Sources with `items`, which map keys to files.
 _WITH_ITEMS = ("secret", "configMap", "downwardAPI")
 
 
 def field(value: dict[str, Any]) -> Violations:
-    """A field of a pod that a variable or a file has."""
+    """A field of the pod, as the source of a variable or a file."""
     version, path = value.get("apiVersion"), value.get("fieldPath")
     if isinstance(version, str) and version not in ("", "v1"):
         yield ("apiVersion",), f"must be v1, not {shown(version)}: leave it out"
     if not isinstance(path, str) or not path:
         return
-    # As Kubernetes reads it: up to the first bracket.
+    # Like Kubernetes, up to the first bracket.
     whole, bracket, key = path.removesuffix("']").partition("['") if path.endswith("']") else (path, "", "")
     if not whole or not bracket:
         if not path.startswith(_PARTS_OF_A_POD):
@@ -44,14 +44,14 @@ def field(value: dict[str, Any]) -> Violations:
 
 
 def variable(value: dict[str, Any]) -> Violations:
-    """A variable has one entry of labels or annotations, and not all of them."""
+    """A variable refers to one label or annotation, not to all of them."""
     path = mapping(value.get("fieldRef")).get("fieldPath")
     if path in (_LABELS, _ANNOTATIONS):
         yield ("fieldRef", "fieldPath"), f"selects all keys, but a variable has one value; write {path}['KEY']"
 
 
 def resource(value: dict[str, Any]) -> Violations:
-    """An amount that a variable or a file has is one of its container, in a unit that is known for it."""
+    """A container resource, as the source of a variable or a file, and its divisor."""
     name, divisor = value.get("resource"), value.get("divisor")
     if not isinstance(name, str) or not name:
         return
@@ -71,7 +71,7 @@ def resource(value: dict[str, Any]) -> Violations:
 
 
 def file(value: dict[str, Any]) -> Violations:
-    """A file has a field of the pod or a resource of a container, which it names."""
+    """A file has one source: a field of the pod, or a resource of a container, which must be named."""
     given = [name for name in _OF_FILES if value.get(name) is not None]
     if len(given) != 1:
         yield (), "must have one source: fieldRef or resourceFieldRef"
@@ -80,7 +80,7 @@ def file(value: dict[str, Any]) -> Violations:
 
 
 def projected(value: dict[str, Any]) -> Violations:
-    """Each source is of one kind, and no two of their files have one path."""
+    """Each item has one source, and no two files have the same path."""
     first: dict[str, int] = {}
     for index, source in enumerate(items(value.get("sources"))):
         given = [name for name, item in mapping(source).items() if isinstance(item, dict)]
@@ -104,7 +104,7 @@ def _paths(source: dict[str, Any]) -> Iterator[tuple[Location, str]]:
 
 
 def ephemeral(value: dict[str, Any]) -> Violations:
-    """A claim that each pod gets says how it is accessed, and how large it is."""
+    """The claim template of an ephemeral volume has access modes and a size."""
     template = value.get("volumeClaimTemplate")
     if template is None:
         yield ("volumeClaimTemplate",), "required: the claim for each pod"

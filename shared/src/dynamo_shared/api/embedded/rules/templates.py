@@ -1,6 +1,7 @@
-"""The rules between fields over a whole pod template, where no published types are at hand: offline, before any cluster.
+"""Applies the rules between fields to a whole pod template without the cluster's published types: for offline checks.
 
-A cluster's documents say more (types, enums, required fields); of what both find, the words and places are the same.
+The checks with published types (types, enums, required fields) find more; paths and messages of common findings are the
+same.
 """
 
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ _REQUIRED, _PREFERRED = (
 )
 _PODS_NEARBY = ((f"{_REQUIRED}[]", "PodAffinityTerm"), (f"{_PREFERRED}[]", "WeightedPodAffinityTerm"))
 
-#: Fields of a type that hold objects of other types, or lists of them (`[]`).
+#: Fields of a type with objects of other types, or with lists of them (`[]`).
 _FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
     "PodTemplateSpec": (("metadata", "ObjectMeta"), ("spec", "PodSpec")),
     "PodSpec": (
@@ -84,12 +85,12 @@ _FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def of_template(template: dict[str, Any]) -> Violations:
-    """What is wrong between the fields of a pod template."""
+    """Violations of the rules in a pod template."""
     return _below("PodTemplateSpec", template, ())
 
 
 def of_pod(pod: dict[str, Any]) -> Violations:
-    """The same of a pod spec."""
+    """Violations of the rules in a pod spec."""
     return _below("PodSpec", pod, ())
 
 
