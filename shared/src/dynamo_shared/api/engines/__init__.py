@@ -1,4 +1,4 @@
-"""Inference engines: the table of backends, and their commands, one file a backend."""
+"""Inference engines: the table of backends, and the commands that start them, one module for each backend."""
 
 from dynamo_shared.api.engines import mocker
 from dynamo_shared.api.engines.command import Command, Role

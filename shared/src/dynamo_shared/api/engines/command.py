@@ -1,4 +1,4 @@
-"""What an engine is to do, and the command that starts it."""
+"""The specification of an engine, and the command that starts it."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,7 +7,7 @@ from dynamo_shared.api.engines.engine import EngineLayout
 
 
 class Role(StrEnum):
-    """What an engine does in a graph."""
+    """The role of an engine in a graph."""
 
     PREFILL = "prefill"
     DECODE = "decode"
@@ -15,7 +15,7 @@ class Role(StrEnum):
 
     @property
     def disaggregated(self) -> bool:
-        """Whether it serves one side alone."""
+        """Whether it serves only prefill or only decode."""
         return self is not Role.AGG
 
 
@@ -26,20 +26,20 @@ class EngineSpec:
     role: Role
     engine: EngineLayout
     model: str
-    """name that requests call it by"""
+    """model name in requests"""
     path: str
-    """where its weights are: that name, or a folder"""
+    """location of the weights: the model name, or a folder"""
     isl: int
-    """tokens of the prompts that its batches were sized for"""
+    """prompt length in tokens for which the batch size was chosen"""
     latent: bool = False
-    """whether it attends to a compressed cache (MLA), whose kernels want larger blocks"""
+    """whether attention uses a compressed cache (MLA), whose kernels need larger blocks"""
     longest: int | None = None
-    """tokens of a sequence at most, where the cache holds less than the model was made for"""
+    """limit of the tokens of a sequence, if the cache has less space than the model's context length needs"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What runs in an engine's container."""
+    """Command, arguments and environment of an engine's container."""
 
     command: tuple[str, ...]
     args: tuple[str, ...]
@@ -48,5 +48,5 @@ class Command:
 
 
 def rounded_up(tokens: int) -> int:
-    """The next multiple of 256, so that small changes of a workload leave flags as they are."""
+    """The number rounded up to a multiple of 256, so that small changes of a workload do not change flags."""
     return -(-tokens // 256) * 256

@@ -1,4 +1,4 @@
-"""What a frontend runs where its container does not say it."""
+"""The default command of a frontend."""
 
 COMMAND = ("python3",)
 ARGS = ("-m", "dynamo.frontend")

@@ -4,9 +4,11 @@ from dynamo_shared.api.engines.table import BACKENDS
 
 
 def runtime_image(backend: str, named: str | None, *, repository: str, version: str) -> str:
-    """Image of a backend's workers: next to the named one, with its tag; the platform's own by default.
+    """Image of a backend's workers: in the repository of the named image, with its tag; without a name, the platform's
+    default.
 
-    A digest is of one image alone, so with `name@sha256:...` the tag before it counts, or else the platform's version.
+    A digest identifies only the named image: for `name@sha256:...` the tag before the digest is used, otherwise the
+    platform's version.
     """
     runtime = BACKENDS[backend].runtime
     if not named:

@@ -1,4 +1,4 @@
-"""Simulated engines, which need no GPU: the flags of the engine that they stand for, as far as a simulation has them."""
+"""Dynamo's mocker, which simulates engines without GPUs: the flags of the simulated engine that the mocker supports."""
 
 from dynamo_shared.api.engines.command import Command, EngineSpec, Role
 
@@ -8,7 +8,9 @@ _BOOTSTRAP_PORT = "12345"
 
 
 def command(spec: EngineSpec, *, profile_folder: str | None, kv_tokens: int | None) -> Command:
-    """`profile_folder` holds the curves of the engines where there are any; otherwise times are the simulation's own."""
+    """The command of a mocker. `profile_folder` has measured curves of the engine; None means the mocker's default
+    times. `kv_tokens` is the size of the KV cache of a replica in tokens.
+    """
     engine, role = spec.engine, spec.role
     args = [
         "--model-path",

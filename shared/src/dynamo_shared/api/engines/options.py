@@ -1,6 +1,6 @@
-"""Options of engines that people choose by hand, and the flag that each backend has for them.
+"""Options of engines that users may set, and the flags of each backend for them.
 
-An option that a backend has no flag for is absent here: the translation reports it, and never drops it.
+A backend without a flag for an option is missing in its entry: the caller reports that the option is not supported.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ def _present(flag: str, *, when: bool = True) -> Flags:
     return lambda value: (flag,) if value is when else ()
 
 
-#: By option, then by backend: what the option's value adds to the engine's arguments.
+#: Arguments for the value of an option, by option and backend.
 OPTIONS: Mapping[str, Mapping[str, Flags]] = {
     "context_length": {
         "vllm": _value("--max-model-len"),
@@ -28,7 +28,7 @@ OPTIONS: Mapping[str, Mapping[str, Flags]] = {
     "quantization": {"vllm": _value("--quantization"), "sglang": _value("--quantization")},
     "revision": {"vllm": _value("--revision"), "sglang": _value("--revision")},
     "trust_remote_code": {"vllm": _present("--trust-remote-code"), "sglang": _present("--trust-remote-code")},
-    # Both reuse prefixes unless a flag says otherwise.
+    # Both engines enable the prefix cache by default.
     "prefix_cache": {
         "vllm": _present("--no-enable-prefix-caching", when=False),
         "sglang": _present("--disable-radix-cache", when=False),
@@ -37,6 +37,6 @@ OPTIONS: Mapping[str, Mapping[str, Flags]] = {
 
 
 def flags(backend: str, option: str, value: Any) -> tuple[str, ...] | None:
-    """Arguments for an option's value; None where the backend has no flag for it."""
+    """Arguments for an option's value; None if the backend does not have the option."""
     make = OPTIONS[option].get(backend)
     return make(value) if make is not None else None

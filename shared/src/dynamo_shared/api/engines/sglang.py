@@ -1,15 +1,17 @@
-"""SGLang."""
+"""The command that starts SGLang."""
 
 from dynamo_shared.api.engines.command import Command, EngineSpec, Role, rounded_up
 
-#: Port at which prefill workers agree on transfers with decode workers.
+#: Port at which prefill workers negotiate transfers with decode workers.
 _BOOTSTRAP_PORT = "12345"
 _ALL_ADDRESSES = "0.0.0.0"  # noqa: S104  # of the pod: decode workers are others
 _PAGE, _LATENT_PAGE = 16, 64
 
 
 def command(spec: EngineSpec) -> Command:
-    """Its tensor parallel size counts all GPUs of an engine; data parallel ranks are attention's share of them."""
+    """The command of a worker. SGLang's `--tp` is the number of GPUs of a pipeline stage; data parallel ranks of
+    attention are a part of them.
+    """
     engine, role = spec.engine, spec.role
     args = ["--model-path", spec.path, "--served-model-name", spec.model]
     args += ["--page-size", str(_LATENT_PAGE if spec.latent else _PAGE)]
@@ -24,7 +26,7 @@ def command(spec: EngineSpec) -> Command:
         args += ["--kv-cache-dtype", "fp8_e4m3"]
     if engine.batch_size:
         if role is not Role.PREFILL:
-            # Of all data parallel ranks together.
+            # The limit of all data parallel ranks together.
             args += ["--max-running-requests", str(engine.batch_size * engine.dp)]
         if role is not Role.DECODE:
             prompts = engine.batch_size if role is Role.PREFILL else 1

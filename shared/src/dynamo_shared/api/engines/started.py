@@ -1,6 +1,6 @@
-"""Which engine a container starts, and whether its command line takes more flags: read by rendering, and by its rules.
+"""Recognizes the engine in the command line of a container, and where flags for the engine can be inserted.
 
-Source of the first: reference behaviour, section 3.3.
+The rule of `engines_started` is that of the reference (reference behaviour, section 3.3).
 """
 
 import re
@@ -12,32 +12,32 @@ from dynamo_shared.api.engines.table import MODULE
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import KubeObject
 
-# `python3 ... -m ... dynamo.<engine>` within one command of a pipeline or list. In steps instead of one expression: its
-# nested repetitions would take cubic time on a long script.
+# `python3 ... -m ... dynamo.<engine>` within one command of a pipeline or list. Matched in steps, because a single
+# expression would take cubic time for a long script.
 _COMMAND_END = re.compile(r"[|&;]")
 _PYTHON = re.compile(r"python[0-9.]*\s")
 _MODULE_FLAG = re.compile(r"-m\s")
 _ENGINE = re.compile(MODULE)
 
-#: What the arguments of a container without a command are given to; of a frontend, `frontend.COMMAND`.
+#: Command of a container that has only arguments; for a frontend it is `frontend.COMMAND`.
 SHELL = ("/bin/sh", "-c")
 _PYTHON_PROGRAM = re.compile(r"(.*/)?python[0-9.]*")
 _SHELL_PROGRAM = re.compile(r"(.*/)?(ba|da|a|z|k)?sh")
-# `-c`, alone or with other switches, as in `bash -lc` and `sh -ec`.
+# `-c`, alone or with other options, as in `bash -lc` and `sh -ec`.
 _SCRIPT_SWITCH = re.compile(r"-[abd-z]*c[a-z]*")
-# A line, with those that a backslash continues it by, and one command of a pipeline or list in it.
+# A line with its continuation lines (backslash), and one command of a pipeline or list in it.
 _LINE, _COMMAND = re.compile(r"(?:[^\n\\]+|\\.)+", re.DOTALL), re.compile(r"(?:[^|&;\n\\]+|\\.)+", re.DOTALL)
-# What is quoted begins no comment.
+# A `#` in quotes does not begin a comment.
 _COMMENT = re.compile(r"""'[^']*'|"[^"]*"|(?:^|(?<=\s))#""")
 _PRINTS = re.compile(r"\s*(?:echo|printf)\s")
-#: What may stand before a program's path in a script.
+#: Characters before the path of a program in a script.
 _BEFORE_PROGRAM = frozenset(" \t\n|&;()'\"`")
 
 _Span: TypeAlias = tuple[int, int]
 
 
 def engines_started(line: Iterable[str]) -> frozenset[str]:
-    """Engines that a command line starts: none, one, or several."""
+    """The engines that a command line starts: none, one, or several."""
     text = " ".join(line)
     if "dynamo." not in text:
         return frozenset()
@@ -50,12 +50,12 @@ def line_of(container: KubeObject) -> list[str]:
 
 
 def takes_flags(line: Sequence[str]) -> bool:
-    """Whether flags for an engine can be put into a command line: of Python, or of a shell with a script."""
+    """Whether flags for an engine can be inserted: the command line is of Python, or of a shell with a script."""
     return bool(line) and (_PYTHON_PROGRAM.fullmatch(line[0]) is not None or script_at(line) is not None)
 
 
 def script_at(line: Sequence[str]) -> int | None:
-    """Where in the command line of a shell its script stands; None for other programs, and without a script."""
+    """Index of the script in the command line of a shell; None for other programs, and without a script."""
     if not line or not _SHELL_PROGRAM.fullmatch(line[0]):
         return None
     switch = next((i for i, each in enumerate(line) if i and _SCRIPT_SWITCH.fullmatch(each)), None)
@@ -63,7 +63,7 @@ def script_at(line: Sequence[str]) -> int | None:
 
 
 def program_of(line: Sequence[str]) -> str:
-    """What a command line starts that takes no flags for an engine, for a message."""
+    """A description of the program of a command line without an engine, for a message."""
     if script_at(line) is not None:
         return "a script without its engine"
     if _SHELL_PROGRAM.fullmatch(line[0]) and _SCRIPT_SWITCH.fullmatch(line[-1]):
@@ -72,13 +72,15 @@ def program_of(line: Sequence[str]) -> str:
 
 
 def flags_at(script: str, engine: str) -> int | None:
-    """Where flags for an engine go in a shell's script: right behind its module. None where the script does not start it."""
+    """Position for flags of an engine in a shell script, after its module; None if the script does not start it."""
     span = _start(script, engine)
     return None if span is None else span[1]
 
 
 def launcher_at(script: str, engine: str) -> int | None:
-    """Where a program goes that starts an engine: before its Python. None where the script does not start it."""
+    """Position for a launcher of an engine in a shell script, before its Python; None if the script does not start the
+    engine.
+    """
     span = _start(script, engine)
     if span is None:
         return None
@@ -89,13 +91,14 @@ def launcher_at(script: str, engine: str) -> int | None:
 
 
 def _start(script: str, engine: str) -> _Span | None:
-    """Where a shell's script starts an engine, from its Python to the end of its module; None where it does not.
+    """Start of the engine's Python and end of its module in a shell script; None if the script does not start the
+    engine.
 
-    A comment, or a command that prints its arguments, starts nothing. If all look like that, the first one counts: quotes
-    that span commands are not read.
+    Comments and commands that print their arguments are ignored, unless all matches are of this kind: quotes over
+    several commands are not parsed, so the first match is used then.
     """
     module = re.compile(rf"-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')]*")
-    # In steps instead of one expression, which would take minutes of a script of a megabyte. Most lines are passed over.
+    # In steps, because a single expression would take minutes for a script of 1 MB.
     lines = [each.span() for each in _LINE.finditer(script) if module.search(script, *each.span())]
     for start, end in chain(_run(script, lines), _all_commands(script, lines)):
         python = _PYTHON.search(script, start, end)
@@ -106,9 +109,10 @@ def _start(script: str, engine: str) -> _Span | None:
 
 
 def is_own_launch(line: Sequence[str], engine: str) -> bool:
-    """Whether a command line runs something of its author's that no flags for an engine can be put into.
+    """Whether a command line runs another program, or a script that does not start the engine: flags cannot be
+    inserted.
 
-    That is another program, or a script that does not start the engine. A shell with nothing to run does not count.
+    A shell without a script does not count.
     """
     at = script_at(line)
     if at is not None:
@@ -119,12 +123,12 @@ def is_own_launch(line: Sequence[str], engine: str) -> bool:
 
 
 def _all_commands(script: str, lines: Iterable[_Span]) -> Iterator[_Span]:
-    """Where the commands of some lines of a script begin and end."""
+    """Spans of the commands in some lines of a script."""
     return (each.span() for line in lines for each in _COMMAND.finditer(script, *line))
 
 
 def _run(script: str, lines: Iterable[_Span]) -> Iterator[_Span]:
-    """The same of those that are not printed and not in a comment."""
+    """Spans of the commands that neither print their arguments nor are in a comment."""
     for line in lines:
         for each in _COMMAND.finditer(script, *line):
             start, end = each.span()

@@ -1,4 +1,4 @@
-"""Where engines find the model: a volume that holds it already, or Hugging Face."""
+"""Location of the model for engines: a volume, or Hugging Face."""
 
 import posixpath
 
@@ -9,7 +9,9 @@ VOLUME = "model-cache"
 
 
 def model_path(spec: DynamoGraphDeploymentRequestSpec) -> str:
-    """Path of the model in containers, or its name: pvcModelPath is a path within the volume, with or without its mount."""
+    """Path of the model in containers, or its name. `pvcModelPath` may be relative to the volume, or begin with the
+    mount path.
+    """
     cache = spec.model_cache
     if cache is None or not cache.pvc_name or not cache.pvc_model_path:
         return spec.model
@@ -21,12 +23,12 @@ def model_path(spec: DynamoGraphDeploymentRequestSpec) -> str:
 
 
 def mount_model(pod: KubeObject, container: KubeObject, spec: DynamoGraphDeploymentRequestSpec) -> None:
-    """Give a pod the volume with the model, where the request names one."""
+    """Add the volume with the model to a pod and a container, if the request names one."""
     cache = spec.model_cache
     if cache is None or not cache.pvc_name:
         return
     pod.setdefault("volumes", []).append({"name": VOLUME, "persistentVolumeClaim": {"claimName": cache.pvc_name}})
     container.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": cache.pvc_mount_path})
     if not cache.pvc_model_path:
-        # A volume without a path is Hugging Face's cache, as downloads into it leave it.
+        # A volume without a path has the layout of Hugging Face's cache.
         container.setdefault("env", []).append({"name": "HF_HOME", "value": cache.pvc_mount_path})

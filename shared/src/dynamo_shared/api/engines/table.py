@@ -1,6 +1,6 @@
-"""The inference engines, in one table: what rendering, validation, conversion and the planner know of each.
+"""The table of inference engines: what rendering, validation, conversion and the planner need to know of each.
 
-The word of a backend is also a value of enumerations of the API, which are published; a test holds these to the table.
+The API publishes the names of backends as enums; a test compares these with the table.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,28 +12,28 @@ from dynamo_shared.api.engines.command import Command, EngineSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTraits:
-    """What an engine needs of its pods, and makes possible; the defaults are those of an engine that is not known."""
+    """Requirements and capabilities of an engine for its pods; the defaults are those of unknown engines."""
 
     compilation_cache_path: str = ""
-    """where it keeps what it compiles; "" where the user must say"""
+    """folder of compiled kernels; "" if the user must configure it"""
     leader_starts_last: bool = False
-    """whether a leader may start only when its workers have"""
+    """whether a leader must start after its workers"""
     shares_memory_between_pods: bool = False
-    """whether engines in several pods can share the memory of their GPUs"""
+    """whether engines in different pods can share GPU memory"""
     fails_over: bool = False
-    """whether an engine can wait, with its weights loaded, for another one to fail"""
+    """whether an engine can stand by, with loaded weights, for the failure of another one"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendFacts:
-    """What distinguishes one engine from the others."""
+    """The properties of an engine."""
 
     command: Callable[[EngineSpec], Command]
-    """from sizes to flags"""
+    """the command for a specification"""
     runtime: str
-    """last part of its image's name"""
+    """last part of the image's name"""
     memory: tuple[str, float]
-    """share of a GPU's memory that it takes by default: of all of it (`of_total`), or of what is free (`of_free`)"""
+    """default fraction of GPU memory: of the total (`of_total`) or of the free memory (`of_free`)"""
     pods: PodTraits = PodTraits()
 
 
@@ -53,8 +53,8 @@ BACKENDS: Mapping[str, BackendFacts] = {
     ),
 }
 
-#: The Python module that starts an engine, as a regular expression whose group is the backend.
+#: Regular expression of the Python module that starts an engine; its group is the backend.
 MODULE = rf"dynamo\.({'|'.join(BACKENDS)})"
 
-#: The backends in a sentence.
+#: The names of the backends, for a sentence.
 CHOICE = " or ".join(", ".join(BACKENDS).rsplit(", ", 1))

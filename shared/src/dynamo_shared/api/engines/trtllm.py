@@ -1,4 +1,4 @@
-"""TensorRT-LLM."""
+"""The command that starts TensorRT-LLM."""
 
 import json
 from typing import Any
@@ -6,14 +6,16 @@ from typing import Any
 from dynamo_shared.api.engines.command import Command, EngineSpec, Role, rounded_up
 
 _BLOCK = 32
-#: Share of free memory that its KV cache takes; the runtime's default.
+#: Fraction of the free memory for the KV cache; the runtime's default.
 _CACHE_SHARE = 0.9
-#: Tokens in addition to those of prompts: a chunk's padding, and one for each sequence that decodes.
+#: Additional tokens in a batch: padding of a chunk, and one token for each sequence in decode.
 _EXTRA_TOKENS = 512
 
 
 def command(spec: EngineSpec) -> Command:
-    """Its tensor parallel size counts all GPUs of a stage; attention is data parallel over all of them, or not at all."""
+    """The command of a worker. Its tensor parallel size is the number of GPUs of a pipeline stage; attention is data
+    parallel over all of them, or not at all.
+    """
     engine, role = spec.engine, spec.role
     args = ["--model-path", spec.path, "--served-model-name", spec.model]
     args += ["--tensor-parallel-size", str(engine.tp * engine.dp)]
@@ -40,15 +42,17 @@ def _prompts(spec: EngineSpec) -> int:
 
 
 def _settings(spec: EngineSpec) -> dict[str, Any]:
-    """What has no flag: prompts in parts, the KV cache's format and transfer, a scheduler that prefill engines cannot overlap."""
+    """Settings without flags: chunked prefill, format and transfer of the KV cache, and no overlap scheduler for
+    prefill.
+    """
     settings: dict[str, Any] = {}
     if spec.role is not Role.DECODE and spec.engine.batch_size and not spec.latent:
-        # Prompts that are longer than typical ones would be refused otherwise; not all kernels of latent attention can.
+        # Without it, prompts that exceed the token limit would be refused. Not all MLA kernels support it.
         settings["enable_chunked_prefill"] = True
     if spec.role.disaggregated:
         settings["cache_transceiver_config"] = {"backend": "DEFAULT"}
     if spec.engine.eight_bit_cache:
-        # It stands in the stead of all that flags say of the cache.
+        # It replaces all flags of the KV cache.
         share = {"free_gpu_memory_fraction": _CACHE_SHARE, "tokens_per_block": _BLOCK}
         settings["kv_cache_config"] = {"dtype": "fp8", **share}
     if spec.role is Role.PREFILL:

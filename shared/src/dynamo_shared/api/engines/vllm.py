@@ -1,14 +1,16 @@
-"""vLLM."""
+"""The command that starts vLLM."""
 
 from dynamo_shared.api.engines.command import Command, EngineSpec, Role, rounded_up
 
 _TRANSFER = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
-#: Tokens of a KV block: vLLM's default, and what kernels of latent attention (FlashMLA) are made for.
+#: Tokens of a KV block: vLLM's default, and the size for MLA kernels (FlashMLA).
 _BLOCK, _LATENT_BLOCK = 16, 64
 
 
 def command(spec: EngineSpec) -> Command:
-    """Its flags are written apart from their values: multi-node graphs are recognised by them."""
+    """The command of a worker. Flags and values are separate arguments, by which rendering recognizes
+    multi-node flags.
+    """
     engine, role = spec.engine, spec.role
     args = ["--model", spec.path, "--served-model-name", spec.model]
     args += ["--tensor-parallel-size", str(engine.tp)]
@@ -20,12 +22,12 @@ def command(spec: EngineSpec) -> Command:
         args.append("--enable-expert-parallel")
     args += ["--block-size", str(_LATENT_BLOCK if spec.latent else _BLOCK)]
     if spec.longest is not None:
-        # The others limit themselves to what their caches hold.
+        # Other engines limit the length to the capacity of their cache.
         args += ["--max-model-len", str(spec.longest)]
     if engine.eight_bit_cache:
         args += ["--kv-cache-dtype", "fp8"]
     if engine.batch_size:
-        # Prompts are limited by their tokens, answers by their number. Both are of one data-parallel rank.
+        # Prefill is limited by tokens, decode by sequences; both limits are those of one data-parallel rank.
         if role is not Role.PREFILL:
             args += ["--max-num-seqs", str(engine.batch_size)]
         if role is not Role.DECODE:

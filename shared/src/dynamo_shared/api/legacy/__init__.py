@@ -1,4 +1,6 @@
-"""Kinds of the platform before there were graphs: served and checked, so that old manifests can still be read and moved."""
+"""Legacy kinds, from before DynamoGraphDeployment: served and validated, so that old manifests can be read and
+migrated.
+"""
 
 from dynamo_shared.api.legacy.deployment import DynamoDeployment
 from dynamo_shared.api.legacy.nim_deployment import DynamoNimDeployment

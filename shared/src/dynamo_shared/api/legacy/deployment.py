@@ -1,4 +1,4 @@
-"""DynamoDeployment: what a DynamoGraphDeployment is today, made from an artifact."""
+"""DynamoDeployment, the predecessor of DynamoGraphDeployment, which deploys an artifact."""
 
 from typing import Literal
 

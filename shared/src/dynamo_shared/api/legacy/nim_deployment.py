@@ -1,4 +1,4 @@
-"""DynamoNimDeployment: what a DynamoComponentDeployment is today, made from an artifact."""
+"""DynamoNimDeployment, the predecessor of DynamoComponentDeployment, which deploys a service of an artifact."""
 
 from typing import Literal
 

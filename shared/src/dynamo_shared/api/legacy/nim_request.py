@@ -1,4 +1,4 @@
-"""DynamoNimRequest: asks for the image of an archive, which the image-builder builds."""
+"""DynamoNimRequest: requests an image of an archive, which the image-builder builds."""
 
 from enum import StrEnum
 from typing import Literal

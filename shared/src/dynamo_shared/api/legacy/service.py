@@ -1,4 +1,4 @@
-"""A service as the kinds before graphs describe it."""
+"""A service of the legacy kinds."""
 
 from pydantic import Field
 

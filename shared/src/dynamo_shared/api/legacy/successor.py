@@ -1,6 +1,7 @@
-"""The kinds before graphs as a DynamoGraphDeployment, in v1alpha1. Pure.
+"""Converts the legacy kinds to a v1alpha1 DynamoGraphDeployment. Pure.
 
-Commands are those of the operator of that time: it ran `dynamo serve` in the folder `src` of an image that it had built.
+Commands are those of the operator of that time: it ran `dynamo serve` in the folder `src` of the image that it had
+built.
 """
 
 import shlex
@@ -14,12 +15,12 @@ from dynamo_shared.api.model import to_dict
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 
-#: Fields that mean the same for a service of a graph.
+#: Fields with the same meaning in a service of a graph.
 _SAME = ("replicas", "envs", "envFromSecret", "resources", "ingress", "livenessProbe", "readinessProbe")
-#: What kubectl records of the older object does not hold for the graph.
+#: Prefix of kubectl's annotations, which describe the legacy object, not the graph.
 _KUBECTL = "kubectl.kubernetes.io/"
 _CONFIGURATION = "DYNAMO_CONFIG_PATH"
-#: The entry of an artifact, as module:class: its `bento.yaml`, next to `src`, names it.
+#: A shell word for the entry of an artifact (module:class), which `bento.yaml` next to `src` names.
 _ENTRY_OF_ARTIFACT = """"$(sed -n 's/^service: *//p' ../bento.yaml)\""""
 _NO_IMAGE = "component {service} has no image: write the image that was built from {artifact}"
 _NO_COMMAND = (
@@ -33,14 +34,14 @@ _DEPENDENCIES = "component {service}: externalServices is left out, because comp
 
 
 class Successor(NamedTuple):
-    """A graph, and what its author has to complete or to know, a sentence each."""
+    """A graph, and remarks for its author, each one sentence: what to complete, and what was omitted."""
 
     graph: KubeObject
     remarks: tuple[str, ...]
 
 
 def graph_of_deployment(deployment: DynamoDeployment) -> Successor:
-    """The graph with all services that a deployment names. What only its artifact says is left to the author."""
+    """The graph with all services of a deployment. Its author must add what only the artifact contains."""
     spec = to_dict(deployment).get("spec", {})
     artifact = spec.get("dynamoNim", "")
     services: KubeObject = {}
@@ -52,7 +53,9 @@ def graph_of_deployment(deployment: DynamoDeployment) -> Successor:
 
 
 def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
-    """The graph of the services of one artifact. One service gives it its name, several that of their artifact."""
+    """The graph of the services of one artifact. It has the name of the service, or of the artifact if there are
+    several.
+    """
     objects = [to_dict(each) for each in deployments]
     written = {each["spec"]["serviceName"]: each["spec"] for each in objects}
     services: KubeObject = {}
@@ -71,7 +74,9 @@ def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
 
 
 def command_of_artifact(service: str, variables: Sequence[KubeObject] = ()) -> KubeObject:
-    """How the image of an artifact starts one of its services, where nothing but the artifact says what its entry is."""
+    """The command with which an image of an artifact starts one of its services; the entry is read from the
+    artifact.
+    """
     return _serve(service, _ENTRY_OF_ARTIFACT, variables)
 
 
@@ -110,7 +115,7 @@ def _service(name: str, spec: KubeObject, command: KubeObject | None = None) -> 
         service["extraPodSpec"] = {**pod, **({"mainContainer": main} if main else {})}
     if spec.get("autoscaling", {}).get("enabled"):
         service |= {"autoscaling": spec["autoscaling"], "scalingAdapter": {"enabled": True}}
-        # The adapter owns it.
+        # The adapter owns the replicas.
         service.pop("replicas", None)
     if mount := spec.get("pvc"):
         at = {"mountPoint": mount["mountPoint"]} if "mountPoint" in mount else {}
@@ -119,7 +124,7 @@ def _service(name: str, spec: KubeObject, command: KubeObject | None = None) -> 
 
 
 def _claim(service: str, spec: KubeObject) -> KubeObject | None:
-    """The volume claim that a service has created; None where it has none or an existing one."""
+    """The volume claim that a service creates; None without one."""
     claim = spec.get("pvc") or {}
     if not claim.get("create"):
         return None
@@ -136,7 +141,7 @@ def _command(spec: KubeObject) -> KubeObject:
 
 
 def _serve(service: str, entry: str, variables: Sequence[KubeObject]) -> KubeObject:
-    """`entry` is a word as the shell reads it."""
+    """The command for a service; `entry` is a word in shell syntax."""
     words = ["uv", "run", "dynamo", "serve", "--service-name", shlex.quote(service), entry]
     files = [each["value"] for each in variables if each["name"] == _CONFIGURATION and "value" in each]
     for file in files:
@@ -145,7 +150,7 @@ def _serve(service: str, entry: str, variables: Sequence[KubeObject]) -> KubeObj
 
 
 def _merged(first: list[KubeObject] | None, last: list[KubeObject] | None) -> list[KubeObject]:
-    """Variables of both lists; those of the last one win."""
+    """The variables of both lists; those of `last` have priority."""
     return list({each["name"]: each for each in (*(first or ()), *(last or ()))}.values())
 
 
