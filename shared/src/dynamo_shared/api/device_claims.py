@@ -76,6 +76,10 @@ class ClaimedGpus:
     """claims with an unknown number of GPUs"""
 
 
+_NOTHING = ClaimedGpus()
+"""What most pods claim."""
+
+
 def template_names(pod: Mapping[str, Any]) -> Iterator[str]:
     """Names of the templates in a pod's spec, once for each claim."""
     return (name for _, name in _named(pod, "resourceClaimTemplateName"))
@@ -109,6 +113,8 @@ def made_for(pod: Mapping[str, Any]) -> dict[str, str]:
 
 def of_pods(pod: Mapping[str, Any], known: KnownClaims) -> ClaimedGpus:
     """GPUs that pods with this spec claim."""
+    if not pod.get("resourceClaims"):
+        return _NOTHING
     own, shared, unknown = 0, {}, []
     # Read at most once: a spec may name thousands of claims, and a component may have thousands of pods.
     created = cache(lambda: _created_claims(known.pods()))
@@ -133,6 +139,8 @@ def of_container(pod: Mapping[str, Any], container: Mapping[str, Any], template:
 
     Only requested GPUs count, not allocated ones: the rendered objects must not change while pods start.
     """
+    if not pod.get("resourceClaims"):
+        return _NOTHING
     of_pod = {str(each.get("name")): each for each in pod.get("resourceClaims") or ()}
     own, unknown, by_name = 0, [], dict[str, int]()
     uses = {

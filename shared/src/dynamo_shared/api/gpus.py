@@ -18,7 +18,9 @@ MAX_GPUS = 1_000_000
 
 def count(container: Mapping[str, Any]) -> int:
     """GPUs of a container: from requests before limits, from `nvidia.com/gpu` before other resource names of GPUs."""
-    resources = container.get("resources") or {}
+    resources = container.get("resources")
+    if not resources:
+        return 0
     amounts = [resources.get("requests") or {}, resources.get("limits") or {}]
     for matches in (lambda name: name == NVIDIA_GPU, is_gpu):
         for amount in amounts:
