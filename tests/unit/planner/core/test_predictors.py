@@ -2,6 +2,7 @@
 
 import math
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from dynamo_planner.core import predictors
@@ -88,6 +89,12 @@ class TestKalman:
     def test_it_may_predict_negative_values(self):
         assert fed(KalmanPredictor(), [100, 50, 10]).predict() < 0
 
+    def test_it_predicts_again_after_values_that_no_float_can_follow(self):
+        """A few enormous values made all later predictions invalid, until the planner was restarted."""
+        predictor = fed(KalmanPredictor(), [10.0, 1.7e308, -1.7e308, 1.7e308, *[10.0] * 20])
+        assert math.isfinite(predictor.predict())
+        assert predictor.fallback is None
+
 
 class TestArima:
     def test_few_values_predict_the_last(self):
@@ -137,6 +144,17 @@ class TestArima:
         monkeypatch.undo()
         assert predictor.predict() >= 0
         assert predictor.fallback is None
+
+    def test_values_that_need_no_model_are_not_collected_without_end(self, monkeypatch):
+        """While all kept values are equal, the last one is predicted, for weeks if no request arrives."""
+        model = SimpleNamespace(order=(1, 0, 0), predict=lambda n_periods: [1.0], update=lambda values: None)
+        monkeypatch.setattr(predictors, "_auto_arima", lambda values: model)
+        predictor = fed(ArimaPredictor(), sine(10))
+        predictor.predict()
+        for _ in range(HISTORY + 2 * predictors.REFIT_AFTER):
+            predictor.observe(0.0)
+            predictor.predict()
+        assert len(predictor._new) <= predictors.REFIT_AFTER
 
     def test_a_model_is_refitted_after_a_day(self, monkeypatch):
         monkeypatch.setattr(predictors, "REFIT_AFTER", 3)

@@ -113,6 +113,18 @@ def test_yaml_is_read_as_well() -> None:
         (graph(*DISAGG), config_map({"mode": "both"}), "InvalidPlannerConfig", "mode: 'both' is not allowed"),
         (graph(*DISAGG[:2]), config_map({}), "InvalidPlannerConfig", "needs one component of type decode"),
         (
+            graph(*DISAGG),
+            config_map({"load_adjustment_interval_seconds": 1e300, "enable_throughput_scaling": False}),
+            "InvalidPlannerConfig",
+            "load_adjustment_interval_seconds is too large: at most 9223372036854775807 is allowed",
+        ),
+        (
+            graph(*DISAGG),
+            config_map({"decode_engine_num_gpu": 10**7}),
+            "InvalidPlannerConfig",
+            "decode_engine_num_gpu is too large: at most 1000000 is allowed",
+        ),
+        (
             graph(*DISAGG, component("Own", "planner")),
             config_map({}),
             "TwoPlanners",

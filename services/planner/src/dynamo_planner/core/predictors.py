@@ -132,8 +132,12 @@ class KalmanPredictor(LoadPredictor):
         if self._filter is None:
             self._filter = _filter(value, *self._noise)
             return
-        self._filter.predict()
-        self._filter.update(np.array([value]))
+        # After enormous values, the state may be infinite, and would stay so.
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._filter.predict()
+            self._filter.update(np.array([value]))
+        if not np.isfinite(self._filter.x).all():
+            self._filter = _filter(value, *self._noise)
 
     def _predict(self) -> float:
         # Computed from the state without changing it: repeated calls do not advance time.
@@ -203,7 +207,8 @@ class ArimaPredictor(LoadPredictor):
         super().__init__(use_log1p=use_log1p)
         self._model: Any = None
         self._fitted_log1p = False
-        self._new: list[float] = []
+        # More values would not be read: the model is then fitted again.
+        self._new: deque[float] = deque(maxlen=REFIT_AFTER)
         self._learnt = 0
 
     def _learn(self, value: float) -> None:
@@ -231,7 +236,7 @@ class ArimaPredictor(LoadPredictor):
             elif self._new:
                 self._model.update([log1p(max(value, 0.0)) if self._fitted_log1p else value for value in self._new])
                 self._learnt += len(self._new)
-        self._new = []
+        self._new.clear()
 
     def _fit(self) -> None:
         values = [self._inward(value) for value in self.values]

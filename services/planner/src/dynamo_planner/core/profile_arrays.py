@@ -36,6 +36,9 @@ KV_USAGE_LIMIT = 1.05
 error.
 """
 
+SHORTEST_MS, LARGEST = 1e-6, 1e12
+"""Limits of latencies in milliseconds, and of numbers of tokens: far from real values, and quotients of them are numbers.
+"""
 MOST_VALUES = 20_000
 """Values of an array, which covers several engines."""
 MOST_POINTS = 2_000
@@ -128,7 +131,9 @@ def _prefill(table: _ArrayTable) -> Profile:
     times = table.column(PREFILL_TTFT, like=lengths)
     kept = np.isfinite(times)
     table.check(lengths[kept] >= 1, PREFILL_LENGTH, "below 1; prompts have at least one token")
+    table.check(lengths[kept] <= LARGEST, PREFILL_LENGTH, f"above {LARGEST:g}; the unit is tokens")
     table.check(times[kept] > 0, PREFILL_TTFT, "not above 0; the unit is milliseconds")
+    table.check_latencies(times[kept], PREFILL_TTFT)
     points = tuple(
         PrefillPoint(isl=float(isl), ttft=float(ttft)) for isl, ttft in zip(lengths[kept], times[kept], strict=True)
     )
@@ -155,7 +160,9 @@ def _decode(table: _ArrayTable) -> Profile:
         tokens = np.round(usage * most)
     kept = np.isfinite(times)
     table.check(contexts[kept] >= 1, DECODE_CONTEXT, "below 1; the unit is tokens")
+    table.check(contexts[kept] <= LARGEST, DECODE_CONTEXT, f"above {LARGEST:g}; the unit is tokens")
     table.check(times[kept] > 0, DECODE_ITL, "not above 0; the unit is milliseconds")
+    table.check_latencies(times[kept], DECODE_ITL)
     points = tuple(
         # A cache usage that rounds to 0 still holds the one sequence that was measured.
         DecodePoint(context=float(context), kv_tokens=float(max(kv, context)), itl=float(itl))
@@ -178,7 +185,7 @@ def _gridded(table: _ArrayTable) -> tuple[Array, Array, Array]:
     tokens, contexts, times = tokens.ravel(), contexts.ravel(), times.ravel()
     table.same_length(DECODE_CONTEXT, contexts, tokens)
     table.same_length(DECODE_ITL, times, tokens)
-    table.check(tokens >= 0, DECODE_TOKENS, "below 0; the unit is tokens")
+    table.check((tokens >= 0) & (tokens <= LARGEST), DECODE_TOKENS, f"not from 0 to {LARGEST:g}; the unit is tokens")
     return tokens, contexts, times
 
 
@@ -219,9 +226,9 @@ class _ArrayTable:
         if not self.has(names):
             return None
         values = self.raw(names).ravel()
-        if not values.size or not np.isfinite(values[0]) or values[0] < 1:
+        if not values.size or not np.isfinite(values[0]) or not 1 <= values[0] <= LARGEST:
             raise ProfileError(
-                f"{self.source}: {names[0]} is {values[:3].tolist()}; it must be a number of tokens, at least 1"
+                f"{self.source}: {names[0]} is {values[:3].tolist()}; it must be a number of tokens, from 1 to {LARGEST:g}"
             )
         return float(values[0])
 
@@ -230,6 +237,10 @@ class _ArrayTable:
             raise ProfileError(
                 f"{self.source}: {names[0]} has {values.size} values, but the matching array has {like.size}"
             )
+
+    def check_latencies(self, milliseconds: Array, names: Sequence[str]) -> None:
+        in_range = (milliseconds >= SHORTEST_MS) & (milliseconds <= LARGEST)
+        self.check(in_range, names, f"not from {SHORTEST_MS:g} to {LARGEST:g}; the unit is milliseconds")
 
     def check(self, right: npt.NDArray[np.bool_], names: Sequence[str], wrong: str) -> None:
         if not right.all():

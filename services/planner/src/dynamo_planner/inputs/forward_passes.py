@@ -9,7 +9,6 @@ ignored.
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from math import isfinite
 from typing import Annotated
 
 import msgspec
@@ -29,6 +28,8 @@ FORGET_EVERY = 1.0
 
 _LARGEST = 2**53
 """Maximum of an engine's counts: above it, floats are not exact, and real values are far below."""
+_SHORTEST, _LONGEST = 1e-7, 86_400.0
+"""Seconds of an iteration; logarithms and quotients of other values are no longer numbers."""
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _PREFILL = frozenset({"prefill"})
@@ -100,11 +101,13 @@ def decode(payload: bytes, pool: Pool) -> ForwardPass:
         raise BadMessage("unreadable") from error
     if reported.version != VERSION:
         raise BadMessage("version")
-    if not (isfinite(reported.wall_time) and reported.wall_time >= 0):
+    if reported.wall_time != 0 and not _SHORTEST <= reported.wall_time <= _LONGEST:
         raise BadMessage("wall_time")
-    counts = (reported.dp_rank, *_counts(reported.scheduled_requests), *_counts(reported.queued_requests))
-    if any(abs(count) > _LARGEST for count in counts):
+    counts = (*_counts(reported.scheduled_requests), *_counts(reported.queued_requests))
+    if any(abs(count) > _LARGEST for count in (reported.dp_rank, *counts)):
         raise BadMessage("too_large")
+    if min(counts) < 0:
+        raise BadMessage("negative")
     return ForwardPass(
         pool=pool,
         # An engine that was restored from a snapshot does not know its id (dynamo#12591).

@@ -11,7 +11,7 @@ from dynamo_shared.api.contracts import PlannerConfig, contract_errors, contract
 from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import field_errors, shown
-from dynamo_shared.api.gpus import ReplicaGpus, of_replica
+from dynamo_shared.api.gpus import MOST, ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import GPU_POWER_LIMIT, PLANNER_CONFIG
 from dynamo_shared.api.resources import ObjectKey, key_of
@@ -29,6 +29,8 @@ from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.workers import SharedGpusError, UnknownGpusError, find_pools, gpus_of_worker
 
 CONFIG_KEYS = ("planner_config.json", "planner_config.yaml")
+#: Largest whole number in a PlannerConfig.
+_LARGEST = 2**63 - 1
 PROFILE_KEYS = ("prefill_raw_data.json", "decode_raw_data.json")
 
 
@@ -216,8 +218,20 @@ def _config(config_map: KubeObject) -> tuple[PlannerConfig, str]:
     except ValidationError as error:
         problems = (str(each) for each in field_errors(error))
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(problems)}") from error
+    if problem := _too_large(config):
+        raise NotPlannable("InvalidPlannerConfig", f"{where}: {problem}")
     remarks = listed(map(str, contract_warnings("features.planner", value)))
     return config, remarks and f"{where}: {remarks}"
+
+
+def _too_large(config: PlannerConfig) -> str:
+    """Which whole number a policy cannot compute with; empty if it can compute with all of them."""
+    of_engine = ("prefill_engine_num_gpu", "decode_engine_num_gpu")
+    for name in sorted(config.model_fields_set):
+        value, most = getattr(config, name, None), MOST if name in of_engine else _LARGEST
+        if isinstance(value, int) and value > most:
+            return f"{name} is too large: at most {most} is allowed"
+    return ""
 
 
 def _warmup(config: PlannerConfig, config_map: KubeObject) -> tuple[Interval, ...]:

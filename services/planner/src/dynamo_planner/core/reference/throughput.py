@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, isfinite
+from math import ceil
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
@@ -13,6 +13,8 @@ from dynamo_planner.core.reference.engines import EngineCapacity, Engines, prefi
 from dynamo_planner.core.reference.reasons import ThroughputReason
 from dynamo_planner.core.warmup import Interval
 
+_LARGEST = 1e12
+"""Requests of an interval, and tokens of a request: a predictor would follow a larger number for days."""
 Able = Mapping[Pool, EngineCapabilities]
 
 
@@ -167,7 +169,9 @@ class Throughput:
 
 
 def _is_valid(traffic: Traffic) -> bool:
-    return traffic.duration > 0 and all(isfinite(value) for value in (traffic.requests, traffic.isl, traffic.osl))
+    return traffic.duration > 0 and all(
+        0 <= value <= _LARGEST for value in (traffic.requests, traffic.isl, traffic.osl)
+    )
 
 
 def _figures(capacities: Mapping[Pool, EngineCapacity | None]) -> dict[str, float]:
