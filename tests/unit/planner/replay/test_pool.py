@@ -1,5 +1,6 @@
 """A simulated pool, whose replicas are objects: their number is bounded, whatever a configuration names."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,3 +16,21 @@ def test_the_number_of_simulated_replicas_is_limited(monkeypatch: pytest.MonkeyP
     assert len(simulated.replicas) == 10
     assert simulated.scale(2**31 - 1, 0.0) is False
     assert len(simulated.replicas) == 10
+
+
+def test_thousands_of_replicas_are_removed_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each of ten thousand removed replicas all others were read: a decision was simulated for ten seconds."""
+    passes: list[float] = []
+    reap = ReplicaPool.reap
+
+    def counted(simulated: ReplicaPool, now: float) -> None:
+        passes.append(now)
+        reap(simulated, now)
+
+    monkeypatch.setattr(ReplicaPool, "reap", counted)
+    engine: Any = SimpleNamespace(idle=True)
+    simulated = ReplicaPool(1, 0.0, lambda _: engine, lambda *_: None, lambda _: None, lambda _: True)
+    simulated.begin(1000)
+    assert simulated.scale(10, 60.0)
+    assert (len(simulated.replicas), len(simulated.gone), passes) == (10, 990, [60.0])
+    assert simulated.gpu_seconds(100.0) == 990 * 60.0 + 10 * 100.0

@@ -32,11 +32,13 @@ def test_requests_are_in_order_of_time(requests: list[TraceRequest]) -> None:
         ("[1]", "not an object; each line must be like"),
         (LINE.replace("1500", "-1"), "timestamp is -1; it must be a number from 0"),
         (LINE.replace("100", '"100"'), "input_length is '100'; it must be a number from 1"),
-        (LINE.replace('"output_length": 5', '"osl": 5'), "output_length is None; it must be a number from 1"),
+        (LINE.replace('"output_length": 5', '"osl": 5'), "output_length is null; it must be a number from 1"),
         (LINE.replace("[1, 2]", '"ab"'), "hash_ids is not a list of integers"),
         (LINE.replace("1500", "NaN"), "timestamp is nan"),
         (LINE.replace("1500", "1763900000000"), "the trace's beginning, 2678400000 at most"),
         ("[" * 100_000, "nested too deeply"),
+        (LINE.replace("100", "1" * 400), "input_length is a number of 1326 bits; it must"),
+        (LINE.replace("100", "1e300"), "input_length is 1e+300; it must be a number from 1 to 1e+15"),
     ],
 )
 def test_an_invalid_line_is_named(line: str, words: str) -> None:

@@ -1,6 +1,6 @@
 """The replicas of one pool: pending, starting, serving, draining, removed; and their GPU time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -79,12 +79,12 @@ class ReplicaPool:
         order = (ReplicaState.PENDING, ReplicaState.STARTING, ReplicaState.READY)
         extra = max(0, len(living) - self.target)
         youngest = living[::-1]
-        for replica in sorted(youngest, key=lambda r: order.index(r.state))[:extra]:
+        surplus = sorted(youngest, key=lambda r: order.index(r.state))[:extra]
+        self._end([replica for replica in surplus if replica.state is not ReplicaState.READY], now)
+        for replica in surplus:
             if replica.state is ReplicaState.READY:
                 replica.state = ReplicaState.DRAINING
-                self.reap(now)
-            else:
-                self._end(replica, now)
+        self.reap(now)
         self.place(now)
 
     def place(self, now: float) -> None:
@@ -100,8 +100,7 @@ class ReplicaPool:
 
     def reap(self, now: float) -> None:
         """Remove replicas that have drained."""
-        for replica in [r for r in self.replicas if r.state is ReplicaState.DRAINING and r.engine.idle]:
-            self._end(replica, now)
+        self._end([r for r in self.replicas if r.state is ReplicaState.DRAINING and r.engine.idle], now)
 
     def counts(self) -> PoolCounts:
         """The counts, as the platform reports them."""
@@ -129,8 +128,11 @@ class ReplicaPool:
             replica.state = ReplicaState.READY
             self.became_ready(now)
 
-    def _end(self, replica: Replica, now: float) -> None:
-        self.replicas.remove(replica)
-        if replica.state is not ReplicaState.PENDING:
-            self.gone.append(replica)
-        replica.state, replica.until = ReplicaState.GONE, now
+    def _end(self, replicas: Sequence[Replica], now: float) -> None:
+        if not replicas:
+            return
+        for replica in replicas:
+            if replica.state is not ReplicaState.PENDING:
+                self.gone.append(replica)
+            replica.state, replica.until = ReplicaState.GONE, now
+        self.replicas = [each for each in self.replicas if each.state is not ReplicaState.GONE]

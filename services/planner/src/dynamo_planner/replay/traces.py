@@ -7,8 +7,10 @@ prompts that begin with the same blocks share their cached tokens.
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from math import cos, inf, pi
+from math import cos, pi
 from random import Random
+
+from dynamo_shared.api.field_errors import shown
 
 BLOCK_TOKENS = 512
 """Tokens per hash id (mooncake's traces)."""
@@ -16,6 +18,9 @@ LONGEST = 31 * 24 * 3600 * 1000
 """Maximum milliseconds of a trace: a month; times since 1970, or in the wrong unit, would be simulated almost without
 end.
 """
+
+LARGEST = 1e15
+"""Largest number in a record: milliseconds since 1970 are smaller."""
 
 
 class TraceError(ValueError):
@@ -75,8 +80,8 @@ def _request(record: object) -> TraceRequest:
 
 def _number(record: dict[str, object], key: str, least: float) -> float:
     value = record.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < inf:
-        raise ValueError(f"{key} is {value!r}; it must be a number from {least:g}, as in {EXAMPLE}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= LARGEST:
+        raise ValueError(f"{key} is {shown(value)}; it must be a number from {least:g} to {LARGEST:g}, as in {EXAMPLE}")
     return float(value)
 
 
