@@ -10,7 +10,7 @@ from dynamo_ctl.commands.events import EventQuery, stream
 from dynamo_ctl.commands.get import ObjectQuery, objects, sources
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.nats_targets import Where
+from dynamo_ctl.nats_targets import NatsTarget
 from dynamo_ctl.page_account import NAME, page_token
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.programs import Programs
@@ -74,7 +74,7 @@ async def test_get_and_events_show_a_graph(
 ) -> None:
     settings = harness.settings(control_plane.kubeconfig, nats_server.url, PLATFORM__KUBERNETES__NAMESPACES=namespace)
     source = sources.OfCluster(kube)
-    server = Where(NatsOptions(servers=(nats_server.url,)), settings.platform.cluster_name)
+    server = NatsTarget(NatsOptions(servers=(nats_server.url,)), settings.platform.cluster_name)
     heard: list[str] = []
     async with harness.platform(settings):
         watched: list[str] = []
@@ -110,7 +110,7 @@ async def test_get_and_events_show_a_graph(
 
 
 async def test_missing_streams_of_events_are_reported(nats_server: NatsServer) -> None:
-    empty = Where(NatsOptions(servers=(nats_server.url,)), "local")
+    empty = NatsTarget(NatsOptions(servers=(nats_server.url,)), "local")
     with pytest.raises(CtlError, match="the platform has never run there"):
         await stream.listen(EventQuery(), empty, print)
 

@@ -76,7 +76,7 @@ async def stage(options: StageOptions) -> AsyncIterator[Stage]:
         plane = await stack.enter_async_context(
             ControlPlane(ControlPlaneOptions(prepare=install_definitions, **options.plane), programs)
         )
-        passwords = credentials.kept(folder / "credentials", (*permissions.USERS, USER))
+        passwords = credentials.load_or_create(folder / "credentials", (*permissions.USERS, USER))
         nats = await stack.enter_async_context(
             NatsServer(await programs.obtain("nats-server"), folder / "nats", _nats_options(passwords, options.nats))
         )

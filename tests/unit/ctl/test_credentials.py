@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 def test_passwords_are_kept_and_only_their_owner_reads_them(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "nats"
-    first = credentials.kept(folder, ["a", "b"])
-    assert credentials.kept(folder, ["b", "c"])["b"] == first["b"]
+    first = credentials.load_or_create(folder, ["a", "b"])
+    assert credentials.load_or_create(folder, ["b", "c"])["b"] == first["b"]
     assert len(set(first.values())) == 2
     assert all(len(each) == 40 and each[0].isalpha() and each.isalnum() for each in first.values())
     assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o600}

@@ -11,7 +11,7 @@ from dynamo_ctl import printing, running
 from dynamo_ctl.commands.events import EventQuery, stream
 from dynamo_ctl.commands.events.stream import duration, filters
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.nats_targets import Where, nats_server
+from dynamo_ctl.nats_targets import NatsTarget, nats_server
 from dynamo_shared.bus.nats import NatsOptions
 from dynamo_shared.bus.protocol import Message
 from dynamo_shared.bus.streams import EVENTS, STATE, StreamSpec
@@ -181,11 +181,13 @@ async def test_a_query_without_events_says_why(
     await bus.declare(*there)
 
     @asynccontextmanager
-    async def connected(_: Where) -> AsyncIterator[MemoryBus]:
+    async def connected(_: NatsTarget) -> AsyncIterator[MemoryBus]:
         yield bus
 
     monkeypatch.setattr(stream, "connected", connected)
-    listening = stream.listen(EventQuery(follow=follow), Where(NatsOptions(), "c"), pytest.fail, remark=remarks.append)
+    listening = stream.listen(
+        EventQuery(follow=follow), NatsTarget(NatsOptions(), "c"), pytest.fail, remark=remarks.append
+    )
     async with in_background(listening) as task:
         await until(lambda: remarks if follow else task.done())
         bus.disconnect()

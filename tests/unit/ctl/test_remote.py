@@ -112,7 +112,7 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """An instance of the API that is replaced, and a proxy that has no other at once."""
-    monkeypatch.setattr(remote, "AGAIN_AFTER", 0.0)
+    monkeypatch.setattr(remote, "RECONNECT_WITHIN", 0.0)
     asked: list[str] = []
 
     async def stream(request: web.Request) -> web.StreamResponse:
@@ -147,7 +147,7 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(
 
 async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Tokens in files, and those of cloud providers, last an hour or less: what followed longer ended with an error."""
-    monkeypatch.setattr(remote, "AGAIN_AFTER", 0.0)
+    monkeypatch.setattr(remote, "RECONNECT_WITHIN", 0.0)
     file, asked = written(tmp_path, "first"), list[str]()
 
     async def stream(request: web.Request) -> web.StreamResponse:

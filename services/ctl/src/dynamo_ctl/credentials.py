@@ -1,6 +1,6 @@
 """Random passwords of the NATS and etcd that dynamoctl starts on this machine, in files that only their owner can read.
 
-One file for each user, `<folder>/<user>`, kept over restarts, so that commands and integrations here can log in.
+There is one file for each user, `<folder>/<user>`. Later starts reuse it, so that commands and integrations can log in.
 """
 
 import os
@@ -22,28 +22,28 @@ def password() -> str:
     return secrets.choice(string.ascii_letters) + "".join(rest)
 
 
-def kept(folder: Path, users: Iterable[str], *, mode: int = OWNER_ONLY) -> dict[str, str]:
-    """The users' passwords. Creates missing ones. `mode`: the mode of the files."""
+def load_or_create(folder: Path, users: Iterable[str], *, mode: int = OWNER_ONLY) -> dict[str, str]:
+    """The users' passwords; missing ones are created. `mode` is the mode of the files."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if mode != OWNER_ONLY:
             # Set independently of the umask. Without this right no file in the folder can be read.
             folder.chmod(0o750)
-    return {user: _kept(folder / user, mode) for user in users}
+    return {user: _load_or_create(folder / user, mode) for user in users}
 
 
-def _kept(file: Path, mode: int) -> str:
+def _load_or_create(file: Path, mode: int) -> str:
     try:
-        kept = file.read_text(encoding="utf-8").strip()
+        stored = file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
-        kept = ""
-    if not kept:
-        kept = password()
-        write(file, kept + "\n", mode=mode)
+        stored = ""
+    if not stored:
+        stored = password()
+        write(file, stored + "\n", mode=mode)
     elif mode & ~file.stat().st_mode:
         # An earlier call may have created the file for its owner only.
         file.chmod(mode)
-    return kept
+    return stored
 
 
 def write(file: Path, text: str, *, mode: int = OWNER_ONLY) -> None:

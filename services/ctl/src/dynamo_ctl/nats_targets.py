@@ -21,17 +21,17 @@ from dynamo_ctl.settings import load
 #: Time-out of a connection. Seconds.
 CONNECT_WITHIN = 5.0
 #: Interval of checks for a platform that has not created its streams yet. Seconds.
-POLL_EVERY = 0.2
+POLL_INTERVAL = 0.2
 
 
-class Where(NamedTuple):
+class NatsTarget(NamedTuple):
     """A NATS server, and the name of the cluster whose events to read."""
 
     options: NatsOptions
     cluster: str
 
 
-def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Where:
+def nats_server(url: str | None, cluster: str | None, config: Path | None) -> NatsTarget:
     """The server of the command line, otherwise of the settings, otherwise of the platform that runs here. Raises
     CtlError if there is none.
     """
@@ -49,18 +49,20 @@ def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Wh
         options = NatsOptions(servers=(url,), name="dynamoctl") if not named else replace(options, servers=(url,))
     elif here is not None and local:
         options = _on_this_machine(replace(options, servers=(here.nats,)), here)
-    return Where(options, cluster or (here.cluster if here is not None and local else settings.platform.cluster_name))
+    return NatsTarget(
+        options, cluster or (here.cluster if here is not None and local else settings.platform.cluster_name)
+    )
 
 
 @asynccontextmanager
-async def connected(where: Where) -> AsyncIterator[Bus]:
+async def connected(where: NatsTarget) -> AsyncIterator[Bus]:
     """A connection during the block. Raises CtlError if no server answers."""
     bus = await NatsBus.connect(where.options, wait=CONNECT_WITHIN)
     try:
         if bus.health is not BusHealth.CONNECTED:
-            trouble = f": {bus.trouble}" if bus.trouble else ""
+            reason = f": {bus.trouble}" if bus.trouble else ""
             raise CtlError(
-                f"NATS does not answer at {', '.join(where.options.servers)}{trouble}; is the platform running?",
+                f"NATS does not answer at {', '.join(where.options.servers)}{reason}; is the platform running?",
                 ExitCode.UNREACHABLE,
             )
         yield bus
@@ -71,7 +73,7 @@ async def connected(where: Where) -> AsyncIterator[Bus]:
 async def wait_for_stream(bus: Bus, stream: StreamSpec) -> None:
     """Return when the platform has created a stream. NATS does not announce streams, so this polls."""
     while not await stream_exists(bus, stream):  # noqa: ASYNC110
-        await asyncio.sleep(POLL_EVERY)
+        await asyncio.sleep(POLL_INTERVAL)
 
 
 async def stream_exists(bus: Bus, stream: StreamSpec) -> bool:

@@ -33,7 +33,7 @@ _IN_THE_NAMESPACE = (
 #: To count free GPUs, the page reads nodes, and pods of all namespaces.
 _IN_THE_CLUSTER = ({"apiGroups": [""], "resources": ["nodes", "pods", "namespaces"], "verbs": _READ},)
 #: Lifetime of the token: longer than a demo, or a day of work. Seconds.
-_LASTS = 24 * 3600
+_TOKEN_LIFETIME = 24 * 3600
 
 
 async def page_token(client: KubeClient, namespace: str, folder: Path) -> Path:
@@ -59,7 +59,7 @@ async def _token(client: KubeClient, namespace: str) -> str:
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "metadata": {"namespace": namespace},
-        "spec": {"expirationSeconds": _LASTS},
+        "spec": {"expirationSeconds": _TOKEN_LIFETIME},
     }
     return str((await client.create(tokens, request))["status"]["token"])
 

@@ -23,8 +23,8 @@ from dynamo_ctl.errors import CtlError, ExitCode
 
 #: Time-out of an answer that is not a stream. Seconds.
 ANSWER_WITHIN = 60.0
-#: Longest wait before a stream that ended is opened again. Seconds.
-AGAIN_AFTER = 3.0
+#: Longest pause before a stream that ended is reopened. Seconds.
+RECONNECT_WITHIN = 3.0
 SERVER, TOKEN = "DYNAMO_SERVER_URL", "DYNAMO_TOKEN"
 #: Kind on the command line -> collection of the API.
 COLLECTIONS = {"dgd": "deployments", "dcd": "components", "dgdr": "requests"}
@@ -138,19 +138,14 @@ class Remote:
                 async with self.stream("GET", path, **({"Last_Event_ID": last} if last else {})) as events:
                     opened = True
                     async for event in events:
-                        detail = str(event.data["detail"]) if event.name in ("unauthorized", "error") else ""
-                        if event.name == "unauthorized":
-                            raise RequestRefused(401, detail)
-                        if event.name == "error":
-                            # A temporary refusal, for example while the API server restarts.
-                            raise CtlError(detail, ExitCode.UNREACHABLE)
+                        _raise_for(event)
                         last = "" if event.name == "resync" else event.id or last
                         yield event
             except CtlError as error:
-                if not (opened and (_passes(error) or await self._has_newer_token(error))):
+                if not (opened and (_is_temporary(error) or await self._has_newer_token(error))):
                     raise
                 log.warning("stream interrupted; reconnecting", error=str(error))
-            await asyncio.sleep(spread(AGAIN_AFTER))
+            await asyncio.sleep(spread(RECONNECT_WITHIN))
 
     async def _has_newer_token(self, error: CtlError) -> bool:
         """Whether there is a newer token than the refused one, which it then uses. Raises CtlError without a token."""
@@ -209,8 +204,8 @@ def _address(server: str) -> SplitResult:
     raise CtlError(f"--server {server}: write https://host or http://127.0.0.1:8082", ExitCode.USAGE)
 
 
-def _passes(error: CtlError) -> bool:
-    """Whether the same request may succeed later: no answer came, or the answer says so."""
+def _is_temporary(error: CtlError) -> bool:
+    """Whether the same request may succeed later: there was no response, or one with a temporary status."""
     return error.code is ExitCode.UNREACHABLE or (
         isinstance(error, RequestRefused) and error.status in (429, 502, 503, 504)
     )
@@ -249,6 +244,14 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[ServerSentE
             if name:
                 yield ServerSentEvent(name, _data(data), identity)
             name, data, identity = "", "", ""
+
+
+def _raise_for(event: ServerSentEvent) -> None:
+    """Raises RequestRefused if the token has expired; CtlError for a temporary error, such as a restarting API server."""
+    if event.name == "unauthorized":
+        raise RequestRefused(401, str(event.data["detail"]))
+    if event.name == "error":
+        raise CtlError(str(event.data["detail"]), ExitCode.UNREACHABLE)
 
 
 def _data(text: str) -> Any:

@@ -1,13 +1,18 @@
 """`dynamoctl nats-config`."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
 from dynamo_ctl.commands.parameters import Cluster, Config
 from dynamo_ctl.errors import CtlError, ExitCode
+
+if TYPE_CHECKING:
+    from dynamo_shared.bus.server_config import NatsServerTls
 
 
 def nats_config(
@@ -60,24 +65,17 @@ def nats_config(
     chosen = users.split(",") if users else list(USERS)
     if unknown := [name for name in chosen if name not in USERS]:
         raise CtlError(f"--users: unknown users {', '.join(unknown)}; use some of {', '.join(USERS)}", ExitCode.USAGE)
-    certificate, _, rest = (tls or "").partition(",")
-    key, _, ca = rest.partition(",")
-    if tls and not (certificate and key):
-        raise CtlError("--tls: write CERT,KEY or CERT,KEY,CA", ExitCode.USAGE)
     for option, address in {"--listen": listen, "--monitoring": monitoring or listen}.items():
         if not _is_host_and_port(address):
             raise CtlError(
                 f"{option}: {address!r} is not an address; write HOST:PORT, as in 0.0.0.0:4222", ExitCode.USAGE
             )
     server = server_config.NatsServerConfig(
-        listen=listen,
-        monitoring=monitoring,
-        store=store,
-        tls=server_config.NatsServerTls(certificate, key, ca, verify=bool(ca)) if tls else None,
+        listen=listen, monitoring=monitoring, store=store, tls=_tls(tls) if tls else None
     )
     name = cluster or settings.load(config).platform.cluster_name
     mode = credentials.OWNER_AND_GROUP if group_readable else credentials.OWNER_ONLY
-    passwords = credentials.kept(folder, chosen, mode=mode) if folder else server_config.variables(chosen)
+    passwords = credentials.load_or_create(folder, chosen, mode=mode) if folder else server_config.variables(chosen)
     whole = server_config.configuration(name, passwords, server)
     text = server_config.text({"authorization": whole["authorization"]} if users_only else whole)
     if folder is None:
@@ -85,6 +83,17 @@ def nats_config(
     else:
         credentials.write(folder / "nats.conf", text, mode=mode)
         typer.echo(f"wrote {folder / 'nats.conf'} and the passwords of {', '.join(chosen)} next to it")
+
+
+def _tls(files: str) -> NatsServerTls:
+    """The TLS configuration of `CERT,KEY[,CA]`. Raises CtlError."""
+    from dynamo_shared.bus.server_config import NatsServerTls  # noqa: PLC0415 - quick help
+
+    certificate, _, rest = files.partition(",")
+    key, _, ca = rest.partition(",")
+    if not (certificate and key):
+        raise CtlError("--tls: write CERT,KEY or CERT,KEY,CA", ExitCode.USAGE)
+    return NatsServerTls(certificate, key, ca, verify=bool(ca))
 
 
 def _is_host_and_port(address: str) -> bool:

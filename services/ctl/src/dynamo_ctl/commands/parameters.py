@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from dynamo_ctl.nats_targets import Where
+    from dynamo_ctl.nats_targets import NatsTarget
 
 #: A DNS label (RFC 1123).
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -122,7 +122,7 @@ class BusOptions:
     cluster: Cluster = None
     config: Config = None
 
-    def where(self) -> Where:
+    def where(self) -> NatsTarget:
         """The server of the command line, otherwise of the settings, otherwise of the platform that runs here. Raises
         CtlError if there is none.
         """

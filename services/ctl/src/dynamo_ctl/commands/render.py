@@ -62,11 +62,10 @@ def render(
     for warning in dict.fromkeys(warnings):
         echo_error(f"warning: {warning}")
     for (source, objects), (_, manifests) in zip(rendered, read, strict=True):
-        if not objects:
+        if objects:
+            echo(NOTE.format(source=source))
+            for obj in objects:
+                echo(f"---\n{to_yaml(obj)}", nl=False)
+        else:
             is_old = any(isinstance(each, legacy.DynamoDeployment | legacy.DynamoNimDeployment) for each in manifests)
             echo_error(NOTHING.format(source=source) + (CONVERT if is_old else ""))
-            continue
-        echo(NOTE.format(source=source))
-        for obj in objects:
-            echo("---")
-            echo(to_yaml(obj), nl=False)

@@ -95,16 +95,15 @@ def _component(name: str, type_: str, image: str, arguments: list[str]) -> KubeO
 
 async def _create_graph(kube: KubeClient, trial: Trial) -> str:
     """Create the trial's graph. Returns its uid."""
-    desired, there = graph(trial), await get_if_present(kube, DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
-    if there is None:
-        made = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)
-    elif objects.labels(there).get(CREATED_BY) == FIELD_MANAGER:
+    desired, existing = graph(trial), await get_if_present(kube, DYNAMO_GRAPH_DEPLOYMENTS, trial.key)
+    if existing is None:
+        created = await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)
+    elif objects.labels(existing).get(CREATED_BY) == FIELD_MANAGER:
         # A trial that was killed left this graph.
-        desired["metadata"]["uid"] = there["metadata"]["uid"]
-        made = await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, desired)
+        created = await kube.apply(DYNAMO_GRAPH_DEPLOYMENTS, objects.of_uid(desired, objects.uid(existing)))
     else:
         raise CtlError(f"graph {trial.key} exists and was not created by a trial: choose another --name")
-    return str(made["metadata"]["uid"])
+    return objects.uid(created)
 
 
 async def _wait_until_successful(kube: KubeClient, key: ObjectKey) -> None:
@@ -116,18 +115,23 @@ async def _wait_until_successful(kube: KubeClient, key: ObjectKey) -> None:
 
 
 async def _wait_for_answer(key: ObjectKey) -> str:
-    """Send the request until there is an answer: the frontend knows the model a moment after its worker is ready."""
+    """Repeat the request until it succeeds: the frontend discovers the model shortly after its worker is ready."""
     url = f"http://{key.name}-frontend.{key.namespace}:{FRONTEND_PORT}/v1/chat/completions"
-    body = {"model": MODEL_NAME, "max_tokens": 8, "messages": [{"role": "user", "content": "Are you there?"}]}
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_WITHIN)) as session:
         while True:
-            try:
-                async with session.post(url, json=body) as answer:
-                    if answer.status == 200:
-                        return str((await answer.json())["choices"][0]["message"]["content"])
-            except (aiohttp.ClientError, TimeoutError):
-                pass
+            with suppress(aiohttp.ClientError, TimeoutError):
+                if (answer := await _answer(session, url)) is not None:
+                    return answer
             await asyncio.sleep(PAUSE)
+
+
+async def _answer(session: aiohttp.ClientSession, url: str) -> str | None:
+    """The text of a chat completion; None for an error status."""
+    body = {"model": MODEL_NAME, "max_tokens": 8, "messages": [{"role": "user", "content": "Are you there?"}]}
+    async with session.post(url, json=body) as response:
+        if response.status != 200:
+            return None
+        return str((await response.json())["choices"][0]["message"]["content"])
 
 
 async def _failure_reason(kube: KubeClient, trial: Trial) -> str:

@@ -25,16 +25,21 @@ async def check(namespace: str, within: float, kubeconfig: Path | None, context:
     Raises KubeError if the caller lacks the right to create graphs; CtlError with the last failure if the webhooks do
     not work within `within` seconds.
     """
-    backoff, last = Backoff(FIRST_RETRY, LAST_RETRY), "the API server did not answer"
+    last = "the API server did not answer"
+
+    async def repeat(kube: KubeClient) -> None:
+        nonlocal last
+        backoff = Backoff(FIRST_RETRY, LAST_RETRY)
+        while True:
+            try:
+                return await refuse(kube, namespace)
+            except CtlError as error:
+                last = str(error)
+            await asyncio.sleep(backoff.next())
+
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as kube:
         try:
-            async with asyncio.timeout(within):
-                while True:
-                    try:
-                        return await refuse(kube, namespace)
-                    except CtlError as error:
-                        last = str(error)
-                    await asyncio.sleep(backoff.next())
+            await asyncio.wait_for(repeat(kube), within)
         except TimeoutError:
             raise CtlError(f"after {within:g} s: {last}", ExitCode.NOT_READY) from None
 

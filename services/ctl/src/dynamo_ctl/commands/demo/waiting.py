@@ -13,7 +13,7 @@ from dynamo_ctl.commands.demo.view import Show
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.summary import graph_line, is_successful
 
-POLL_EVERY = 0.1
+POLL_INTERVAL = 0.1
 #: `failed` may be temporary (a quota that is raised, an admission webhook that restarts). After this time it counts as
 #: permanent. Seconds.
 FAILED_FOR = 10.0
@@ -92,7 +92,7 @@ async def until_successful(
             return progress.took
         if now > timeout or progress.has_failed(now):
             raise CtlError("\n".join(await reasons(client, namespace, progress.late)), ExitCode.NOT_READY)
-        await asyncio.sleep(POLL_EVERY)
+        await asyncio.sleep(POLL_INTERVAL)
 
 
 async def reasons(client: KubeClient, namespace: str, graphs: Sequence[KubeObject]) -> list[str]:

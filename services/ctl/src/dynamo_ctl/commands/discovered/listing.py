@@ -13,7 +13,7 @@ from dynamo_shared.wire.discovered import MODELS, WORKERS, ServedModelData, Work
 from dynamo_ctl.commands.discovered import DiscoveredQuery
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.nats_targets import Where, connected, stream_exists
+from dynamo_ctl.nats_targets import NatsTarget, connected, stream_exists
 from dynamo_ctl.printing import Print, age, columns, encoded, object_list
 
 RESOURCES = {"workers": WORKERS, "models": MODELS}
@@ -26,7 +26,7 @@ READ_WITHIN = 30.0
 _NONE = "-"
 
 
-async def show(what: str, query: DiscoveredQuery, where: Where, out: Print) -> None:
+async def show(what: str, query: DiscoveredQuery, where: NatsTarget, out: Print) -> None:
     """Print the current `workers` or `models`. Raises CtlError if there is no server, or no model-discovery."""
     async with connected(where) as bus:
         for line in await lines(what, query, bus, where.cluster):

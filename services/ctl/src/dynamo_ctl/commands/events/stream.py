@@ -13,7 +13,7 @@ from dynamo_shared.wire import specifications, subjects
 from dynamo_ctl.commands.events import EventQuery
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.kinds import full_name, short_name
-from dynamo_ctl.nats_targets import Where, connected, stream_exists, wait_for_stream
+from dynamo_ctl.nats_targets import NatsTarget, connected, stream_exists, wait_for_stream
 from dynamo_ctl.printing import Print, day, one_line
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -49,7 +49,7 @@ def selected(query: EventQuery) -> list[tuple[str | None, str | None]]:
 
 async def listen(
     query: EventQuery,
-    where: Where,
+    where: NatsTarget,
     out: Print,
     *,
     since: timedelta | None = None,

@@ -15,7 +15,7 @@ from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.nats_targets import Where, connected, stream_exists
+from dynamo_ctl.nats_targets import NatsTarget, connected, stream_exists
 from dynamo_ctl.printing import Print
 
 
@@ -31,7 +31,7 @@ def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
 
 
 async def scale(
-    query: ScaleOptions, replicas: Sequence[tuple[str, int]], where: Where, out: Print, *, as_json: bool = False
+    query: ScaleOptions, replicas: Sequence[tuple[str, int]], where: NatsTarget, out: Print, *, as_json: bool = False
 ) -> None:
     """Send the request and print the answer. Raises CtlError if the answer is a refusal, or if no answer comes."""
     async with connected(where) as bus:

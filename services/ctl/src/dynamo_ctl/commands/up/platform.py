@@ -50,11 +50,10 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
                 await stack.enter_async_context(supervised_servers(*plane.parts()))
                 settings = with_cluster(settings, plane.kubeconfig, None)
             cluster = settings.platform.kubernetes
-            client = await stack.enter_async_context(
-                await KubeClient.open(
-                    kubeconfig=cluster.kubeconfig, context=cluster.context, field_manager=DEFINITIONS_MANAGER
-                )
+            opened = KubeClient.open(
+                kubeconfig=cluster.kubeconfig, context=cluster.context, field_manager=DEFINITIONS_MANAGER
             )
+            client = await stack.enter_async_context(await opened)
             if not local:
                 # Before servers are obtained, which may take minutes: without a cluster they are useless.
                 await install_definitions(cluster.kubeconfig, cluster.context)
@@ -79,15 +78,17 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
         await wait_for_stream(platform.context.bus, STATE)
         console.print("[bold green]Dynamo Platform is up[/]; Ctrl-C stops it.")
         ports = platform.health_port, platform.metrics_port
-        for name, address in addresses_of(settings, platform.context.kube.server, *ports):
-            console.print(f"  {name:<9} {address}", soft_wrap=True, markup=False)
+        lines = [
+            f"{name:<9} {address}" for name, address in addresses_of(settings, platform.context.kube.server, *ports)
+        ]
         if local:
             token = await page_token(client, DEFAULT_NAMESPACE, folder)
-            console.print(f"  sign in   with the token that this prints: cat {token}", soft_wrap=True, markup=False)
-            console.print(f"  export KUBECONFIG={cluster.kubeconfig}", soft_wrap=True, markup=False)
+            lines.append(f"sign in   with the token that this prints: cat {token}")
+            lines.append(f"export KUBECONFIG={cluster.kubeconfig}")
         command = own_command()
-        further = f"kubectl apply -f examples/vllm-agg.yaml; {command} get -w; {command} events -f"
-        console.print(f"  next      {further}", soft_wrap=True, markup=False)
+        lines.append(f"next      kubectl apply -f examples/vllm-agg.yaml; {command} get -w; {command} events -f")
+        for line in lines:
+            console.print(f"  {line}", soft_wrap=True, markup=False)
         await asyncio.Event().wait()
 
 

@@ -69,7 +69,7 @@ async def embedded(settings: Settings, folder: Path, programs: Programs) -> Asyn
     platform = settings.platform
     async with AsyncExitStack() as stack:
         if "servers" not in platform.nats.model_fields_set:
-            passwords = credentials.kept(folder / NATS_CREDENTIALS, permissions.USERS)
+            passwords = credentials.load_or_create(folder / NATS_CREDENTIALS, permissions.USERS)
             options = NatsServerOptions(
                 authorization=server_config.authorization(platform.cluster_name, passwords),
                 max_payload=MAX_PAYLOAD,
@@ -116,7 +116,7 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
         # The data has a lost password, or none (an old release). It holds only what may expire with a lease.
         shutil.rmtree(etcd.data)
     new = not etcd.data.exists()
-    password = credentials.kept(file.parent, [USER])[USER]
+    password = credentials.load_or_create(file.parent, [USER])[USER]
     await stack.enter_async_context(etcd)
     await stack.enter_async_context(supervised_servers(etcd))
     await require_password(etcd.url, password)

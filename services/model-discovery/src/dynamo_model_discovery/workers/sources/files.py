@@ -8,6 +8,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -90,19 +91,16 @@ class FileSource(RecordTable):
 
 
 def _files(directory: Path) -> list[tuple[Path, os.stat_result]]:
+    """The files of a directory with their status, at most MAX_FILES; none before the first process creates it."""
     files: list[tuple[Path, os.stat_result]] = []
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                if len(files) == MAX_FILES:
-                    break
-                try:
-                    if not entry.name.startswith(_TEMPORARY) and entry.is_file(follow_symlinks=False):
-                        files.append((Path(entry.path), entry.stat(follow_symlinks=False)))
-                except FileNotFoundError:
-                    continue
-    except FileNotFoundError:  # The first process creates the directory.
-        return []
+    with suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            if len(files) == MAX_FILES:
+                break
+            # A process may remove its file at any time.
+            with suppress(FileNotFoundError):
+                if not entry.name.startswith(_TEMPORARY) and entry.is_file(follow_symlinks=False):
+                    files.append((Path(entry.path), entry.stat(follow_symlinks=False)))
     return files
 
 
