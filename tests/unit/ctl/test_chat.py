@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from dynamo_ctl.commands.chat import conversation
-from dynamo_ctl.commands.chat.conversation import Talk
+from dynamo_ctl.commands.chat.conversation import Conversation
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.remote import ServerSentEvent
 
@@ -18,14 +18,14 @@ import sys
 from dynamo_ctl import interrupts
 from dynamo_ctl.commands.chat import conversation
 
-class Talk:
+class Conversation:
     async def say(self, message, write):
         write(f"[{message}]")
         return {"completionTokens": 1}
 
 print("begun", flush=True)
 try:
-    interrupts.run(conversation.chat(Talk(), None, as_json=False))
+    interrupts.run(conversation.chat(Conversation(), None, as_json=False))
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -100,6 +100,6 @@ async def test_a_piece_with_reasoning_and_text_is_shown_whole() -> None:
             yield events()
 
     shown: list[str] = []
-    talk = Talk(cast("Any", Answering()), "n", "g", model="", system="", max_tokens=1)
-    assert await talk.say("?", shown.append) == {"text": "yes"}
+    conversation = Conversation(cast("Any", Answering()), "n", "g", model="", system="", max_tokens=1)
+    assert await conversation.say("?", shown.append) == {"text": "yes"}
     assert "".join(shown) == "so yes"

@@ -121,7 +121,7 @@ def message(**changes: Any) -> Message:
 
 
 def line_of(event: Message, *, as_json: bool = False) -> str:
-    """What is shown of an event; AssertionError where it is left out."""
+    """The line of an event. Raises AssertionError if there is none."""
     line = stream._line(event, None, {}, as_json=as_json)
     assert line is not None
     return line
@@ -158,6 +158,16 @@ def test_a_message_that_is_not_an_event_is_skipped() -> None:
     odd = Message(SUBJECT, b"not json", {}, 1)
     assert "not a CloudEvent" in line_of(odd)
     assert stream._line(odd, None, {}, as_json=True) is None
+
+
+@pytest.mark.parametrize("data", [["a"], "text", 7, {"message": ["a"]}])
+def test_data_of_any_type_is_displayed(data: object) -> None:
+    assert "ready" in line_of(message(data=data))
+
+
+def test_an_event_whose_time_has_no_time_zone_is_not_a_cloud_event() -> None:
+    odd = message(time="2026-01-01T10:00:00")
+    assert "not a CloudEvent" in (stream._line(odd, datetime(2026, 1, 1, tzinfo=UTC), {}, as_json=False) or "")
 
 
 def test_a_message_of_several_lines_is_one_line() -> None:

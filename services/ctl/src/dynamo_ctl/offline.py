@@ -58,14 +58,14 @@ def objects_of(
 
     `namespace`: the namespace of manifests that name none. Manifests of other kinds are ignored. Raises NotUsable.
     """
-    made: list[KubeObject] = []
+    objects: list[KubeObject] = []
     reasons: list[str] = []
     for manifest in manifests:
         if not isinstance(manifest, _Rendered):
             continue
         title = f"{manifest.kind} {manifest.metadata.name}"
         try:
-            made += [_clean(obj) for obj in _descendants(manifest, namespace, config, claims)]
+            objects += [_clean(obj) for obj in _descendants(manifest, namespace, config, claims)]
         except render.RenderError as error:
             reasons.append(f"{title}: {error}")
         except InvalidManifest as error:
@@ -73,7 +73,7 @@ def objects_of(
             reasons += [f"{title}: in v1beta1, {each}" for each in error.errors]
     if reasons:
         raise NotUsable(reasons)
-    return made
+    return objects
 
 
 def _by_rules(obj: KubeObject, namespace: str, facts: Facts, warn: Callable[[str], None]) -> Iterable[FieldError]:

@@ -38,8 +38,8 @@ def planned(manifest: KubeObject, settings: Settings | None = None) -> tuple[Tre
 def _child(obj: KubeObject, config: render.RenderConfig) -> Tree:
     if obj["kind"] != DYNAMO_COMPONENT_DEPLOYMENTS.kind:
         return _node(obj, list(_pods(obj)))
-    made = render.component_children(parse_component(created(obj)), config)
-    return _node(obj, [_node(each, list(_pods(each))) for each in made])
+    children = render.component_children(parse_component(created(obj)), config)
+    return _node(obj, [_node(each, list(_pods(each))) for each in children])
 
 
 def _pods(workload: KubeObject) -> Iterator[Tree]:

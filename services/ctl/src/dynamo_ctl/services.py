@@ -36,17 +36,19 @@ def make(names: Iterable[str] = (ALL,), without: Collection[str] = ()) -> list[S
 
     Raises CtlError for an unknown service, and for a service that is not installed.
     """
-    asked = list(names)
-    unknown = [name for name in asked if name not in SERVICES and name != ALL]
+    requested = list(names)
+    unknown = [name for name in requested if name not in SERVICES and name != ALL]
     if unknown:
         known = ", ".join([ALL, *SERVICES])
         raise CtlError(f"unknown services: {', '.join(unknown)}; use some of {known}", ExitCode.USAGE)
     absent = [name for name in SERVICES if not is_installed(name)]
-    if missing := [name for name in asked if name in absent]:
+    if missing := [name for name in requested if name in absent]:
         packages = ", ".join(f"dynamo-{name}" for name in missing)
         raise CtlError(f"not installed: {packages}; the image built with PARTS=planner has it", ExitCode.USAGE)
     chosen = [
-        name for name in SERVICES if (ALL in asked or name in asked) and name not in without and name not in absent
+        name
+        for name in SERVICES
+        if (ALL in requested or name in requested) and name not in without and name not in absent
     ]
     return [_dynadmin() if name == DYNADMIN else _load(SERVICES[name]) for name in chosen]
 

@@ -145,10 +145,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def called(**given: Any) -> None:
-        made = {
+        grouped = {
             name: group(**{each.name: given.pop(each.name) for each in fields(group)}) for name, group in groups.items()
         }
-        command(**given, **made)
+        command(**given, **grouped)
 
     called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -85,11 +85,11 @@ class Estimation:
             )
         return name, profile_data_name(name)
 
-    async def replay(self, asked: ReplayCase) -> dict[str, Any]:
+    async def replay(self, case: ReplayCase) -> dict[str, Any]:
         """Replay the traffic with the current PlannerConfig, and with changes. Raises NotSimulated."""
         # Planning imports numpy, which takes time, and only replays need it here.
         replays = await asyncio.to_thread(import_module, "dynamo_ctl.simulations.replays")
-        answer: dict[str, Any] = await replays.replay(self._profiler.simulations, self._settings.rapid, asked)
+        answer: dict[str, Any] = await replays.replay(self._profiler.simulations, self._settings.rapid, case)
         return answer
 
     async def close(self) -> None:

@@ -32,21 +32,21 @@ SHOWN = (
 )
 
 
-async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -> dict[str, Any]:
+async def replay(simulations: Simulations, settings: Rapid, case: ReplayCase) -> dict[str, Any]:
     """A row for the current configuration, a row for the changed one, and the assumptions. Raises NotSimulated."""
     try:
-        plan = await asyncio.to_thread(read_plan, asked.graph, asked.config_map, asked.profile_map)
-        written, remarks = changed_config(plan.config, asked.changes)
+        plan = await asyncio.to_thread(read_plan, case.graph, case.config_map, case.profile_map)
+        written, remarks = changed_config(plan.config, case.changes)
     except NotPlannable as error:
         raise NotSimulated(str(error)) from error
     except InvalidChange as error:
         raise NotSimulated(str(error), error.field) from error
     profile, source = await _profile(simulations, settings, plan)
-    startup, words = _startup(asked)
-    steps = [(each.rate, each.seconds, each.isl, each.osl) for each in asked.steps]
+    startup, words = _startup(case)
+    steps = [(each.rate, each.seconds, each.isl, each.osl) for each in case.steps]
     configs = (written_config(plan.config), written)
     try:
-        job = job_of(plan, profile, configs, steps, startup=startup, replicas=asked.replicas)
+        job = job_of(plan, profile, configs, steps, startup=startup, replicas=case.replicas)
     except ProfileError as error:
         raise NotSimulated(str(error)) from error
     answer = await simulations.computed(job, lambda _, __: None)
@@ -60,7 +60,7 @@ async def replay(simulations: Simulations, settings: Rapid, asked: ReplayCase) -
         "notes": [
             words,
             "begins with the replicas that the first decision shows"
-            if asked.replicas
+            if case.replicas
             else "begins with the fewest replicas",
             "the cluster has enough GPUs; engines batch up to 8,192 prompt tokens and 1,024 sequences",
             "each run is judged by its own SLA",
@@ -93,11 +93,11 @@ async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph
     return profile, "simulated by AI Configurator with the values of aic_interpolation"
 
 
-def _startup(asked: ReplayCase) -> tuple[float, str]:
-    if asked.startup is not None:
-        return asked.startup, f"a new replica takes {asked.startup:g} s to serve, as requested"
+def _startup(case: ReplayCase) -> tuple[float, str]:
+    if case.startup is not None:
+        return case.startup, f"a new replica takes {case.startup:g} s to serve, as requested"
     times = StartupTimes()
-    times.learn(asked.pods)
+    times.learn(case.pods)
     if times.seconds is not None:
         return times.seconds, f"a new replica takes {times.seconds:g} s to serve, the median of the graph's pods"
     return STARTUP, f"a new replica takes {STARTUP:g} s to serve: no pod start was observed"

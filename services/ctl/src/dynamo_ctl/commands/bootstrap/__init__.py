@@ -66,8 +66,8 @@ def try_(
     from dynamo_ctl import interrupts  # noqa: PLC0415
     from dynamo_ctl.commands.bootstrap import trial  # noqa: PLC0415
 
-    asked = trial.Trial(ObjectKey(namespace, name), image, model, timeout, webhooks)
-    typer.echo(f"answered: {interrupts.run(trial.carry_out(asked, kubeconfig, context))}")
+    desired = trial.Trial(ObjectKey(namespace, name), image, model, timeout, webhooks)
+    typer.echo(f"answered: {interrupts.run(trial.carry_out(desired, kubeconfig, context))}")
 
 
 @bootstrap.command(short_help="Check that the webhooks refuse an invalid graph.")

@@ -31,7 +31,7 @@ def chat(
 
     api.run(
         lambda remote: conversation.chat(
-            conversation.Talk(remote, namespace, graph, model=model, system=system, max_tokens=max_tokens),
+            conversation.Conversation(remote, namespace, graph, model=model, system=system, max_tokens=max_tokens),
             message,
             as_json=output is LineOutput.JSON,
         ),

@@ -13,7 +13,7 @@ from dynamo_ctl.lines import lines
 from dynamo_ctl.remote import Remote, path_of
 
 
-class Talk:
+class Conversation:
     """One chat, with its history."""
 
     def __init__(self, remote: Remote, namespace: str, graph: str, *, model: str, system: str, max_tokens: int) -> None:
@@ -40,23 +40,23 @@ class Talk:
         raise CtlError("the connection ended before the answer was complete; try again")
 
 
-async def chat(talk: Talk, message: str | None, *, as_json: bool) -> None:
+async def chat(conversation: Conversation, message: str | None, *, as_json: bool) -> None:
     """Send one message, or each line of standard input that is not empty."""
     if message is not None:
-        await _say(talk, message, as_json=as_json)
+        await _say(conversation, message, as_json=as_json)
         return
     prompt = "> " if sys.stdin.isatty() and not as_json else ""
     _write(prompt)
     async with aclosing(lines(sys.stdin.fileno())) as given:
         async for line in given:
             if line:
-                await _say(talk, line, as_json=as_json)
+                await _say(conversation, line, as_json=as_json)
             _write(prompt)
 
 
-async def _say(talk: Talk, message: str, *, as_json: bool) -> None:
+async def _say(conversation: Conversation, message: str, *, as_json: bool) -> None:
     if as_json:
-        _write(json.dumps(await talk.say(message, lambda _: None)) + "\n")
+        _write(json.dumps(await conversation.say(message, lambda _: None)) + "\n")
         return
     begun = False
 
@@ -66,7 +66,7 @@ async def _say(talk: Talk, message: str, *, as_json: bool) -> None:
         _write(text)
 
     try:
-        answer = await talk.say(message, write)
+        answer = await conversation.say(message, write)
     except BaseException:
         if begun:
             # The error message about an incomplete answer begins on a new line.

@@ -17,7 +17,7 @@ from dynamo_ctl.remote import Remote, ServerSentEvent, field_error, path_of
 #: Status of a new deployment. The API answers 200 if an earlier request had the same key.
 _CREATED = 201
 #: Longest idempotency key of the API, in a header.
-_LONGEST_KEY = 128
+_MAX_KEY_LENGTH = 128
 
 
 def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
@@ -39,8 +39,10 @@ async def deploy(
     key: str,
 ) -> None:
     """Deploy over the API, or let the API server check it. Prints only the result; `remark` gets warnings."""
-    if not (key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_KEY):
-        raise CtlError(f"--request: use 1 to {_LONGEST_KEY} printable ASCII characters without blanks", ExitCode.USAGE)
+    if not (key.isascii() and key.isprintable() and " " not in key and len(key) <= _MAX_KEY_LENGTH):
+        raise CtlError(
+            f"--request: use 1 to {_MAX_KEY_LENGTH} printable ASCII characters without blanks", ExitCode.USAGE
+        )
     headers = {"Idempotency_Key": key} if key else {}
     status, answer = await remote.answer("POST", path_of(namespace, "deploy", dryRun=dry_run), sent, **headers)
     if as_json:

@@ -63,14 +63,14 @@ def _mark(number: int, point: KubeObject) -> str:
 
 
 def _canvas(points: list[tuple[int, KubeObject]], width: int) -> list[str]:
-    places = [(number, point, *(_xy(point) or (0.0, 0.0))) for number, point in points]
-    most_x = max(x for _, _, x, _ in places) or 1.0
-    most_y = max(y for _, _, _, y in places) or 1.0
+    positions = [(number, point, *(_xy(point) or (0.0, 0.0))) for number, point in points]
+    most_x = max(x for _, _, x, _ in positions) or 1.0
+    most_y = max(y for _, _, _, y in positions) or 1.0
     margin = len(f"{most_y:.0f}") + 1
     wide = width - margin - 2
     rows = [[" "] * wide for _ in range(_HEIGHT)]
     # The selected point is drawn last, so that nothing hides it.
-    for number, point, x, y in sorted(places, key=lambda place: bool(place[1]["selected"])):
+    for number, point, x, y in sorted(positions, key=lambda position: bool(position[1]["selected"])):
         row = _HEIGHT - 1 - round(y / most_y * (_HEIGHT - 1))
         rows[row][round(x / most_x * (wide - 1))] = _mark(number, point)
     labels = {0: f"{most_y:.0f}", _HEIGHT // 2: f"{most_y / 2:.0f}", _HEIGHT - 1: "0"}
@@ -110,13 +110,13 @@ def _png(drawn: Drawn, file: Path) -> None:
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axes = figure.add_subplot()
     for number, point in enumerate(drawn.points, 1):
-        place = _xy(point)
-        if place is None:
+        position = _xy(point)
+        if position is None:
             continue
         marker = "*" if point["selected"] else "o" if point["figures"].get("serving") == "disagg" else "s"
         faint = 1.0 if point["figures"].get("meetsSLA") is not False else 0.4
-        axes.scatter(*place, marker=marker, s=200 if point["selected"] else 50, alpha=faint, color="C0")
-        axes.annotate(str(number), place, textcoords="offset points", xytext=(6, 4))
+        axes.scatter(*position, marker=marker, s=200 if point["selected"] else 50, alpha=faint, color="C0")
+        axes.annotate(str(number), position, textcoords="offset points", xytext=(6, 4))
     # Names of models are not formulas.
     axes.set_title(drawn.title, parse_math=False)
     axes.set(xlabel=_X_TITLE, ylabel=_Y_TITLE, ylim=(0, None))
@@ -132,21 +132,23 @@ def _html(drawn: Drawn, file: Path) -> None:
 
     figure = go.Figure()
     for number, point in enumerate(drawn.points, 1):
-        place = _xy(point)
-        if place is None:
+        position = _xy(point)
+        if position is None:
             continue
         figures = point["figures"]
         symbol = "star" if point["selected"] else "circle" if figures.get("serving") == "disagg" else "square"
-        said = "<br>".join(f"{title}: {cell}" for title, cell in zip(_HEADER[1:], _row(number, point)[1:], strict=True))
+        hover = "<br>".join(
+            f"{title}: {cell}" for title, cell in zip(_HEADER[1:], _row(number, point)[1:], strict=True)
+        )
         figure.add_scatter(
-            x=[place[0]],
-            y=[place[1]],
+            x=[position[0]],
+            y=[position[1]],
             mode="markers+text",
             text=[str(number)],
             textposition="top right",
             marker={"symbol": symbol, "size": 16 if point["selected"] else 10},
             opacity=0.4 if figures.get("meetsSLA") is False else 1.0,
-            hovertext=[said],
+            hovertext=[hover],
             hoverinfo="text",
             showlegend=False,
         )

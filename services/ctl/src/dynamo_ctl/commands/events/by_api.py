@@ -11,7 +11,7 @@ from dynamo_ctl.printing import Print, day, one_line
 from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 
 #: Largest number of events in an answer of the API.
-_MOST = 2000
+_MAX_EVENTS = 2000
 
 
 async def events(
@@ -35,7 +35,7 @@ async def events(
         if earliest is None or moment >= earliest:
             out(json.dumps(event) if as_json else _readable(event, moment))
 
-    path = path_of(namespace, collection, name, "events", limit=_MOST, watch="true" if follow else "")
+    path = path_of(namespace, collection, name, "events", limit=_MAX_EVENTS, watch="true" if follow else "")
     if not follow:
         for event in reversed((await remote.request("GET", path))["items"]):
             show(event)
@@ -48,5 +48,5 @@ async def events(
 
 def _readable(event: dict[str, Any], moment: datetime) -> str:
     about = f"{event['object']['kind']}/{event['object']['name']}"
-    said = one_line(f"{about}  {event['reason']}: {event['message']}")
-    return f"{day(moment)}{moment.astimezone():%H:%M:%S}  {event['type']:<7}  {said}"
+    text = one_line(f"{about}  {event['reason']}: {event['message']}")
+    return f"{day(moment)}{moment.astimezone():%H:%M:%S}  {event['type']:<7}  {text}"

@@ -5,6 +5,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from dynamo_shared.api.untrusted import times
+from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.bus.streams import EVENTS, STATE
 from dynamo_shared.lru import LruCache
@@ -18,7 +20,7 @@ from dynamo_ctl.printing import Print, day, one_line
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Ten years: no event is older. Seconds.
-LONGEST = 10 * 365 * 86400
+MAX_AGE = 10 * 365 * 86400
 #: Number of remembered recent events, so that an event that repeats after a reconnection is not shown twice.
 REMEMBERED = 10_000
 
@@ -28,7 +30,7 @@ def duration(text: str) -> timedelta:
     if not re.fullmatch(r"(\d+[smhd])+", text):
         raise CtlError(f"--since {text}: write a duration such as 90s, 10m, 2h or 1d", ExitCode.USAGE)
     seconds = sum(int(number) * UNITS[unit] for number, unit in re.findall(r"(\d+)([smhd])", text))
-    return timedelta(seconds=min(seconds, LONGEST))
+    return timedelta(seconds=min(seconds, MAX_AGE))
 
 
 def filters(query: EventQuery, cluster: str) -> list[str]:
@@ -89,9 +91,10 @@ async def listen(
 def _line(message: Message, earliest: datetime | None, printed: dict[str, None], *, as_json: bool) -> str | None:
     try:
         event = json.loads(message.payload)
-        moment = datetime.fromisoformat(event["time"])
-        identity = str(event["id"])
+        moment, identity = times.moment(event["time"]), str(event["id"])
     except (ValueError, KeyError, TypeError):
+        moment = None
+    if moment is None:
         return None if as_json else f"?  {message.subject}: not a CloudEvent"
     if identity in printed or (earliest is not None and moment < earliest):
         return None
@@ -109,7 +112,7 @@ def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
     except ValueError:
         what = f"{event.get('type', '?')} {subject}"
     # A deletion event contains the object's last state, not the reason for its deletion.
-    data = {} if subject.endswith(".deleted") else event.get("data") or {}
+    data = {} if subject.endswith(".deleted") else mapping(event.get("data"))
     detail = one_line(": ".join(str(data[name]) for name in ("reason", "message") if data.get(name)))
     return f"{day(moment)}{moment.astimezone():%H:%M:%S.%f}"[:-3] + f"  {what}  {detail}".rstrip()
 

@@ -80,7 +80,7 @@ class ReplayRequest:
 
 @plan.command(short_help="Simulate a graph under a trace, planned by policies and static splits.")
 @with_options
-def replay(asked: ReplayRequest) -> None:
+def replay(options: ReplayRequest) -> None:
     """Simulate a graph under a trace, and print the results for policies and for fixed splits of prefill and decode.
 
     The simulation includes router, queues, chunked prefill, KV transfer, continuous batching, start-up and draining.
@@ -93,4 +93,4 @@ def replay(asked: ReplayRequest) -> None:
     from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     settings.quiet()
-    simulation.run(asked, echo, echo_error)
+    simulation.run(options, echo, echo_error)

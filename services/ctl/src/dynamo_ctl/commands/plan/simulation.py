@@ -33,25 +33,25 @@ STATIC_BUDGET = 16
 """Largest number of GPUs in the search for the best static split, if the configuration has no budget."""
 
 
-def run(asked: ReplayRequest, say: Callable[[str], None], remark: Callable[[str], None]) -> None:
+def run(options: ReplayRequest, say: Callable[[str], None], remark: Callable[[str], None]) -> None:
     """Replay, print the table, and write the report. Raises CtlError for invalid arguments.
 
     `remark` gets the parts of the configuration that have no effect.
     """
-    if asked.output is not None and not asked.output.parent.is_dir():
-        raise CtlError(f"--output {asked.output}: there is no folder {asked.output.parent}", ExitCode.USAGE)
-    config = _config(asked.config, remark)
-    policies = [_policy(name) for name in asked.policies]
-    profile = _profile(asked.profiles, config)
-    requests, seconds = _requests(asked)
+    if options.output is not None and not options.output.parent.is_dir():
+        raise CtlError(f"--output {options.output}: there is no folder {options.output.parent}", ExitCode.USAGE)
+    config = _config(options.config, remark)
+    policies = [_policy(name) for name in options.policies]
+    profile = _profile(options.profiles, config)
+    requests, seconds = _requests(options)
     graph = replace(
-        Graph.of(config, startup=asked.startup, max_kv_tokens=profile.max_kv_tokens),
-        max_num_batched_tokens=asked.max_batched_tokens,
-        max_num_seqs=asked.max_seqs,
-        transfer=asked.transfer / 1e6,
-        cluster_gpus=asked.cluster_gpus,
+        Graph.of(config, startup=options.startup, max_kv_tokens=profile.max_kv_tokens),
+        max_num_batched_tokens=options.max_batched_tokens,
+        max_num_seqs=options.max_seqs,
+        transfer=options.transfer / 1e6,
+        cluster_gpus=options.cluster_gpus,
     )
-    splits = [(text, _split(text, graph)) for text in asked.splits]
+    splits = [(text, _split(text, graph)) for text in options.splits]
     warmup = _warmup(config)
     replay = ReplayInput(requests=requests, graph=graph, profile=profile, until=seconds)
     outcomes = [replay.policy(name, config, warmup) for name in policies]
@@ -66,18 +66,18 @@ def run(asked: ReplayRequest, say: Callable[[str], None], remark: Callable[[str]
         outcomes.append(replace(best[0], name=f"best {best[0].name}"))
     if not outcomes:
         raise CtlError("nothing to replay: give --policy, --static, or both", ExitCode.USAGE)
-    head = _headline(asked, config, outcomes[0])
+    head = _headline(options, config, outcomes[0])
     for line in (head, *table(outcomes)):
         say(line)
-    if asked.output is not None:
-        asked.output.write_text(report(outcomes, "Plan replay", [head]), encoding="utf-8")
-        say(f"report: {asked.output}")
+    if options.output is not None:
+        options.output.write_text(report(outcomes, "Plan replay", [head]), encoding="utf-8")
+        say(f"report: {options.output}")
 
 
-def _headline(asked: ReplayRequest, config: PlannerConfig, outcome: ReplayOutcome) -> str:
+def _headline(options: ReplayRequest, config: PlannerConfig, outcome: ReplayOutcome) -> str:
     return (
-        f"{len(outcome.jobs)} requests in {outcome.seconds:.0f} s ({asked.trace}), TTFT {config.ttft_ms:g} ms, "
-        f"ITL {config.itl_ms:g} ms, start-up {asked.startup:g} s"
+        f"{len(outcome.jobs)} requests in {outcome.seconds:.0f} s ({options.trace}), TTFT {config.ttft_ms:g} ms, "
+        f"ITL {config.itl_ms:g} ms, start-up {options.startup:g} s"
     )
 
 
@@ -134,30 +134,32 @@ def _split(text: str, graph: Graph) -> dict[Pool, int] | None:
     raise CtlError(f"--static {text}: write {form} or best", ExitCode.USAGE)
 
 
-def _requests(asked: ReplayRequest) -> tuple[list[TraceRequest], float | None]:
+def _requests(options: ReplayRequest) -> tuple[list[TraceRequest], float | None]:
     """The requests of a file or of a generator, and the seconds to plan for (None: to the last request)."""
-    kind, _, rest = asked.trace.partition(":")
+    kind, _, rest = options.trace.partition(":")
     if kind not in GENERATORS or not rest:
         try:
-            requests = read_trace(files.read(Path(asked.trace)).splitlines(), asked.trace)
+            requests = read_trace(files.read(Path(options.trace)).splitlines(), options.trace)
         except TraceError as error:
             raise CtlError(str(error)) from error
         except CtlError as error:
             forms = ", ".join(form for form, _ in GENERATORS.values())
             raise CtlError(f"{error}; a trace is a file, or one of {forms}") from error
         return [
-            request for request in requests if asked.duration is None or request.at <= asked.duration
-        ], asked.duration
+            request for request in requests if options.duration is None or request.at <= options.duration
+        ], options.duration
     form, generator = GENERATORS[kind]
     try:
-        made = generator(rest, asked.duration or GENERATED_SECONDS)(isl=asked.isl, osl=asked.osl, seed=asked.seed)
+        made = generator(rest, options.duration or GENERATED_SECONDS)(
+            isl=options.isl, osl=options.osl, seed=options.seed
+        )
     except (ValueError, TypeError, ZeroDivisionError) as error:
-        raise CtlError(f"--trace {asked.trace}: write {form}, with numbers above 0", ExitCode.USAGE) from error
+        raise CtlError(f"--trace {options.trace}: write {form}, with numbers above 0", ExitCode.USAGE) from error
     if not made:
         raise CtlError(
-            f"--trace {asked.trace}: has no requests; use higher rates or a longer --duration", ExitCode.USAGE
+            f"--trace {options.trace}: has no requests; use higher rates or a longer --duration", ExitCode.USAGE
         )
-    return made, asked.duration or (None if kind == "ladder" else GENERATED_SECONDS)
+    return made, options.duration or (None if kind == "ladder" else GENERATED_SECONDS)
 
 
 def _numbers(text: str, count: int) -> list[float]:

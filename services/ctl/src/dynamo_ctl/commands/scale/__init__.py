@@ -45,7 +45,7 @@ class ScaleOptions:
 
 @with_options
 def scale(
-    asked: ScaleOptions,
+    options: ScaleOptions,
     *,
     output: Annotated[
         LineOutput, typer.Option("--output", "-o", help="Output format: for people, or the answer as JSON.")
@@ -63,16 +63,16 @@ def scale(
     from dynamo_ctl.commands.scale import by_api, command  # noqa: PLC0415
     from dynamo_ctl.printing import echo  # noqa: PLC0415
 
-    replicas, as_json = command.replicas(asked.targets), output is LineOutput.JSON
+    replicas, as_json = command.replicas(options.targets), output is LineOutput.JSON
     if api.server:
         refuse_with_server(
-            reason=asked.reason,
-            generation=asked.generation,
-            request=asked.request,
+            reason=options.reason,
+            generation=options.generation,
+            request=options.request,
             nats=bus.nats,
             cluster=bus.cluster,
         )
-        api.run(lambda remote: by_api.scale(remote, asked, replicas, echo, as_json=as_json))
+        api.run(lambda remote: by_api.scale(remote, options, replicas, echo, as_json=as_json))
         return
     settings.quiet()
-    interrupts.run(command.scale(asked, replicas, bus.where(), echo, as_json=as_json))
+    interrupts.run(command.scale(options, replicas, bus.where(), echo, as_json=as_json))

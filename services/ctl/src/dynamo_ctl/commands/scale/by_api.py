@@ -12,19 +12,19 @@ from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 
 
 async def scale(
-    remote: Remote, asked: ScaleOptions, replicas: Sequence[tuple[str, int]], out: Print, *, as_json: bool
+    remote: Remote, options: ScaleOptions, replicas: Sequence[tuple[str, int]], out: Print, *, as_json: bool
 ) -> None:
     """Scale one component after the other: unlike the scaler's command, the API cannot change several at once."""
-    described = await remote.request("GET", path_of(asked.namespace, COLLECTIONS["dgd"], asked.graph))
+    described = await remote.request("GET", path_of(options.namespace, COLLECTIONS["dgd"], options.graph))
     named = [(_component(described, target), count) for target, count in replicas]
-    dry_run = "true" if asked.dry_run else ""
-    path = path_of(asked.namespace, COLLECTIONS["dgd"], asked.graph, "scale", dryRun=dry_run)
+    dry_run = "true" if options.dry_run else ""
+    path = path_of(options.namespace, COLLECTIONS["dgd"], options.graph, "scale", dryRun=dry_run)
     for component, count in named:
         answer = await remote.request("POST", path, {"component": component, "replicas": count})
         if as_json:
             out(json.dumps(answer))
             continue
-        would = "would have" if asked.dry_run else "has"
+        would = "would have" if options.dry_run else "has"
         out(f"{component} {would} {answer['replicas']} replicas (written to the {answer['via']})")
         for warning in answer["warnings"]:
             out(f"warning: {warning}")

@@ -31,11 +31,11 @@ def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
 
 
 async def scale(
-    query: ScaleOptions, replicas: Sequence[tuple[str, int]], where: NatsTarget, out: Print, *, as_json: bool = False
+    options: ScaleOptions, replicas: Sequence[tuple[str, int]], where: NatsTarget, out: Print, *, as_json: bool = False
 ) -> None:
     """Send the request and print the answer. Raises CtlError if the answer is a refusal, or if no answer comes."""
     async with connected(where) as bus:
-        completed, result = await ask(bus, where.cluster, query, replicas)
+        completed, result = await ask(bus, where.cluster, options, replicas)
     if as_json:
         out(msgspec.json.encode({"completed": completed, **msgspec.to_builtins(result)}).decode())
     elif completed:
@@ -45,29 +45,29 @@ async def scale(
 
 
 async def ask(
-    bus: Bus, cluster: str, query: ScaleOptions, replicas: Sequence[tuple[str, int]]
+    bus: Bus, cluster: str, options: ScaleOptions, replicas: Sequence[tuple[str, int]]
 ) -> tuple[bool, CommandResult]:
     """Send the command and wait for its answer. Returns whether it was carried out, and the scaler's result."""
     data = ScaleData(
-        graph_deployment=query.graph,
+        graph_deployment=options.graph,
         targets=[ScaleTarget(component=name, replicas=count) for name, count in replicas],
-        reason=query.reason,
+        reason=options.reason,
         requester=f"dynamoctl/{_user()}",
-        expected_generation=str(query.generation),
-        dry_run=query.dry_run,
+        expected_generation=str(options.generation),
+        dry_run=options.dry_run,
     )
-    request = query.request or uuid.uuid4().hex
+    request = options.request or uuid.uuid4().hex
     try:
         if not await stream_exists(bus, STATE):
             raise CtlError(
                 "the platform has never run with this NATS server; choose another one with --nats or --config"
             )
         return await CommandSender(bus, cluster).ask(
-            "scaler", "scale", query.namespace, data, request=request, timeout=query.timeout
+            "scaler", "scale", options.namespace, data, request=request, timeout=options.timeout
         )
     except TimeoutError:
         raise CtlError(
-            f"no answer within {query.timeout:g} s: check that the scaler runs, and that the cluster is {cluster}. "
+            f"no answer within {options.timeout:g} s: check that the scaler runs, and that the cluster is {cluster}. "
             f"The command stays queued; repeat it with --request {request}: it runs only once",
             ExitCode.UNREACHABLE,
         ) from None
