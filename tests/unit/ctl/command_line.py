@@ -1,4 +1,4 @@
-"""Command lines in the tests' own process, and files for them."""
+"""Runs command lines in the process of the tests, and writes files for them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from dynamo_ctl.errors import ExitCode
 
 
 class Ran(NamedTuple):
-    """What a command line came to."""
+    """The result of a command line."""
 
     code: int
     out: str
@@ -17,7 +17,7 @@ class Ran(NamedTuple):
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """The YAML that it printed. AssertionError where it failed."""
+        """The printed YAML documents. Raises AssertionError if the command failed."""
         assert self.code == ExitCode.OK, self.err
         return [each for each in yaml.load_all(self.out, yaml.CSafeLoader) if each]
 
@@ -27,7 +27,7 @@ Dynamoctl = Callable[..., Ran]
 
 
 def written(folder: Path, text: str, name: str = "graph.yaml") -> Path:
-    """A file with this text."""
+    """Write a file with this text."""
     file = folder / name
     file.write_text(text)
     return file

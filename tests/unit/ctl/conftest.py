@@ -1,4 +1,4 @@
-"""Commands that run in the tests' own process leave logging as it was for tests that follow."""
+"""Restores logging after commands that run in the process of the tests."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -37,7 +37,7 @@ def test_admission_that_does_not_run_says_so() -> None:
 def test_webhooks_on_this_machine_end_at_once_unless_the_settings_say_otherwise(
     admission: dict[str, Any], drain: float
 ) -> None:
-    """Ctrl-C waited for an API server to find another replica, of which there is none."""
+    """The drain waited for the API server to use another replica, which does not exist."""
     made = Settings.model_validate({"platform": {"nats": {"servers": ["nats://h:1"]}, "admission": admission}})
     assert webhooks.on_loopback(made, 1).platform.admission.drain == drain
 

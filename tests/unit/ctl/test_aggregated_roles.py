@@ -10,7 +10,7 @@ RENDERED = Path(__file__).parents[2] / "charts" / "goldens" / "default.yaml"
 
 
 def by_end(roles: Any) -> dict[str, Any]:
-    """What aggregation reads of roles: their rules and its labels, by the last part of their names."""
+    """Rules and aggregation labels of roles, by the last part of their names."""
     return {
         role["metadata"]["name"].rpartition("-")[2]: (
             sorted(label for label in role["metadata"]["labels"] if "aggregate-to" in label),

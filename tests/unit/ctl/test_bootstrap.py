@@ -1,4 +1,6 @@
-"""Credentials of an installation: created once, kept, renewed when they end or on request, never taken from others."""
+"""Credentials of an installation: created once, reused, renewed before they expire or on request; Secrets of users
+stay.
+"""
 
 import base64
 import itertools
@@ -31,7 +33,7 @@ ALL = {"session", "etcd-authority", "etcd-server", "watcher-etcd", "watcher-nats
 def run(
     expected: NamespaceCredentials, observed: Mapping[str, KubeObject], now: float = NOW
 ) -> tuple[dict[str, KubeObject], set[str]]:
-    """What is there afterwards, and the names of what was written."""
+    """Run the command; returns the Secrets, and the names of the written ones."""
     numbers = itertools.count(int(now))
     steps = list(plan(expected, observed, now, lambda: f"secret-{next(numbers)}", lambda: bytes(32)))
     written = {step.name: manifest(step, "dynamo-system", expected) for step in steps if step.content is not None}
@@ -65,7 +67,9 @@ def test_a_second_run_writes_nothing() -> None:
 
 
 def test_users_of_the_last_releases_stay_in_one_secret() -> None:
-    """Each release left a Secret behind. Members of NATS may start again with the users of before until an upgrade is done."""
+    """Earlier releases left one Secret each. During an upgrade, members of NATS may restart with the users of the last
+    release.
+    """
     there, expected = run(DESIRED, {})[0], ["authorization.conf"]
 
     def upgrade(name: str) -> set[str]:
@@ -95,7 +99,7 @@ def test_users_of_the_last_releases_stay_in_one_secret() -> None:
 
 
 def test_users_from_before_a_rotation_are_removed() -> None:
-    """A rollback makes passwords once more: NATS, which reads them when it starts, must not find those of before."""
+    """A rollback creates new passwords, and NATS must not start with the users of before."""
     first = DESIRED.model_copy(update={"nats_authorization_entry": "1.conf"})
     second = DESIRED.model_copy(update={"nats_authorization_entry": "2.conf", "rotation": "2026-11"})
     there = run(first, {})[0]
@@ -125,7 +129,7 @@ def test_users_that_a_user_has_written_need_no_annotation() -> None:
         ("etcd-authority", {"etcd-authority", "etcd-server", "watcher-etcd"}),
     ],
 )
-def test_what_is_missing_is_created_with_what_depends_on_it(gone: str, written: set[str]) -> None:
+def test_missing_secrets_are_created_with_their_dependents(gone: str, written: set[str]) -> None:
     result, _ = run(DESIRED, {})
     del result[gone]
     assert run(DESIRED, result, NOW + 1)[1] == written

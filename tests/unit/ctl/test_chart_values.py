@@ -1,4 +1,4 @@
-"""What the README of a chart says is generated from the comments of its values."""
+"""The table of values in a chart's README is generated from the comments of the values."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`dynamoctl chat` without a message: each line of standard input is one."""
+"""`dynamoctl chat` without a message: each line of standard input is a message."""
 
 import signal
 import subprocess

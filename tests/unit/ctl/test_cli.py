@@ -31,7 +31,7 @@ NAMES = ("demo", "up", "run", "render", "convert", "get", "events", "scale", "cr
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a folder in which no platform runs, with no cluster and no variables of its own."""
+    """Run in a folder without a running platform, without a cluster, and without variables."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
@@ -124,7 +124,7 @@ NO_SERVER: list[tuple[list[str], str]] = [
     ("code", "arguments", "said"),
     [*((ExitCode.USAGE, *row) for row in WRONG), *((ExitCode.UNREACHABLE, *row) for row in NO_SERVER)],
 )
-def test_a_wrong_command_line_and_a_server_that_is_not_known_are_one_line_each(
+def test_a_usage_error_and_an_unknown_server_are_one_line_each(
     code: ExitCode, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.invoke(arguments) == code
@@ -309,7 +309,7 @@ def test_a_reader_may_close_the_output_early() -> None:
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_a_caller_without_standard_streams_gets_the_exit_code(closed: str, tmp_path: Path) -> None:
-    """Sockets took their numbers, and the event loop ended the process with an assertion."""
+    """Sockets got the numbers of these streams, and the event loop ended the process with an assertion."""
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text(
         "{contexts: [{name: a, context: {cluster: a}}], current-context: a, clusters: [{name: a, cluster: {server: "
@@ -322,7 +322,7 @@ def test_a_caller_without_standard_streams_gets_the_exit_code(closed: str, tmp_p
 
 
 def test_output_is_utf_8_in_every_locale(tmp_path: Path) -> None:
-    """Words of others have letters that a terminal's encoding may lack: the command ended with an internal error."""
+    """Output may have characters that the terminal's encoding lacks: the command ended with an internal error."""
     manifest = tmp_path / "graph.yaml"
     manifest.write_text(
         "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: g, annotations: {team: Łódź}}\nspec: {}\n",

@@ -1,4 +1,4 @@
-"""`dynamoctl convert`, and rendering what is written in v1alpha1."""
+"""`dynamoctl convert`, and rendering of v1alpha1 manifests."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Passwords that this machine makes up: random, kept, and for their owner alone."""
+"""Passwords of local servers: random, reused, and readable only by their owner."""
 
 import os
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ def strict_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("strict_umask")
-def test_files_of_a_group_are_readable_for_it_whatever_the_umask(tmp_path: Path) -> None:
-    """Also those of an earlier call, which were for their owner alone; and the folder, without which none can be opened."""
+def test_group_files_are_readable_for_the_group_with_any_umask(tmp_path: Path) -> None:
+    """Also the files of an earlier call that only the owner could read, and the folder, which must be readable, too."""
     arguments = ["nats-config", "--users", "watcher", "--dir"]
     for folder, before in ((tmp_path / "new", []), (tmp_path / "old", [arguments])):
         for each in (*before, [*arguments[:3], "--group-readable", "--dir"]):
@@ -41,8 +41,8 @@ def test_files_of_a_group_are_readable_for_it_whatever_the_umask(tmp_path: Path)
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o750
 
 
-def test_a_secret_is_not_written_where_a_link_of_others_leads(tmp_path: Path) -> None:
-    """In a folder to which others may write. Nor does a file that was left behind lend its rights."""
+def test_a_secret_is_not_written_through_a_link_of_another_user(tmp_path: Path) -> None:
+    """In a folder to which other users may write. A file that already exists does not determine the permissions."""
     (elsewhere := tmp_path / "elsewhere").write_text("")
     (tmp_path / f".secret.{os.getpid()}").symlink_to(elsewhere)
     credentials.write(tmp_path / "secret", "s3cret")
@@ -85,7 +85,7 @@ def test_wrong_options_of_nats_config_are_refused_with_the_reason() -> None:
     "address", ["foo", "4222", "0.0.0.0", "h:port", "h:70000", "nats://h:4222", "me@h:4222", "h:1/x"]
 )
 def test_an_address_that_no_server_takes_is_refused(option: str, address: str, tmp_path: Path) -> None:
-    """The server would not start with it, and says less."""
+    """The server would not start with it, and its error message is less clear."""
     result = CliRunner().invoke(app, ["nats-config", "--dir", str(tmp_path / "n"), option, address])
     assert f"{option}: {address!r} is not an address; write HOST:PORT" in str(result.exception)
     assert not (tmp_path / "n").exists()

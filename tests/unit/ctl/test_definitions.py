@@ -1,4 +1,4 @@
-"""`dynamoctl crds --install` where the API server does not answer yet."""
+"""`dynamoctl crds --install` while the API server does not answer yet."""
 
 import pytest
 from dynamo_ctl.commands.crds import definitions
@@ -7,7 +7,7 @@ from dynamo_shared.kube.errors import Unavailable
 
 @pytest.fixture
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What each attempt came to: the third one succeeds."""
+    """The outcomes of the attempts: the third one succeeds."""
     made: list[str] = []
 
     async def install(*_: object) -> list[str]:

@@ -36,7 +36,7 @@ def line(name: str, state: str, ready: int, message: str = "") -> GraphLine:
     return GraphLine(name, "vllm", state, f"{ready}/3", "", message)
 
 
-def test_time_runs_from_creation_to_success_and_then_stands_still() -> None:
+def test_ages_stop_at_success() -> None:
     progress = GraphProgress(["a", "b"])
     progress.observe([graph("a", "pending")], 1.0)
     progress.observe([graph("a", "successful"), graph("b", "pending")], 3.0)
@@ -173,7 +173,7 @@ def test_a_demo_that_stays_says_how_to_reach_it() -> None:
 
 
 async def test_a_demo_does_not_delete_unrelated_files(tmp_path: Path) -> None:
-    """`--dir .` next to a folder called demo deleted what was in it."""
+    """`--dir .` next to a folder `demo` deleted the content of this folder."""
     (state := tmp_path / run.CLUSTER).mkdir()
     (state / "mine.py").write_text("mine")
     with pytest.raises(CtlError, match=r"demo has files that dynamoctl demo did not create; move them"):
@@ -183,7 +183,7 @@ async def test_a_demo_does_not_delete_unrelated_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", [run.MARKER, "kubernetes/pki/ca.crt", None])
 def test_a_demo_deletes_the_files_of_an_earlier_demo(tmp_path: Path, left: str | None) -> None:
-    """Also one of a release that did not say that it was its own."""
+    """Also the files of a release that did not write a marker."""
     state = tmp_path / run.CLUSTER
     if left is not None:
         (state / left).parent.mkdir(parents=True)
@@ -193,7 +193,7 @@ def test_a_demo_deletes_the_files_of_an_earlier_demo(tmp_path: Path, left: str |
     assert [each.name for each in state.iterdir()] == [run.MARKER]
 
 
-async def test_a_platform_that_is_not_ready_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_platform_that_is_not_ready_names_its_failed_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     health = Health()
 
     async def answered(*_: object, **__: object) -> tuple[int, bytes]:
@@ -219,7 +219,7 @@ async def test_late_graphs_have_a_separate_exit_code() -> None:
 def test_a_demo_with_late_graphs_ends_with_this_exit_code(
     tmp_path: Path, dynamoctl: Dynamoctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A script that runs it would otherwise take it for one that was refused, or one that worked."""
+    """A script must be able to distinguish this from a refusal and from success."""
 
     @asynccontextmanager
     async def nothing(*_: Any, **__: Any) -> AsyncIterator[Any]:

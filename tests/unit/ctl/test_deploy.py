@@ -1,4 +1,4 @@
-"""What `dynamoctl deploy --dry-run` and `estimate` print: the result alone, so that it can be piped."""
+"""`dynamoctl deploy --dry-run` and `estimate` print only the result on standard output, so that it can be piped."""
 
 import json
 import sys

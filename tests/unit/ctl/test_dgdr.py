@@ -1,4 +1,4 @@
-"""dynamoctl dgdr: fronts as characters, SVG files and pages."""
+"""`dynamoctl dgdr`: Pareto fronts as text, images and pages."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -40,7 +40,7 @@ def drawn() -> Drawn:
     return Drawn("Qwen/Qwen3-32B on 16 x h200_sxm", points_of(pareto, {"name": "a"}, {}))
 
 
-def test_the_drawing_has_every_point_where_it_belongs():
+def test_the_drawing_has_each_point_at_its_position():
     lines = terminal(drawn(), 78)
     canvas = [line.partition("|")[2] for line in lines if "|" in line]
     results = {mark: (row, line.index(mark)) for mark in "*23" for row, line in enumerate(canvas) if mark in line}
@@ -140,7 +140,7 @@ REQUEST = {
 
 
 class Cluster(MemoryKube):
-    """A cluster that a command is connected to."""
+    """The cluster to which a command connects."""
 
     namespace = "ns"
 

@@ -1,4 +1,4 @@
-"""`dynamoctl workers` and `dynamoctl models`: what is in STATE, for people and for programs."""
+"""`dynamoctl workers` and `dynamoctl models`: the workers and models in STATE, for users and for programs."""
 
 import json
 
@@ -40,7 +40,7 @@ async def bus(*there: WorkerData | ServedModelData, marked: bool = True) -> Memo
     return made
 
 
-async def test_workers_are_listed_with_what_they_serve() -> None:
+async def test_workers_are_listed_with_their_models() -> None:
     header, *rows = await lines("workers", DiscoveredQuery(), await bus(DECODE, ROUTER), "local")
     assert header.split() == ["NAMESPACE", "NAME", "ROLE", "GRAPH", "POD", "SOURCE", "KV", "TOKENS", "AGE", "MODELS"]
     cells = [row.split() for row in rows]

@@ -86,7 +86,7 @@ def test_other_durations_are_refused(text: str) -> None:
         duration(text)
 
 
-def test_without_any_server_it_says_what_to_give() -> None:
+def test_without_a_server_the_error_names_the_options() -> None:
     with pytest.raises(CtlError, match="use --nats URL or --config FILE") as caught:
         nats_server(None, None, None)
     assert caught.value.code == ExitCode.UNREACHABLE
@@ -127,7 +127,7 @@ def line_of(event: Message, *, as_json: bool = False) -> str:
     return line
 
 
-def test_a_line_says_when_what_and_why() -> None:
+def test_a_line_has_time_kind_and_reason() -> None:
     line = line_of(message())
     assert "ready        dgd      team/chat" in line
     assert line.endswith("all_resources_are_ready: All resources are ready")

@@ -1,4 +1,4 @@
-"""`dynamoctl crds --check`: what objects of a newer operator would lose, and what to do about it."""
+"""`dynamoctl crds --check`: the fields that objects of a newer operator would lose, with advice."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -66,7 +66,7 @@ def written(folder: Path, *objects: Any) -> Path:
     return written_text(folder, yaml.safe_dump_all(objects, sort_keys=False))
 
 
-def test_each_field_of_a_file_is_listed_with_what_to_do(tmp_path: Path, checked: Checked) -> None:
+def test_each_lost_field_is_listed_with_advice(tmp_path: Path, checked: Checked) -> None:
     file = written(tmp_path, LATER_GRAPH)
     code, lines, error = checked("--files-only", file)
     assert code == ExitCode.FAILED
@@ -97,7 +97,7 @@ def test_values_that_v1alpha1_refuses_are_reported(tmp_path: Path, checked: Chec
 
 
 def test_a_field_with_another_name_in_this_version_is_reported_with_that_name(tmp_path: Path, checked: Checked) -> None:
-    """As manifests of Dynamo 0.3 to 0.5 have them, and those that are half of the other version: to remove one loses it."""
+    """Manifests of Dynamo 0.3 to 0.5, and those that mix versions: removing such a field would lose its value."""
     service = {
         "componentType": "worker",
         "pvc": {"name": "models", "mountPoint": "/models", "create": False},
@@ -171,7 +171,7 @@ def test_wrong_combinations_of_options_of_crds_are_refused(
     ],
 )
 def test_a_file_without_manifests_is_refused(text: str, said: str, tmp_path: Path, checked: Checked) -> None:
-    """It was called one that would lose nothing."""
+    """It was reported as a file without losses."""
     file = written_text(tmp_path, text)
     code, lines, error = checked("--files-only", file)
     assert (code, lines) == (ExitCode.FAILED, [])
@@ -179,7 +179,7 @@ def test_a_file_without_manifests_is_refused(text: str, said: str, tmp_path: Pat
 
 
 class Cluster:
-    """A cluster with definitions of an operator: objects by version, or the error that reading a version gives."""
+    """A cluster with an operator's definitions: objects by version, or the error of reading a version."""
 
     def __init__(self, objects: dict[Resource, list[KubeObject] | KubeError], served: tuple[str, ...]) -> None:
         self._objects = objects
@@ -288,8 +288,8 @@ def test_the_longest_end_of_a_path_counts() -> None:
     assert what_to_do(("spec", "colour"), {}) == OTHERS
 
 
-def test_no_field_with_advice_is_one_that_the_definitions_have() -> None:
-    """A field that a definition gains is dropped no longer: its line and its row in docs/moving.md go."""
+def test_fields_with_advice_are_not_in_the_definitions() -> None:
+    """When a definition gets such a field, its advice and its row in docs/moving.md must be removed."""
     paths = {
         "spec.runtimeVersionOverride": ("DynamoGraphDeploymentRequest", "spec"),
         "features.kvRouter": ("DynamoGraphDeploymentRequest", "spec.features"),

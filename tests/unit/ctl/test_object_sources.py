@@ -1,4 +1,4 @@
-"""Following objects from several streams at once: what goes wrong with one of them ends the command, and with its cause."""
+"""Several streams of objects at once: an error of one ends the command, with its cause."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from dynamo_ctl.remote import Remote, ServerSentEvent
 
 
 class Broken:
-    """An API whose stream of graphs goes well, and whose stream of components ends with an error."""
+    """An API whose stream of graphs works, and whose stream of components ends with an error."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -26,7 +26,7 @@ class Broken:
 
 @pytest.mark.parametrize("error", [CtlError("refused"), json.JSONDecodeError("half an object", "{", 1)])
 async def test_a_stream_that_fails_ends_the_command(error: Exception) -> None:
-    """`get --watch` waited for the failed stream without end."""
+    """`get --watch` waited without end for the failed stream."""
     changes = OfApi(cast("Remote", Broken(error))).changes(["dgd", "dcd"], "team")
 
     async def drain() -> None:

@@ -60,7 +60,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_replay(tmp_path: 
         simulation.run(asked, print, print)
 
 
-def test_power_that_is_not_replayed_is_said(tmp_path: Path) -> None:
+def test_a_power_limit_that_is_not_replayed_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "planner.yaml"
     file.write_text("{mode: disagg, enable_power_awareness: true, total_gpu_power_limit: 5200}")
     said: list[str] = []

@@ -19,7 +19,7 @@ def test_spans_are_written_in_the_largest_whole_unit(seconds: float, text: str) 
 
 
 @pytest.mark.parametrize("on_path", [True, False])
-def test_a_command_to_type_is_one_that_the_shell_finds(on_path: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_printed_command_can_be_run_by_the_shell(on_path: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if on_path else None)
     monkeypatch.setattr(sys, "executable", "/work/.venv/bin/python")
     assert own_command() == ("dynamoctl" if on_path else "/work/.venv/bin/dynamoctl")
@@ -37,7 +37,7 @@ def test_columns_line_up_without_trailing_blanks() -> None:
 @pytest.mark.parametrize(
     "text", ["y", "N", "12e5", "12345e67", "0o17", "0x1F", "1_000", ".5", "8000", "true", "~", "1.2.0"]
 )
-def test_what_kubectl_could_take_for_something_else_is_quoted(text: str) -> None:
+def test_ambiguous_yaml_scalars_are_quoted(text: str) -> None:
     line = to_yaml({"value": text})
     assert line.startswith("value: '")
     assert yaml.safe_load(line) == {"value": text}
@@ -66,14 +66,14 @@ def test_a_cell_cannot_become_another_row() -> None:
     ]
 
 
-def test_output_holds_no_control_sequence_of_others(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_has_no_untrusted_control_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     echo("a\x1b]0;title\x07\nb")
     echo("c\x1b[2J", err=True)
     out, err = capsys.readouterr()
     assert (out, err) == ("a\\u001b]0;title\\u0007\nb\n", "c\\u001b[2J\n")
 
 
-def test_yaml_of_others_stays_the_same_and_without_control_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+def test_untrusted_yaml_is_unchanged_without_control_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"a\x9bb": "x\u202ey", "c": "l\nm\x1b[31m", "d": "plain"}
     echo(to_yaml(value))
     out, _ = capsys.readouterr()
@@ -81,7 +81,7 @@ def test_yaml_of_others_stays_the_same_and_without_control_sequences(capsys: pyt
     assert yaml.safe_load(out) == value
 
 
-def test_a_log_keeps_its_colours_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_retain_only_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     monkeypatch.setattr("typer.echo", shown.append)
     echo_log("\x1b[1;31mred\x1b[0m \x1b[2J\x1b]8;;http://x\x07")

@@ -1,4 +1,4 @@
-"""The REST API as commands call it."""
+"""The client of the REST API."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 
 
 class Answering:
-    """Stands for a session whose server answers every request alike."""
+    """A session whose server gives the same response to every request."""
 
     content_type = "text/html"
 
@@ -52,7 +52,7 @@ def api_of(answering: Answering) -> Remote:
 
 @asynccontextmanager
 async def served(handler: Callable[[web.Request], Awaitable[web.StreamResponse]], token: Path) -> AsyncIterator[Remote]:
-    """An API with one handler for all, called with the token of a file."""
+    """An API with one handler for all paths, called with the token of a file."""
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", handler)
     async with (
@@ -71,7 +71,7 @@ async def served(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ],
 )
 async def test_a_page_in_place_of_an_answer_is_reported(ask: Any, kind: str) -> None:
-    """A wrong URL, or a proxy where people log in. A stream was opened again and again, without a word."""
+    """A wrong URL, or a proxy with a login page. A stream was reopened without end, and without a message."""
     with pytest.raises(CtlError) as refused:
         await ask(api_of(Answering(b"<html>log in</html>")))
     assert refused.value.code == ExitCode.UNREACHABLE
@@ -99,7 +99,7 @@ async def test_a_deployment_of_an_earlier_request_is_not_reported_as_created(sta
 
 @pytest.mark.parametrize("key", ["one\ntwo", "a b", "\N{ROCKET}", "x" * 129])
 async def test_a_key_of_a_request_that_no_header_takes_is_named(key: str) -> None:
-    """It ended as "answers no JSON"."""
+    """The error message was "does not answer with JSON"."""
     with pytest.raises(CtlError) as refused:
         await deployment.deploy(
             api_of(Answering(b"")), "team", {}, print, remark=print, dry_run="", as_json=False, key=key
@@ -108,10 +108,8 @@ async def test_a_key_of_a_request_that_no_header_takes_is_named(key: str) -> Non
     assert str(refused.value) == "--request: use 1 to 128 printable ASCII characters without blanks"
 
 
-async def test_a_stream_that_breaks_is_opened_again_where_it_was(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """An instance of the API that is replaced, and a proxy that has no other at once."""
+async def test_an_interrupted_stream_is_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A replica of the API is replaced, or a proxy has no other replica for a moment."""
     monkeypatch.setattr(remote, "RECONNECT_WITHIN", 0.0)
     asked: list[str] = []
 
@@ -145,8 +143,8 @@ async def test_a_stream_that_breaks_is_opened_again_where_it_was(
     assert asked == ["", "1", "1", "3"]
 
 
-async def test_a_stream_goes_on_with_a_newer_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Tokens in files, and those of cloud providers, last an hour or less: what followed longer ended with an error."""
+async def test_a_stream_continues_with_a_newer_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Tokens in files, and those of cloud providers, last an hour or less: longer streams ended with an error."""
     monkeypatch.setattr(remote, "RECONNECT_WITHIN", 0.0)
     file, asked = written(tmp_path, "first"), list[str]()
 
@@ -181,7 +179,7 @@ async def test_an_event_that_is_not_json_is_reported() -> None:
 
 @pytest.mark.parametrize("errors", ["[1]", '[{"message": "no"}]', '[{"pointer": 1, "detail": "no"}]', '"no"'])
 async def test_a_problem_of_another_api_is_shown_as_it_is(errors: str) -> None:
-    """A gateway between has a shape of its own: it ended as an internal error."""
+    """A gateway in between has another format of errors: the command ended with an internal error."""
     content = f'{{"title": "Busy", "detail": "wait", "errors": {errors}}}'
     with pytest.raises(RequestRefused) as refused:
         await api_of(Answering(content.encode(), 502)).request("GET", "/namespaces")
@@ -189,7 +187,7 @@ async def test_a_problem_of_another_api_is_shown_as_it_is(errors: str) -> None:
 
 
 async def test_errors_are_at_the_paths_of_fields() -> None:
-    """As everywhere else in dynamoctl; the API has pointers."""
+    """The API has JSON pointers; dynamoctl prints paths."""
     pointers = ["/serving/replicas/0", "/engine/env/a~1b~0", "", "?limit"]
     problem = {"title": "no", "detail": "no", "errors": [{"pointer": each, "detail": "wrong"} for each in pointers]}
     with pytest.raises(RequestRefused) as refused:
@@ -203,7 +201,7 @@ async def test_errors_are_at_the_paths_of_fields() -> None:
 
 
 async def test_a_request_is_sent_again_with_a_newer_token_once(tmp_path: Path) -> None:
-    """A chat goes on for longer than tokens of some clouds last: it ended after a quarter of an hour."""
+    """A chat may last longer than a token of a cloud provider: it ended after a quarter of an hour."""
     file, asked = written(tmp_path, "first"), list[str]()
 
     async def answer(request: web.Request) -> web.Response:
@@ -229,7 +227,7 @@ async def test_a_stream_that_is_refused_at_first_is_an_error(status: int) -> Non
 
 
 def test_a_path_keeps_a_parameter_that_is_zero() -> None:
-    """`dynamoctl logs --tail 0 -f` shows new lines alone."""
+    """`dynamoctl logs --tail 0 -f` shows only new lines."""
     assert path_of("n", "deployments", "a b", tail=0, all=False, component="", pod=None, follow=True) == (
         "/namespaces/n/deployments/a%20b?tail=0&follow=True"
     )
@@ -237,7 +235,7 @@ def test_a_path_keeps_a_parameter_that_is_zero() -> None:
 
 @pytest.mark.parametrize("items", [0, 1])
 async def test_logs_of_which_none_can_be_read_are_an_error(items: int) -> None:
-    """With some lines, a remark says what is missing; it is not one of them."""
+    """If some can be read, a remark names the others; here there are none."""
     row = {"pod": "g-0", "container": "main", "text": "hello"}
     answer = {"items": [row] * items, "problems": ["g-1/main: its node does not answer"]}
     api, out, remarks = api_of(Answering(json.dumps(answer).encode())), list[str](), list[str]()
@@ -251,7 +249,7 @@ async def test_logs_of_which_none_can_be_read_are_an_error(items: int) -> None:
 
 
 async def test_events_are_all_that_the_api_has() -> None:
-    """Without a number it gives the last 200, and says nothing of the others."""
+    """Without a limit the API returns only the last 200 events."""
     asked: list[str] = []
 
     class Recorded(Answering):
@@ -266,7 +264,7 @@ async def test_events_are_all_that_the_api_has() -> None:
 
 
 async def test_without_a_token_the_error_names_the_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Not a cluster: the API is what the caller asked for."""
+    """It does not name a cluster, because the caller requested the API."""
     monkeypatch.setenv("KUBECONFIG", "")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
@@ -297,8 +295,8 @@ async def test_a_file_without_a_token_is_named(content: bytes, tmp_path: Path) -
     assert str(refused.value) == f"{file}: is not a bearer token, which is one line of ASCII characters"
 
 
-async def test_the_patch_for_the_repository_is_shown_where_another_tool_manages_an_object() -> None:
-    """The refusal says to commit it."""
+async def test_the_patch_is_printed_if_another_tool_manages_the_object() -> None:
+    """The error message says to commit it."""
     problem = {"title": "Another tool manages this object", "detail": "commit the patch", "patch": {"spec": {"a": 1}}}
     with pytest.raises(CtlError) as refused:
         await api_of(Answering(json.dumps(problem).encode(), 409)).request("POST", "/x")
@@ -309,7 +307,7 @@ async def test_the_patch_for_the_repository_is_shown_where_another_tool_manages_
 
 
 def test_a_manifest_in_place_of_an_intent_is_named(tmp_path: Path) -> None:
-    """Users know `-f FILE` of kubectl."""
+    """Users expect `-f FILE` to work like kubectl's."""
     file = written(
         tmp_path, "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: a}\nspec: {}\n"
     )

@@ -36,7 +36,7 @@ def test_an_example_becomes_deployments_and_services(file: Path, dynamoctl: Dyna
         assert "uid" not in metadata
 
 
-def test_the_first_line_says_what_is_left_out(dynamoctl: Dynamoctl) -> None:
+def test_the_first_line_explains_missing_owner_references(dynamoctl: Dynamoctl) -> None:
     first = dynamoctl("render", EXAMPLES[0]).out.splitlines()[0]
     assert first.startswith("# ")
     assert "without owner references" in first
@@ -94,8 +94,8 @@ def test_a_component_on_its_own(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     assert {obj["metadata"]["namespace"] for obj in objects} == {"mine"}
 
 
-def test_graphs_of_one_text_are_not_taken_for_each_other(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
-    """What only v1alpha1 says is remembered of what is stored, and these are not."""
+def test_graphs_of_one_text_are_not_confused(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+    """Fields of v1alpha1 are cached by uid and generation, which manifests do not have."""
     graph = """
 apiVersion: nvidia.com/v1alpha1
 kind: DynamoGraphDeployment
@@ -147,7 +147,9 @@ def test_pod_templates_are_checked_without_a_cluster(
     ("content", "said"),
     [(b"\xff\xfe", "is not UTF-8"), (b"a: [", "YAML"), (b"", "it holds no manifest"), (b"- 1\n", "")],
 )
-def test_what_is_not_a_manifest_is_refused(content: bytes, said: str, tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+def test_other_objects_than_manifests_are_refused(
+    content: bytes, said: str, tmp_path: Path, dynamoctl: Dynamoctl
+) -> None:
     file = tmp_path / "odd.yaml"
     file.write_bytes(content)
     code, _, error = dynamoctl("render", file)
@@ -167,7 +169,7 @@ def test_definitions_are_printed(dynamoctl: Dynamoctl) -> None:
     assert {"dynamographdeployments.nvidia.com", "dynamocomponentdeployments.nvidia.com"} <= names
 
 
-def test_what_admission_refuses_is_refused_with_every_line(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+def test_errors_of_admission_are_printed_line_by_line(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     annotations = (
         "annotations: {nvidia.com/vllm-distributed-executor-backend: foo, nvidia.com/dynamo-autoscaling: 'X: {}'}"
     )
@@ -196,7 +198,7 @@ def test_names_of_a_namespace_that_an_option_names_are_checked(tmp_path: Path, d
     assert "results in the Dynamo namespace" in error
 
 
-def test_what_admission_warns_of_is_on_standard_error(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+def test_warnings_of_admission_are_on_standard_error(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     annotated = GRAPH.replace("{name: tiny}", "{name: tiny, annotations: {nvidia.com/dynamo-discovery-backend: zk}}")
     code, out, err = dynamoctl("render", written(tmp_path, annotated))
     assert code == ExitCode.OK
@@ -253,9 +255,7 @@ spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.n
 
 
 @pytest.mark.parametrize("orchestrator", [[], ["--grove"]], ids=["LeaderWorkerSet", "Grove"])
-def test_gpus_are_claimed_by_what_any_of_the_files_has(
-    orchestrator: list[str], tmp_path: Path, dynamoctl: Dynamoctl
-) -> None:
+def test_claims_of_all_files_count(orchestrator: list[str], tmp_path: Path, dynamoctl: Dynamoctl) -> None:
     written(tmp_path, CLAIMING)
     written(tmp_path, TEMPLATE, "template.yaml")
     assert "--nnodes" in str(dynamoctl("render", tmp_path, *orchestrator).objects)

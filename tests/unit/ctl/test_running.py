@@ -78,7 +78,7 @@ def test_commands_of_the_api_find_it_and_a_token_here(
 
 
 def test_a_folder_of_another_user_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its kubeconfig could start a program, as the user who calls `get` in a folder below."""
+    """Its kubeconfig could start a program with the rights of the user who calls `get` in a folder below."""
     folder = tmp_path / running.FOLDER
     with claimed(folder), announced(folder, HERE):
         assert find(tmp_path) == HERE
@@ -87,7 +87,7 @@ def test_a_folder_of_another_user_is_ignored(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_file_of_a_dead_process_is_ignored(tmp_path: Path) -> None:
-    """Not even where its number is that of another process by now, as that of the first in each container is."""
+    """Also if another process has its id by now, as the first process of each container."""
     folder = tmp_path / running.FOLDER
     folder.mkdir()
     (folder / running.NAME).write_text(json.dumps(asdict(HERE)))
@@ -97,7 +97,7 @@ def test_the_file_of_a_dead_process_is_ignored(tmp_path: Path) -> None:
 
 
 def test_a_command_that_ends_without_files_leaves_no_folder(tmp_path: Path) -> None:
-    """`up` without a cluster left an empty `.dynamo`."""
+    """`up` without a cluster left an empty folder `.dynamo`."""
     new, kept, given = tmp_path / "new", tmp_path / "kept", tmp_path / "given"
     given.mkdir()
     with pytest.raises(CtlError), claimed(new):

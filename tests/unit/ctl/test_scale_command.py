@@ -1,4 +1,4 @@
-"""`dynamoctl scale`: what it sends, and how it prints the answer."""
+"""`dynamoctl scale`: the command that it sends, and how it prints the answer."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Worker processes of dynadmin do replays of the planner next to what those of the profiler do."""
+"""Worker processes of dynadmin run the planner's replays in addition to the profiler's jobs."""
 
 from dynamo_ctl.simulations.worker import replayed
 from dynamo_planner.replay.job import Replays

@@ -1,4 +1,4 @@
-"""What commands do not load: seconds of a user who waits for a line, on a busy machine."""
+"""Modules that commands must not import, because imports take seconds on a busy machine."""
 
 import subprocess
 import sys

@@ -18,7 +18,9 @@ LEFT = {**OTHER, "metadata": {**KEY._asdict(), "labels": {CREATED_BY: trial.FIEL
 
 
 class Kube(Opened, MemoryKube):
-    """A cluster in which graphs are successful. `deleted`: someone deletes the graph before (0) or after (1) it is."""
+    """A cluster in which graphs are successful. `deleted`: the graph is deleted before (0) or after (1) it is
+    successful.
+    """
 
     def __init__(self, *stored: KubeObject, deleted: int | None = None) -> None:
         super().__init__(*stored)

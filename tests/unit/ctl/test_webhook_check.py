@@ -1,4 +1,4 @@
-"""The check of the webhooks: what it waits for, and what it does not."""
+"""The check of the webhooks: the errors that it repeats, and those that it raises."""
 
 import pytest
 from dynamo_ctl.commands.bootstrap import webhook_check
@@ -10,7 +10,7 @@ from tests.building.opened import Opened
 
 
 class Kube(Opened):
-    """A cluster that answers each creation with an error, the next of these."""
+    """A cluster that refuses each creation with the next of these errors."""
 
     def __init__(self, *errors: KubeError) -> None:
         self.errors = list(errors)

@@ -1,4 +1,4 @@
-"""Certificates of the local cluster, of which an earlier start may have written a part."""
+"""Certificates of the local cluster, also after an earlier start that was interrupted while it wrote them."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_complete_files_are_reused(tmp_path: Path) -> None:
 
 
 def test_a_key_without_its_certificate_is_replaced(tmp_path: Path) -> None:
-    """The key is written first."""
+    """The key is written before the certificate."""
     pair = CertificateAuthority(tmp_path).server("etcd")
     key = CertificateAuthority(tmp_path).server("other").key
     pair.key.write_bytes(key.read_bytes())

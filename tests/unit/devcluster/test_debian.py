@@ -1,4 +1,4 @@
-"""Programs out of Debian packages: what is taken, and what is passed over with its reason."""
+"""Programs from Debian packages: which are accepted, and the reasons for refusing others."""
 
 import dataclasses
 from pathlib import Path
@@ -23,7 +23,7 @@ printf '#!/bin/sh\\necho prometheus, version {version}\\n' > "$3/usr/bin/{name}"
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A machine with just these commands."""
+    """A machine that has only these commands."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))

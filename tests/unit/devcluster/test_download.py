@@ -1,4 +1,4 @@
-"""Downloads: only what its publisher vouches for gets into the cache."""
+"""Downloads: only files with the published checksum get into the cache."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ BINARY = b"#!/bin/sh\necho hello\n"
 
 @pytest.fixture
 def site() -> Iterator[tuple[str, dict[str, bytes]]]:
-    """A web server and its pages."""
+    """A web server, and its pages by path."""
     pages: dict[str, bytes] = {}
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ async def test_a_verified_file_is_installed(tmp_path: Path, site: tuple[str, dic
 
 
 async def test_a_cancelled_download_ends_quickly(tmp_path: Path) -> None:
-    """Ctrl-C waits for threads."""
+    """After Ctrl-C, the process waits for its threads."""
     sent, ended, chunk, chunks = threading.Event(), threading.Event(), b"x" * (1 << 20), 200
 
     class Slow(http.server.BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Certificates, ports, locks, nodes: what is written and what stays the same on a second start."""
+"""Certificates, ports, locks and nodes: the written files, and what a second start reuses."""
 
 import json
 import socket
@@ -75,7 +75,7 @@ def test_ports_are_not_given_twice() -> None:
 
 
 def test_a_port_of_another_process_is_not_given_again(tmp_path: Path) -> None:
-    """Also before its server listens, and while that is stopped; until the process ends."""
+    """Also before its server listens, and while the server is stopped, until the process ends."""
     script = (
         "import sys; from dynamo_devcluster.ports import free_port; print(free_port(), flush=True); sys.stdin.read()"
     )

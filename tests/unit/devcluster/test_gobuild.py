@@ -1,4 +1,4 @@
-"""What a build reports on its way: a Go of our own says what is built already."""
+"""The progress of a build, with a fake Go that lists the packages in its build cache."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Requests to servers of this machine: probes are made again, and other requests are answered in a busy machine's own time."""
+"""Requests to local servers: probes have a short time limit, other requests a long one."""
 
 import asyncio
 

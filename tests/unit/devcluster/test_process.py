@@ -1,4 +1,4 @@
-"""A managed process starts, dies, stops and never stays behind."""
+"""A managed process starts, crashes and stops, and never outlives its parent."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""From which source a program is taken, and what the error says if no source has it."""
+"""The source from which a program is obtained, and the error if no source has it."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ class Fake:
 
 
 class Maker:
-    """Takes a while, and counts."""
+    """A slow source that counts its calls."""
 
     def __init__(self, cache: ProgramCache) -> None:
         self.cache, self.made = cache, 0

@@ -1,4 +1,4 @@
-"""Progress as lines: what is counted, and how long the rest may take."""
+"""Progress as lines: counts, and the estimated remaining time."""
 
 import io
 

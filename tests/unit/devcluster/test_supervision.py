@@ -121,7 +121,7 @@ def killed(process: ManagedProcess) -> int:
 
 
 def failing_after_the_first(folder: Path) -> list[str]:
-    """A server that runs once."""
+    """The command of a server that fails from the second start on."""
     mark = folder / "mark"
     code = f"""
 import pathlib, time

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about updates: what stays, who may scale, when a restart waits."""
+"""Cases about updates: immutable fields, rights to scale, and delayed restarts."""
 
 from dataclasses import replace
 from typing import Any

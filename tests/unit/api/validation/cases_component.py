@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about components, in a graph and alone: exposure, volumes, endpoint pickers, images, roles."""
+"""Cases about components, in a graph or alone: exposure, volumes, endpoint pickers, images, roles."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about GPUs that several share: claims, shared GPU memory, failover, checkpoints of it."""
+"""Cases about shared GPUs: claims, shared GPU memory, failover, and their checkpoints."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about requests, models and checkpoints, and about kinds without rules of their own."""
+"""Cases about requests, models and checkpoints, and about kinds without separate rules."""
 
 from dataclasses import replace
 from typing import Any

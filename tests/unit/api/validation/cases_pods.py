@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about what Kubernetes or rendering would refuse later: pods, claims, ingresses."""
+"""Cases about pods, claims and ingresses that Kubernetes or rendering would refuse later."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ INGRESS_IS_DEPRECATED = "warning: spec.services.{}.ingress is deprecated since v
 
 
 def drain(seconds: str) -> dict[str, str]:
-    """How long a worker that leaves goes on with its requests."""
+    """A component with a drain time for terminating workers."""
     return {"name": "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS", "value": seconds}
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about constraints in the words of Grove: their types, what they may have, when they stay."""
+"""Cases about topology constraints in Grove's fields: their types, their fields, and immutability."""
 
 from typing import Any
 

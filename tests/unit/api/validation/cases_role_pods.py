@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about the pods of roles: rules of pods hold for the template of each, and what roles share is reported once."""
+"""Cases about the pods of roles: rules of pods apply to each template, and common violations are reported once."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def spread(*roles: Any, **fields: Any) -> dict[str, Any]:
 
 
 def wrong(name: str) -> dict[str, Any]:
-    """A role with everything that rules of pods refuse."""
+    """A role that violates all rules of pods."""
     return role(
         name,
         {

@@ -1,4 +1,4 @@
-"""Cases about what Kubernetes or rendering would refuse later: engines that cannot run as asked."""
+"""Cases about engines that cannot run as specified, which Kubernetes or rendering would refuse later."""
 
 from dataclasses import replace
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about the Dynamo runtime as a sidecar: who has it, what goes with it, and which container is asked of the runtime."""
+"""Cases about the Dynamo runtime as a sidecar: which components may have it, and the container that has the runtime."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - messages stand here whole
-"""Cases about fields that say nothing where they stand."""
+"""Cases about fields that have no effect in their place."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Manifests with junk in them: anything may stand anywhere."""
+"""Manifests with random values of any type in random places."""
 
 import copy
 from typing import Any
@@ -35,7 +35,7 @@ MANIFESTS = [each for case in CASES for each in (case.obj, case.old) if each is 
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
-    """Every container with every key or index in it."""
+    """Every object and list, with each of its keys or indexes."""
     results: list[tuple[Any, Any]] = []
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
@@ -46,7 +46,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 
 @st.composite
 def broken(draw: st.DrawFn) -> dict[str, Any]:
-    """A manifest of the cases with junk in one to three places."""
+    """A manifest of the cases with random values in one to three places."""
     manifest: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(MANIFESTS)))
     for _ in range(draw(st.integers(1, 3))):
         places = [place for place in _places(manifest) if place[1] not in ("apiVersion", "kind")]

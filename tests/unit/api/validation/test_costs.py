@@ -1,4 +1,4 @@
-"""An object may have many parts: the API server allows 3 MiB, and each rule reads each of them a few times at most."""
+"""The cost of validation: an object may have 3 MiB, and each rule may read each part only a few times."""
 
 import time
 from typing import Any

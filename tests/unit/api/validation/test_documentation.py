@@ -1,4 +1,4 @@
-"""docs/validation.md says what the code does."""
+"""docs/validation.md matches the code."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Anything may have any type: rules skip what they cannot read, and say the same twice."""
+"""Any field may have any type: rules ignore values of wrong types, and are deterministic."""
 
 import copy
 import json

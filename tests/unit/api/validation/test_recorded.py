@@ -1,6 +1,6 @@
-"""What the reference made of its own examples: accepted ones are accepted, refused ones are refused, here as there.
+"""Validation accepts and refuses the same examples as the reference.
 
-Its examples that it accepts and then cannot run are accepted, too; this platform runs them.
+Examples that the reference accepts but cannot run are accepted, too; this platform runs them.
 """
 
 import json

@@ -36,7 +36,7 @@ def test_rules_report_the_expected_findings(case: Case) -> None:
 
 @EACH
 def test_rejected_cases_are_valid_in_the_schema(case: Case) -> None:
-    """So that nothing is reported twice, and no rule is about what cannot be written."""
+    """Otherwise the schema would report the object, too."""
     if case.obj["apiVersion"].startswith("nvidia.com/"):
         assert schema_errors(case.obj, embedded=False) == []
 
@@ -63,7 +63,7 @@ _ROLES = [{"name": "leader", "podTemplate": _TEMPLATE}, {"name": "worker", "podT
 def test_a_script_is_read_once_for_all_rules(
     pods: dict[str, Any], name: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of a megabyte takes a tenth of a second, and the webhook answers for all meanwhile."""
+    """A script of 1 MB takes 0.1 s, in which the webhook answers no other request."""
     read = getattr(view, name)
     lines: list[list[str]] = []
 
@@ -84,7 +84,7 @@ def test_case_names_are_unique() -> None:
 
 @pytest.fixture(scope="module")
 def said() -> set[tuple[str, str, str]]:
-    """What the cases, and the bad manifests, make rules say: rule, version, message before its blanks are filled."""
+    """The messages of all cases and invalid manifests: rule, version, and the message's template."""
     heard: set[tuple[str, str, str]] = set()
 
     def listening(self: RuleSet, version: str, *subject: Any) -> Iterator[FieldError]:
@@ -137,7 +137,7 @@ def test_rules_have_unique_names_and_a_sentence_for_docs() -> None:
 
 
 def test_only_the_first_of_thousands_of_missing_containers_are_named() -> None:
-    """Each message has the containers that are there, of which there may be thousands, too."""
+    """Each message names the existing containers, of which there may be thousands, too."""
     named = [f"gone-{number}" for number in range(3000)]
     containers = [{"name": "main", "image": "engine:1"}, *({"name": f"c{number}"} for number in range(3000))]
     memory = {"gpuMemoryService": {"mode": "IntraPod", "extraClientContainers": named}}
