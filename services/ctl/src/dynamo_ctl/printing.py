@@ -111,5 +111,5 @@ def console() -> Console:
     """A rich console. Without a terminal it has no colours and never wraps."""
     from rich.console import Console as RichConsole  # noqa: PLC0415 - slow, and plain output does not need it
 
-    made = RichConsole(highlight=False)
-    return made if made.is_terminal else RichConsole(highlight=False, width=UNBOUNDED, soft_wrap=True)
+    plain = RichConsole(highlight=False)
+    return plain if plain.is_terminal else RichConsole(highlight=False, width=UNBOUNDED, soft_wrap=True)

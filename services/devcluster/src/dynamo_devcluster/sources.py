@@ -57,7 +57,7 @@ class InstalledSource:
     async def find(self, program: Program, progress: Progress) -> Path:  # noqa: ARG002
         """First suitable installed program."""
         unsuitable = []
-        for place, folders in (
+        for source, folders in (
             ("KUBEBUILDER_ASSETS", self._environ.get("KUBEBUILDER_ASSETS", "")),
             ("PATH", self._environ.get("PATH", "")),
         ):
@@ -69,7 +69,7 @@ class InstalledSource:
             if program.accepts(version):
                 return Path(path)
             shown = ".".join(map(str, version)) if version else "unknown"
-            unsuitable.append(f"{path} ({place}) has version {shown}")
+            unsuitable.append(f"{path} ({source}) has version {shown}")
         raise NotAvailableError("; ".join(unsuitable) or "not in KUBEBUILDER_ASSETS or PATH")
 
 

@@ -54,10 +54,10 @@ def unloaded(names: Sequence[str], workers: int) -> Fact:
     return UNLOADED(f"Unloaded {', '.join(names)} from {many(workers, 'worker')}")
 
 
-def unload_failed(kept: Sequence[AdapterState], names: Sequence[str]) -> Fact:
+def unload_failed(states: Sequence[AdapterState], names: Sequence[str]) -> Fact:
     """A model is deleted although the workers of `kept` have not unloaded its adapter."""
-    shown = "; ".join(f"{each.worker.pod}: {each.failure or 'no answer yet'}" for each in kept[:NAMED])
-    more = f"; and {len(kept) - NAMED} more" if len(kept) > NAMED else ""
+    shown = "; ".join(f"{each.worker.pod}: {each.failure or 'no answer yet'}" for each in states[:NAMED])
+    more = f"; and {len(states) - NAMED} more" if len(states) > NAMED else ""
     return UNLOAD_FAILED(
         f"{', '.join(names)} is or may be loaded at {shown}{more}; the platform retries while these pods exist"
     )

@@ -73,12 +73,12 @@ def on_departure(cache: ObjectCache, gone: Callable[[str], None]) -> None:
         if resource == PODS and old is not None and new is not None and has_left(old, new):
             gone(new["metadata"]["uid"])
 
-    def left(resource: Resource, obj: KubeObject) -> None:
+    def released(resource: Resource, obj: KubeObject) -> None:
         if resource == PODS:
             gone(obj["metadata"]["uid"])
 
     cache.on_change(changed)
-    cache.on_leave(left)
+    cache.on_leave(released)
 
 
 def _values(change: CacheChange, values: Callable[[KubeObject], Iterable[str]]) -> set[str]:

@@ -234,8 +234,8 @@ def _of_template(
     if number is not None:
         return number
     # Nodes may differ: the next pod may get as many GPUs as the pod with the most.
-    made = (known.claim(given) for by in (name, None) for given in created().get((claim_name, by), ()))
-    numbers = [number for claim in made if claim is not None and (number := allocated(claim)) is not None]
+    claims = (known.claim(given) for by in (name, None) for given in created().get((claim_name, by), ()))
+    numbers = [number for claim in claims if claim is not None and (number := allocated(claim)) is not None]
     return max(numbers, default=NotCounted.MISSING if template is None else NotCounted.ALL_OF_A_NODE)
 
 

@@ -22,18 +22,18 @@ def without_filled_in(obj: KubeObject, old: KubeObject) -> KubeObject:
     owners = [each for each in owned_fields(obj) if each.fields]
     if not owners:
         return obj
-    before = {repr(place): nodes(each.get("multinode")) for place, each in _components(old)}
-    for place, component in _components(obj):
-        then = before.get(repr(place))
+    before = {repr(path): nodes(each.get("multinode")) for path, each in _components(old)}
+    for path, component in _components(obj):
+        then = before.get(repr(path))
         if then is None or then == nodes(component.get("multinode")):
             continue
         for role in map(mapping, items(component.get("roles"))):
             name, replicas = role.get("name"), role.get("replicas")
             if isinstance(name, str) and replicas is not None and replicas == pods_of_role(name, then):
                 steps: Path = ["roles", {"name": name}, "replicas"]
-                places = ([*each, *steps] for each in _in_both_versions(place))
+                places = ([*each, *steps] for each in _in_both_versions(path))
                 if not any(each.has(path) for path in places for each in owners):
-                    obj = apply_changes(obj, [[[*place, *steps]]])
+                    obj = apply_changes(obj, [[[*path, *steps]]])
     return obj
 
 
@@ -49,8 +49,8 @@ def _components(obj: KubeObject) -> Iterator[tuple[Path, dict[str, Any]]]:
         yield ["spec", "services", name], mapping(service)
 
 
-def _in_both_versions(place: Path) -> list[Path]:
-    if len(place) == 1:
-        return [place]
-    name = place[-1] if isinstance(place[-1], str) else place[-1]["name"]
+def _in_both_versions(path: Path) -> list[Path]:
+    if len(path) == 1:
+        return [path]
+    name = path[-1] if isinstance(path[-1], str) else path[-1]["name"]
     return [["spec", "components", {"name": name}], ["spec", "services", name]]

@@ -109,26 +109,29 @@ def clamp_pair(
     return Pair(prefill, decode)
 
 
-def _shrink(asked: Pair, each: Pair, ceiling: int, keep: Pair) -> Pair:
+def _shrink(requested: Pair, each: Pair, ceiling: int, keep: Pair) -> Pair:
     if ceiling < _total(keep, each):
         return Pair(0, 0)
-    share = asked.prefill * ceiling // _total(asked, each)
+    share = requested.prefill * ceiling // _total(requested, each)
     prefill = max(keep.prefill, min((ceiling - keep.decode * each.decode) // each.prefill, share))
     # If replicas have many GPUs, the rest of the budget may suffice for more than the requested decode replicas.
-    decode = min(asked.decode, (ceiling - prefill * each.prefill) // each.decode)
+    decode = min(requested.decode, (ceiling - prefill * each.prefill) // each.decode)
     return Pair(prefill, max(keep.decode, decode))
 
 
-def _grow(asked: Pair, each: Pair, floor: int, ceiling: int, keep: Pair) -> Pair:
+def _grow(requested: Pair, each: Pair, floor: int, ceiling: int, keep: Pair) -> Pair:
     """More replicas in the requested proportion, without fewer of either; as requested if the minima exceed the ceiling."""
-    least, total = Pair(max(asked.prefill, keep.prefill), max(asked.decode, keep.decode)), _total(asked, each)
+    least, total = (
+        Pair(max(requested.prefill, keep.prefill), max(requested.decode, keep.decode)),
+        _total(requested, each),
+    )
     # Zero has no proportion: each pool gets half of the GPUs, and decode gets the rest.
-    share = _ceil(asked.prefill * floor, total) if total > 0 else floor // 2 // each.prefill
+    share = _ceil(requested.prefill * floor, total) if total > 0 else floor // 2 // each.prefill
     if ceiling < 0:
         prefill = max(least.prefill, share)
         return Pair(prefill, max(least.decode, _ceil(floor - prefill * each.prefill, each.decode)))
     if ceiling < _total(least, each):
-        return asked
+        return requested
     prefill = max(least.prefill, min(share, (ceiling - least.decode * each.decode) // each.prefill))
     missing = min(_ceil(floor - prefill * each.prefill, each.decode), (ceiling - prefill * each.prefill) // each.decode)
     return Pair(prefill, max(least.decode, missing))

@@ -147,11 +147,11 @@ def spec_of(obj: KubeObject) -> DynamoGraphDeploymentRequestSpec:
 
 def _hardware(config: ProfilerConfig) -> dict[str, Any]:
     hardware, sweep = config.hardware, config.sweep
-    most = hardware.max_num_gpus_per_engine if hardware else 0
+    per_engine = hardware.max_num_gpus_per_engine if hardware else 0
     present = {
         "gpuSku": (hardware and hardware.gpu_type) or (sweep and sweep.aic_system),
         "numGpusPerNode": hardware and hardware.num_gpus_per_node,
-        "totalGpus": _ROLES * most,
+        "totalGpus": _ROLES * per_engine,
     }
     return {name: value for name, value in present.items() if value}
 

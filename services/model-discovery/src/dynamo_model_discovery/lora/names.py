@@ -21,8 +21,8 @@ _BEFORE_NAME = "\0"
 def claims(model: KubeObject) -> tuple[str, ...]:
     """Index values of the names that a model requests, or may have loaded."""
     spec, record = model.get("spec") or {}, record_of(model)
-    asked = (spec.get("modelName"),) if is_lora(spec) else ()
-    names = dict.fromkeys((*asked, *(record.names if record is not None else ())))
+    requested = (spec.get("modelName"),) if is_lora(spec) else ()
+    names = dict.fromkeys((*requested, *(record.names if record is not None else ())))
     return tuple(value for name in names if isinstance(name, str) and (value := claim(model, name)))
 
 

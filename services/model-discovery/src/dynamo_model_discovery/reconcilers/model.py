@@ -175,14 +175,14 @@ class ModelReconciler:
         began = self._deleting.setdefault(uid, self.clock())
         states = self.keeper.set_desired(key_of(model), uid, workers.workers, None, names) if names else {}
         unsettled = [state for state in states.values() if not state.settled]
-        left = began + self.settings.unload_within - self.clock()
-        if unsettled and left > 0:
+        remaining = began + self.settings.unload_within - self.clock()
+        if unsettled and remaining > 0:
             failures = {state.worker.pod: state.failure for state in unsettled if state.failure}
             quiet = began + REPORT_AFTER - self.clock()
             if quiet > 0 and not failures:
-                return Result(requeue_after=min(left, quiet))
+                return Result(requeue_after=min(remaining, quiet))
             again = await self._report(model, workers, unloading_verdict(len(unsettled), failures), ())
-            return Result(requeue_after=min(left, again.requeue_after or left))
+            return Result(requeue_after=min(remaining, again.requeue_after or remaining))
         if unsettled:
             self.announcer.announce(model, events.unload_failed(self.keeper.unload_deleted(model, names), names))
         elif states:

@@ -174,12 +174,12 @@ def _models(cards: Mapping[tuple[str, str], ModelCard]) -> list[ModelCard]:
     return models if len(models) <= _FEW else list(_within(models, MAX_BYTES))
 
 
-def _within(cards: Iterable[ModelCard], most: int) -> Iterator[ModelCard]:
+def _within(cards: Iterable[ModelCard], limit: int) -> Iterator[ModelCard]:
     """The first cards that together have at most `most` bytes."""
     size = 0
     for card in cards:
         size += len(msgspec.json.encode(card))
-        if size > most:
+        if size > limit:
             return
         yield card
 

@@ -73,9 +73,9 @@ def worker_type(value: Any) -> str:
     return _ALIASES.get(name, name) if name.isascii() else ""
 
 
-def text(value: Any, longest: int = MAX_NAME_LENGTH) -> str:
+def text(value: Any, max_length: int = MAX_NAME_LENGTH) -> str:
     """The value if it is a printable string of at most `longest` characters that fits into a subject; otherwise empty."""
-    return value if isinstance(value, str) and len(value) <= longest and value.isprintable() and fits(value) else ""
+    return value if isinstance(value, str) and len(value) <= max_length and value.isprintable() and fits(value) else ""
 
 
 def fits(name: str) -> bool:

@@ -34,10 +34,10 @@ def settle(
     }
     settled: dict[ObjectKey, WorkerData] = {}
     for key, current in observed.workers.items():
-        kept = _at_first_location(current, located.get((current.source, current.name)))
-        location = ObjectKey(kept.namespace, kept.name)
+        located_worker = _at_first_location(current, located.get((current.source, current.name)))
+        location = ObjectKey(located_worker.namespace, located_worker.name)
         before = published.get(location)
-        settled[location] = before if before is not None and key in observed.damaged else kept
+        settled[location] = before if before is not None and key in observed.damaged else located_worker
     for key, before in published.items():
         hidden = before.source in unobserved.sources or (
             before.source == KUBERNETES and (before.namespace, before.pod) in unobserved.pods

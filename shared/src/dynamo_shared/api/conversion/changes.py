@@ -119,10 +119,10 @@ class _Comparison:
             self.differences.append([path, key, list(desired)])
 
     def _by_place(self, base: list[Any], desired: list[Any], path: list[Any]) -> None:
-        for place in range(min(len(base), len(desired))):
-            self._entry(base[place], desired[place], [*path, place])
-        self.differences += [[[*path, place], desired[place]] for place in range(len(base), len(desired))]
-        self.differences += [[[*path, place]] for place in reversed(range(len(desired), len(base)))]
+        for index in range(min(len(base), len(desired))):
+            self._entry(base[index], desired[index], [*path, index])
+        self.differences += [[[*path, index], desired[index]] for index in range(len(base), len(desired))]
+        self.differences += [[[*path, index]] for index in reversed(range(len(desired), len(base)))]
 
 
 def _by_key(items: list[Any], key: str) -> dict[str, Any] | None:
@@ -138,12 +138,12 @@ def _coarser(changes: Changes, desired: Any, depth: int) -> Changes:
     Changes are combined only where necessary: a combined change also replaces values that another version added there.
     """
     places = Counter(name for change in changes if (name := _above(change, depth)) is not None)
-    left, coarse = len(changes), set()
+    remaining, coarse = len(changes), set()
     for name, count in places.most_common():
-        if left <= MAX_CHANGES:
+        if remaining <= MAX_CHANGES:
             break
         coarse.add(name)
-        left -= count - 1
+        remaining -= count - 1
     differences: Changes = []
     done: set[str] = set()
     for change in changes:

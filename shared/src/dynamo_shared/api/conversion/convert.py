@@ -65,24 +65,24 @@ def _graph(body: Body, _metadata: dict[str, Any], preserved: Preserved, target: 
 def _component(body: Body, metadata: dict[str, Any], preserved: Preserved, target: str) -> tuple[Body, Preserved]:
     name = metadata.get("name")
     if target == graph.BETA:
-        made, left = carry(component_deployment.lens_to_beta(name), body, preserved.fields)
-        return component_deployment.unmarked(made), Preserved(left)
+        converted, residue = carry(component_deployment.lens_to_beta(name), body, preserved.fields)
+        return component_deployment.unmarked(converted), Preserved(residue)
     body = component_deployment.marked(body)
-    made, left = carry(component_deployment.lens_to_alpha(name), body, preserved.fields)
-    return made, Preserved(left)
+    converted, residue = carry(component_deployment.lens_to_alpha(name), body, preserved.fields)
+    return converted, Preserved(residue)
 
 
 def _adapter(body: Body, _metadata: dict[str, Any], preserved: Preserved, target: str) -> tuple[Body, Preserved]:
     lens = scaling_adapter.TO_BETA if target == graph.BETA else scaling_adapter.TO_ALPHA
-    made, left = carry(lens, body, preserved.fields)
-    return made, Preserved(left)
+    converted, residue = carry(lens, body, preserved.fields)
+    return converted, Preserved(residue)
 
 
 def _request(body: Body, metadata: dict[str, Any], preserved: Preserved, target: str) -> tuple[Body, Preserved]:
     namespace = filled(metadata.get("namespace"), str)
     lens = request.lens_to_beta(namespace) if target == graph.BETA else request.lens_to_alpha(namespace)
-    made, left = carry(lens, body, preserved.fields)
-    return made, Preserved(left)
+    converted, residue = carry(lens, body, preserved.fields)
+    return converted, Preserved(residue)
 
 
 _CONVERTERS: dict[str, Converter] = {

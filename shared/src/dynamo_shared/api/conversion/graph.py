@@ -25,30 +25,30 @@ class GraphParts:
 
 def convert(body: dict[str, Any], preserved: Preserved, target: str) -> tuple[dict[str, Any], Preserved]:
     """The body of a graph in version `target`, and the data that it must preserve."""
-    left = Preserved()
+    to_preserve = Preserved()
     if target == BETA:
         parts = _of_services(body)
-        frame, left.fields = carry(TO_BETA, parts.frame, preserved.fields)
+        frame, to_preserve.fields = carry(TO_BETA, parts.frame, preserved.fields)
     else:
         parts = _of_components(body)
-        frame, left.fields = carry(TO_ALPHA, parts.frame, preserved.fields)
+        frame, to_preserve.fields = carry(TO_ALPHA, parts.frame, preserved.fields)
         names = list(parts.components)
-        left.order = names if names != sorted(names) else None
-    made: dict[str, Any] = {}
+        to_preserve.order = names if names != sorted(names) else None
+    converted: dict[str, Any] = {}
     for name, each in parts.components.items():
         changes = preserved.components.get(name, [])
         if target == BETA:
             # A change must not replace the whole component or its name.
             changes = [change for change in changes if change[0] not in ([], ["name"])]
             result, residue = carry(component_lens.TO_BETA, each, changes)
-            made[name] = component_lens.unmarked(result)
+            converted[name] = component_lens.unmarked(result)
         else:
-            made[name], residue = carry(component_lens.TO_ALPHA, component_lens.marked(each), changes)
+            converted[name], residue = carry(component_lens.TO_ALPHA, component_lens.marked(each), changes)
         if residue:
-            left.components[name] = residue
+            to_preserve.components[name] = residue
     if parts.components:
-        frame = {**frame, "spec": {**frame["spec"], **_together(made, preserved, target)}}
-    return frame, left
+        frame = {**frame, "spec": {**frame["spec"], **_together(converted, preserved, target)}}
+    return frame, to_preserve
 
 
 def frame_to_beta(frame: dict[str, Any]) -> dict[str, Any]:
@@ -108,12 +108,12 @@ def _of_components(body: dict[str, Any]) -> GraphParts:
     return GraphParts({**body, "spec": {**spec, "components": []}}, named)
 
 
-def _together(made: dict[str, Any], preserved: Preserved, target: str) -> dict[str, Any]:
+def _together(converted: dict[str, Any], preserved: Preserved, target: str) -> dict[str, Any]:
     if target == ALPHA:
-        return {"services": made}
-    first = [name for name in dict.fromkeys(preserved.order or ()) if name in made]
-    names = first + sorted(made.keys() - set(first))
-    return {"components": [{"name": name, **made[name]} for name in names]}
+        return {"services": converted}
+    first = [name for name in dict.fromkeys(preserved.order or ()) if name in converted]
+    names = first + sorted(converted.keys() - set(first))
+    return {"components": [{"name": name, **converted[name]} for name in names]}
 
 
 TO_BETA = Lens(frame_to_beta, frame_to_alpha)

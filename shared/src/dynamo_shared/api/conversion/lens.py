@@ -56,40 +56,40 @@ class Lens:
     tidy: Callable[[Any], bool] = anything
 
 
-def carry(lens: Lens, live: Any, preserved: Changes) -> tuple[Any, Changes]:
+def carry(lens: Lens, source: Any, preserved: Changes) -> tuple[Any, Changes]:
     """The value in the other version, and the changes that this version must preserve.
 
     A preserved change is applied only if it does not change the fields that both versions have: these have priority.
     """
-    target = lens.forward(live)
-    shown = lens.backward(target)
+    target = lens.forward(source)
+    round_trip = lens.backward(target)
     if preserved:
-        fitting = _Fitting(lens, live, target, shown)
-        fitting.fit(preserved)
-        target, shown = fitting.target, fitting.shown
-    return target, diff(shown, live, lens.keys)
+        attempt = _Attempt(lens, source, target, round_trip)
+        attempt.fit(preserved)
+        target, round_trip = attempt.target, attempt.round_trip
+    return target, diff(round_trip, source, lens.keys)
 
 
-class _Fitting:
+class _Attempt:
     """Applies preserved changes to a target: those that do not change the conversion back to the source."""
 
-    def __init__(self, lens: Lens, live: Any, target: Any, shown: Any) -> None:
+    def __init__(self, lens: Lens, source: Any, target: Any, round_trip: Any) -> None:
         self.target = target
-        self.shown = shown
+        self.round_trip = round_trip
         self._lens = lens
-        self._live = live
+        self._source = source
         self._trials = MAX_TRIALS
 
     def fit(self, preserved: Changes) -> None:
         """Apply all changes; if the source was edited, the groups that are still valid, and then single changes."""
-        if self._takes(preserved):
+        if self._try(preserved):
             return
         preserved = [part for change in preserved for part in self._lens.split(change)]
-        left = [change for group in self._groups(preserved) if not self._takes(group) for change in group]
-        if len(left) < len(preserved) and self._takes(left):
+        rejected = [change for group in self._groups(preserved) if not self._try(group) for change in group]
+        if len(rejected) < len(preserved) and self._try(rejected):
             return
-        for change in left:
-            self._takes([change], tidy=True)
+        for change in rejected:
+            self._try([change], tidy=True)
 
     def _groups(self, changes: Changes) -> Iterable[Changes]:
         groups: dict[str, Changes] = {}
@@ -97,13 +97,13 @@ class _Fitting:
             groups.setdefault(self._lens.group(change), []).append(change)
         return groups.values()
 
-    def _takes(self, changes: Changes, *, tidy: bool = False) -> bool:
+    def _try(self, changes: Changes, *, tidy: bool = False) -> bool:
         if self._trials <= 0:
             return False
         self._trials -= 1
         candidate = apply_changes(self.target, changes)
-        shown = self._lens.backward(candidate)
-        if shown not in (self.shown, self._live) or (tidy and not self._lens.tidy(candidate)):
+        round_trip = self._lens.backward(candidate)
+        if round_trip not in (self.round_trip, self._source) or (tidy and not self._lens.tidy(candidate)):
             return False
-        self.target, self.shown = candidate, shown
+        self.target, self.round_trip = candidate, round_trip
         return True

@@ -57,8 +57,8 @@ def read(kind: str, metadata: dict[str, Any], target: str) -> OperatorData:
     if PRESERVED_FIELDS in annotations or not isinstance(spec, dict) or not _is_for(kind, spec, target):
         return OperatorData(metadata)
     rest = {name: value for name, value in annotations.items() if name != annotation}
-    left = {name: value for name, value in metadata.items() if name != "annotations"}
-    result = OperatorData({**left, "annotations": rest} if rest else left)
+    others = {name: value for name, value in metadata.items() if name != "annotations"}
+    result = OperatorData({**others, "annotations": rest} if rest else others)
     if kind == _REQUEST:
         result.preserved = Preserved(operators_request.changes(spec, to_beta=target == BETA))
     elif kind == _COMPONENT and target == BETA:
@@ -89,8 +89,8 @@ def completed(kind: str, body: dict[str, Any], part: OperatorData) -> dict[str, 
     components = spec.get("components")
     if not preserved or not isinstance(components, list):
         return body
-    made = [_component(each, preserved[name]) if (name := _name(each)) in preserved else each for each in components]
-    return {**body, "spec": {**spec, "components": made}}
+    result = [_component(each, preserved[name]) if (name := _name(each)) in preserved else each for each in components]
+    return {**body, "spec": {**spec, "components": result}}
 
 
 def _envelope(value: Any) -> dict[str, Any]:
@@ -138,15 +138,15 @@ def _unnamed(envelope: dict[str, Any]) -> Changes:
 def _component(live: dict[str, Any], preserved: dict[str, Any]) -> dict[str, Any]:
     """A component, completed with the preserved fields of its containers and with its frontend sidecar."""
     template, known = live.get("podTemplate"), _by_name(containers_of(preserved.get("podTemplate")))
-    made = dict(live)
+    result = dict(live)
     if known and containers_of(template):
-        made["podTemplate"] = with_containers(
+        result["podTemplate"] = with_containers(
             template, lambda listed: [_filled(each, known.get(_name(each))) for each in listed]
         )
     front_end = preserved.get("frontendSidecar")
     if isinstance(front_end, str) and front_end in map(_name, containers_of(template)):
-        made.setdefault("frontendSidecar", front_end)
-    return made
+        result.setdefault("frontendSidecar", front_end)
+    return result
 
 
 def _filled(live: Any, preserved: Any) -> Any:

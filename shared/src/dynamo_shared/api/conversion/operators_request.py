@@ -37,26 +37,26 @@ def _of_alpha(spec: dict[str, Any]) -> Changes:
     # A change for each key, so that a key that contradicts a field does not affect others; one change for too many
     # keys.
     parts = [{name: value} for name, value in config.items()] if len(config) <= MAX_TRIALS else [config]
-    made = [_below({"profilingConfig": {"config": each}}) for each in parts]
+    result = [_below({"profilingConfig": {"config": each}}) for each in parts]
     for name in ("configMapRef", "outputPVC"):
-        made += [_below({"profilingConfig": {name: value}}) for value in _set(profiling.get(name))]
-    made += [_below({"deploymentOverrides": value}) for value in _set(spec.get("deploymentOverrides"))]
+        result += [_below({"profilingConfig": {name: value}}) for value in _set(profiling.get(name))]
+    result += [_below({"deploymentOverrides": value}) for value in _set(spec.get("deploymentOverrides"))]
     discovers = spec.get("enableGpuDiscovery")
     # Conversion sets `true` without a preserved value, which this change replaces.
-    return [*made, [["spec", "enableGpuDiscovery"], discovers]] if isinstance(discovers, bool) else made
+    return [*result, [["spec", "enableGpuDiscovery"], discovers]] if isinstance(discovers, bool) else result
 
 
 def _of_beta(spec: dict[str, Any]) -> Changes:
-    made: Changes = []
+    result: Changes = []
     for name in ("hardware", "workload", "sla", "features"):
-        made += [_below({name: value}) for value in _set(spec.get(name))]
+        result += [_below({name: value}) for value in _set(spec.get(name))]
     overrides = mapping(spec.get("overrides"))
     for name in ("dgd", "trustRemoteCode"):
-        made += [_below({"overrides": {name: value}}) for value in _set(overrides.get(name))]
-    made += _job(mapping(overrides.get("profilingJob")))
+        result += [_below({"overrides": {name: value}}) for value in _set(overrides.get(name))]
+    result += _job(mapping(overrides.get("profilingJob")))
     strategy = spec.get("searchStrategy")
     # Conversion always sets a strategy, which this change replaces.
-    return [*made, [["spec", "searchStrategy"], strategy]] if isinstance(strategy, str) and strategy else made
+    return [*result, [["spec", "searchStrategy"], strategy]] if isinstance(strategy, str) and strategy else result
 
 
 def _job(job: dict[str, Any]) -> Changes:
@@ -73,7 +73,7 @@ def _job(job: dict[str, Any]) -> Changes:
     ordered = sorted(containers, key=lambda each: each.get("name", PROFILER) != PROFILER)
     return [
         _below({"overrides": {"profilingJob": rest}}),
-        *([["spec", *_POD, "containers", place], each] for place, each in enumerate(ordered)),
+        *([["spec", *_POD, "containers", index], each] for index, each in enumerate(ordered)),
     ]
 
 

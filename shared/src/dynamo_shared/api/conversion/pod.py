@@ -193,8 +193,8 @@ def _merged_env(shared: list[Any] | None, own: list[Any] | None) -> list[Any] | 
     for each in shared:
         name = mapping(each).get("name")
         merged.append(names.pop(name) if isinstance(name, str) and name in names else each)
-    left = {id(each) for each in names.values()}
-    return merged + [each for each in own if not _is_named(each) or id(each) in left]
+    remaining = {id(each) for each in names.values()}
+    return merged + [each for each in own if not _is_named(each) or id(each) in remaining]
 
 
 def _is_named(variable: Any) -> bool:
@@ -207,9 +207,11 @@ def _probe(shared: Any, own: Any) -> dict[str, Any] | None:
     if not shared or not own:
         merged: dict[str, Any] | None = own or shared
         return merged
-    asked = _HANDLERS & own.keys()
-    preserved = {name: value for name, value in shared.items() if not asked or name not in _HANDLERS or name in asked}
-    for name in asked & preserved.keys():
+    handlers = _HANDLERS & own.keys()
+    preserved = {
+        name: value for name, value in shared.items() if not handlers or name not in _HANDLERS or name in handlers
+    }
+    for name in handlers & preserved.keys():
         if isinstance(preserved[name], dict) and isinstance(own[name], dict):
             own = {**own, name: {**preserved[name], **own[name]}}
     return {**preserved, **own}

@@ -32,9 +32,9 @@ def status_to_beta(status: dict[str, Any]) -> dict[str, Any]:
     deployment, state = mapping(status.get("deployment")), status.get("state", "")
     phase = _PHASES.get(state) if isinstance(state, str) else None
     if phase:
-        made = state == READY and deployment.get("created") is True
+        deployed = state == READY and deployment.get("created") is True
         lost = state == DELETED and _reason(status) == DELETED
-        result["phase"] = DEPLOYED if made else "Failed" if lost else phase
+        result["phase"] = DEPLOYED if deployed else "Failed" if lost else phase
     if filled(deployment.get("name"), str):
         result["dgdName"] = deployment["name"]
     graph = status.get("generatedDeployment")

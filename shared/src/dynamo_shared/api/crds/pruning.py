@@ -23,13 +23,13 @@ def _pruned(value: Any, schema: Schema, at: Location, lost: list[Location]) -> A
     if not isinstance(value, dict) or schema.get("type", "object") != "object":
         return value
     known, others = schema.get("properties", {}), schema.get("additionalProperties")
-    kept: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, item in value.items():
         inner = known.get(name, others if isinstance(others, dict) else None)
         if isinstance(inner, dict):
-            kept[name] = _pruned(item, inner, (*at, name), lost)
+            result[name] = _pruned(item, inner, (*at, name), lost)
         elif others is True or schema.get(PRESERVE_UNKNOWN):
-            kept[name] = item
+            result[name] = item
         elif item is not None:
             lost.append((*at, name))
-    return kept
+    return result

@@ -31,33 +31,33 @@ def trimmed(content: bytes, types: Iterable[str]) -> dict[str, Any]:
     """The document with only the given types (if it has them) and their dependencies. Raises BadDocument."""
     try:
         raw = msgspec.json.decode(content, type=_Document).components.schemas
-        kept: dict[str, Any] = {}
+        schemas: dict[str, Any] = {}
         waiting = sorted(types, reverse=True)
         while waiting:
             name = waiting.pop()
-            if name in raw and name not in kept:
-                kept[name] = _without_prose(msgspec.json.decode(raw[name], type=dict[str, Any]), waiting)
+            if name in raw and name not in schemas:
+                schemas[name] = _without_prose(msgspec.json.decode(raw[name], type=dict[str, Any]), waiting)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadDocument(f"no OpenAPI v3 document: {error}") from error
-    return {"components": {"schemas": kept}}
+    return {"components": {"schemas": schemas}}
 
 
 def _without_prose(node: Any, references: list[str]) -> Any:
     """The schema without unused keys; names of types that it refers to are added to `references`."""
     if not isinstance(node, dict):
         return node
-    kept: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in node.items():
         if key in _DROPPED:
             continue
         if key == "properties" and isinstance(value, dict):
             # The keys are names of fields, which may include `description`.
-            kept[key] = {name: _without_prose(each, references) for name, each in value.items()}
+            result[key] = {name: _without_prose(each, references) for name, each in value.items()}
         elif key == "$ref" and isinstance(value, str):
             references.append(value.removeprefix(_REFERENCE))
-            kept[key] = value
+            result[key] = value
         elif isinstance(value, list):
-            kept[key] = [_without_prose(each, references) for each in value]
+            result[key] = [_without_prose(each, references) for each in value]
         else:
-            kept[key] = _without_prose(value, references)
-    return kept
+            result[key] = _without_prose(value, references)
+    return result

@@ -18,5 +18,5 @@ def runtime_image(backend: str, named: str | None, *, repository: str, version: 
     name, _, tag = last.partition(":")
     if name == runtime:
         return named
-    made = f"{runtime}:{tag or (version if digest else 'latest')}"
-    return f"{folder}/{made}" if folder else made
+    derived = f"{runtime}:{tag or (version if digest else 'latest')}"
+    return f"{folder}/{derived}" if folder else derived

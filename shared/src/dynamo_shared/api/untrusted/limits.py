@@ -44,11 +44,11 @@ def check_count(value: Any, limits: ReadLimits) -> None:
 
 def _leaves(value: Any, limits: ReadLimits) -> Iterator[Any]:
     """The scalar values in a value. Raises InvalidManifest if it exceeds the limits."""
-    left = limits.values
+    remaining = limits.values
     pending = [(value, 1)]
     while pending:
         current, depth = pending.pop()
-        left -= 1
+        remaining -= 1
         if depth > limits.depth:
             raise refusal(f"nested more than {limits.depth} levels deep")
         inner: Any = ()
@@ -59,7 +59,7 @@ def _leaves(value: Any, limits: ReadLimits) -> Iterator[Any]:
         else:
             yield current
         # Pending values count, too, so that a list of millions is refused before it is copied.
-        if left < len(pending) + len(inner):
+        if remaining < len(pending) + len(inner):
             raise refusal(f"more than {limits.values} values")
         pending.extend((item, depth + 1) for item in inner)
 

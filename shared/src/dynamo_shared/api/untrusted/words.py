@@ -96,8 +96,8 @@ def last_of(text: str, limit: int = _MAX_LENGTH) -> str:
     if len(line) <= limit:
         return line
     # Begins with a whole word, because a part of a token would not be recognized.
-    kept = line[3 - limit :]
-    return f"...{kept.partition(' ')[2] if ' ' in kept else ''}"
+    tail = line[3 - limit :]
+    return f"...{tail.partition(' ')[2] if ' ' in tail else ''}"
 
 
 def listed(problems: Iterable[str]) -> str:

@@ -161,13 +161,13 @@ _NO_AUTOSCALING = "{problem}"  # the messages of the contract
 def autoscalers_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
     """Autoscalers in the annotation follow its contract, and each component with an autoscaler has a scaling adapter."""
     at = ("metadata", "annotations", AUTOSCALING)
-    asked = yield from _by_component(graph, AUTOSCALING, _NO_RULES)
-    if not asked:
+    given = yield from _by_component(graph, AUTOSCALING, _NO_RULES)
+    if not given:
         return
-    for error in contract_errors("dynamo-autoscaling", asked):
+    for error in contract_errors("dynamo-autoscaling", given):
         yield (*at, *filter(None, error.path.split("."))), error.message
     adapted = {component.name: component.adapted for component in graph.components}
-    for name in asked:
+    for name in given:
         if name not in adapted:
             yield (*at, name), _NO_COMPONENT
         elif not adapted[name]:
@@ -183,26 +183,26 @@ _NO_LIMIT = "{problem}"  # the messages of the contract
 def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
     """Limits of scale commands in the annotation follow its contract; with a mistake in them, nothing would scale."""
     at = ("metadata", "annotations", SCALING_POLICY)
-    asked = yield from _by_component(graph, SCALING_POLICY, _NO_POLICY)
-    if not asked:
+    given = yield from _by_component(graph, SCALING_POLICY, _NO_POLICY)
+    if not given:
         return
-    for error in contract_errors("scaling-policy", asked):
+    for error in contract_errors("scaling-policy", given):
         # `*` is quoted in the path; names are not.
         steps = [step.removeprefix('["').removesuffix('"]') for step in error.path.split(".") if step]
         yield (*at, *steps), error.message
     names = {ANY, *(component.name for component in graph.components)}
-    for name in asked:
+    for name in given:
         if name not in names:
             yield (*at, name), _NO_LIMITED
 
 
 def _by_component(graph: GraphView, name: str, not_a_map: str) -> Generator[tuple[Location, str], None, dict[str, Any]]:
     """The annotation's values by component; {} if it is absent, or if it is not a map, which is a violation."""
-    asked = _map_of(graph, name)
-    if asked is None:
+    given = _map_of(graph, name)
+    if given is None:
         value = annotation(graph.annotations, name)
         yield ("metadata", "annotations", name), not_a_map.format(value=shown(value))
-    return asked or {}
+    return given or {}
 
 
 def _map_of(graph: GraphView, name: str) -> dict[str, Any] | None:

@@ -42,7 +42,7 @@ def services_have_names_of_components(graph: GraphView, _facts: Facts) -> Violat
 
 
 @NAMES.rule(
-    "results in a name of {length} characters ({made}), but Kubernetes allows 63: shorten this name or "
+    "results in a name of {length} characters ({name}), but Kubernetes allows 63: shorten this name or "
     "metadata.name by {excess}",
     added=True,
 )
@@ -59,14 +59,14 @@ def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violatio
         suffix = "-<hash>" if hashed and component.is_worker else ""
         length = len(graph.name) + 1 + len(component.name) + (_WORKER_HASH if suffix else 0)
         if length > MAX_LABEL:
-            made = f"{component_deployment(graph.name, component.name)}{suffix}"
+            derived = f"{component_deployment(graph.name, component.name)}{suffix}"
             excess = length - MAX_LABEL
-            yield broken(component.name_at, length=length, made=made, excess=excess)
+            yield broken(component.name_at, length=length, name=derived, excess=excess)
 
 
 _DIGIT_FIRST = "begins with {first}, but the names of Services begin with this name, so it must begin with a letter"
 _LONG_NAMESPACE = (
-    "results in the Dynamo namespace {made} of {length} characters, but a label value has at most 63: shorten it "
+    "results in the Dynamo namespace {name} of {length} characters, but a label value has at most 63: shorten it "
     "by {excess}"
 )
 
@@ -113,9 +113,9 @@ def service_name_is_a_name_of_a_component(component: ComponentView, _metadata: o
 def _of_deployment(name: str, namespace: str, *, own: bool) -> Violations:
     if name and not ("a" <= name[0].lower() <= "z"):
         yield ("metadata", "name"), _DIGIT_FIRST.format(first=shown(name[0]))
-    made = f"{namespace}-{name}"
-    if own and name and namespace and len(made) > MAX_LABEL:
-        message = _LONG_NAMESPACE.format(made=shown(made), length=len(made), excess=len(made) - MAX_LABEL)
+    derived = f"{namespace}-{name}"
+    if own and name and namespace and len(derived) > MAX_LABEL:
+        message = _LONG_NAMESPACE.format(name=shown(derived), length=len(derived), excess=len(derived) - MAX_LABEL)
         yield ("metadata", "name"), message
 
 

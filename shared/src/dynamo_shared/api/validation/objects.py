@@ -70,12 +70,12 @@ def ingresses_can_be_made(component: ComponentView, _facts: Facts) -> Violations
             yield (*at, "virtualServiceGateway"), _WHOLE_MESH
         return
     parts = {name: text(ingress.get(name)) for name in ("hostPrefix", "host", "hostSuffix")}
-    made = f"{parts['hostPrefix']}{host}.{parts['hostSuffix'] or _SOME_DOMAIN}"
+    host_name = f"{parts['hostPrefix']}{host}.{parts['hostSuffix'] or _SOME_DOMAIN}"
     fields = " or ".join(name for name, value in parts.items() if value)
-    if len(made) > _LONGEST_HOST or names.wrong_object_name(made.removeprefix("*.")):
-        yield (*at, "host"), _NO_HOST_NAME.format(host=shown(made), fields=fields)
-    elif _is_address(made):
-        yield (*at, "host"), _ADDRESS.format(host=shown(made), fields=fields)
+    if len(host_name) > _LONGEST_HOST or names.wrong_object_name(host_name.removeprefix("*.")):
+        yield (*at, "host"), _NO_HOST_NAME.format(host=shown(host_name), fields=fields)
+    elif _is_address(host_name):
+        yield (*at, "host"), _ADDRESS.format(host=shown(host_name), fields=fields)
     if problem := names.wrong_object_name(text(ingress.get("ingressControllerClassName"))):
         yield (*at, "ingressControllerClassName"), problem
     if problem := names.wrong_object_name(text(mapping(ingress.get("tls")).get("secretName"))):

@@ -166,9 +166,9 @@ def hardware_is_named_in_the_configuration(spec: dict[str, Any], facts: Facts) -
 def the_graph_is_in_the_namespace_of_its_request(obj: dict[str, Any], _facts: Facts) -> Violations:
     """A graph is created only in the namespace of its request."""
     namespace = mapping(obj.get("metadata")).get("namespace")
-    asked = mapping(mapping(obj.get("spec")).get("deploymentOverrides")).get("namespace")
-    if isinstance(asked, str) and asked and isinstance(namespace, str) and asked != namespace:
-        yield broken(("spec", "deploymentOverrides", "namespace"), namespace=asked)
+    target = mapping(mapping(obj.get("spec")).get("deploymentOverrides")).get("namespace")
+    if isinstance(target, str) and target and isinstance(namespace, str) and target != namespace:
+        yield broken(("spec", "deploymentOverrides", "namespace"), namespace=target)
 
 
 #: The name of a request is a label value of all objects that are created for it. Characters.
@@ -285,8 +285,8 @@ def _is_simulated(spec: dict[str, Any]) -> bool:
     if not profiling:
         return spec.get("searchStrategy") != "thorough"
     sweep = mapping(mapping(profiling.get("config")).get("sweep"))
-    asked = any(sweep.get(name) is True for name in ("useAiConfigurator", "use_ai_configurator"))
-    return asked or spec.get("useMocker") is True or spec.get("backend") == "auto"
+    simulates = any(sweep.get(name) is True for name in ("useAiConfigurator", "use_ai_configurator"))
+    return simulates or spec.get("useMocker") is True or spec.get("backend") == "auto"
 
 
 def _unused_in_a_simulation(spec: dict[str, Any]) -> Iterator[Location]:

@@ -25,8 +25,8 @@ async def carry_out(
     """
     async with await KubeClient.open(kubeconfig=kubeconfig, context=context, field_manager=FIELD_MANAGER) as client:
         where = namespace or client.namespace
-        there = {name: await get_if_present(client, SECRETS, ObjectKey(where, name)) for name in _names(desired)}
-        observed = {name: secret for name, secret in there.items() if secret is not None}
+        stored = {name: await get_if_present(client, SECRETS, ObjectKey(where, name)) for name in _names(desired)}
+        observed = {name: secret for name, secret in stored.items() if secret is not None}
         password, key = lambda: secrets.token_urlsafe(_PASSWORD_BYTES), lambda: secrets.token_bytes(_KEY_BYTES)
         steps = list(plan(desired, observed, time.time(), password, key))
         return [(step.name, await _write(client, where, desired, step)) for step in steps]

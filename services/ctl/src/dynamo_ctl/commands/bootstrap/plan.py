@@ -55,16 +55,18 @@ def plan(
     """
     authorities: dict[str, tuple[x509.Certificate, bytes]] = {}
     for name in desired.authorities:
-        held = _authority(_data(existing.get(name)), now)
-        authorities[name] = held or make_authority(now, desired.authority_validity, name)
+        usable = _authority(_data(existing.get(name)), now)
+        authorities[name] = usable or make_authority(now, desired.authority_validity, name)
         yield SecretStep(
-            name, _TLS, None if held else _pair(*authorities[name], authorities[name][0]), existing.get(name)
+            name, _TLS, None if usable else _pair(*authorities[name], authorities[name][0]), existing.get(name)
         )
     for certificate in desired.certificates:
         observed = existing.get(certificate.secret)
         authority, authority_key = authorities[certificate.authority]
-        kept = _is_current(observed, desired.rotation) and _serves(_data(observed), certificate, authority, now)
-        content = None if kept else _issue(certificate, authority, authority_key, now, desired.certificate_validity)
+        is_usable = _is_current(observed, desired.rotation) and _serves(_data(observed), certificate, authority, now)
+        content = (
+            None if is_usable else _issue(certificate, authority, authority_key, now, desired.certificate_validity)
+        )
         yield SecretStep(certificate.secret, _TLS, content, observed)
     for name in desired.keys:
         observed = existing.get(name)
@@ -87,17 +89,17 @@ def plan(
 
 def _authorization(desired: NamespaceCredentials, observed: KubeObject | None, users: bytes) -> SecretStep:
     """The NATS users of this release and of the last releases."""
-    entry, there = desired.nats_authorization_entry, _data(observed)
+    entry, data = desired.nats_authorization_entry, _data(observed)
     before = _annotations(observed).get(ENTRIES, "")
-    known = [each for each in before.split() if each in there]
-    others = [each for each in (*sorted(there.keys() - set(known)), *known) if each != entry][1 - RELEASES :]
+    known = [each for each in before.split() if each in data]
+    others = [each for each in (*sorted(data.keys() - set(known)), *known) if each != entry][1 - RELEASES :]
     if not _is_current(observed, desired.rotation):
         # No one has these users' passwords any longer. A rollback creates new passwords, and NATS has to wait for them.
         others = []
-    content, order = {**{each: there[each] for each in others}, entry: users}, " ".join((*others, entry))
+    content, order = {**{each: data[each] for each in others}, entry: users}, " ".join((*others, entry))
     is_own = observed is not None and not is_created_here(observed)
-    is_right = there.get(entry) == users if is_own else content == there and order == before
-    removed = frozenset(there.keys() - content.keys())
+    is_right = data.get(entry) == users if is_own else content == data and order == before
+    removed = frozenset(data.keys() - content.keys())
     return SecretStep(
         desired.nats_authorization, _OPAQUE, None if is_right else content, observed, removed, {ENTRIES: order}
     )

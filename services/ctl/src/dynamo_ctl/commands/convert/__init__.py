@@ -36,9 +36,9 @@ def convert(
     from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     converted = texts.each(files, lambda text: conversion.objects_in(text, to.value, forget=forget))
-    made = [obj for _, objects in converted for obj in objects]
-    echo(to_yaml(*(each.obj for each in made)), nl=False)
-    for each in made:
+    objects = [obj for _, listed in converted for obj in listed]
+    echo(to_yaml(*(each.obj for each in objects)), nl=False)
+    for each in objects:
         if each.left_out:
             verb = "leaves out" if forget else "keeps in an annotation"
             echo_error(f"{each.title} {verb}, since {to.value} has no field: {', '.join(each.left_out)}")

@@ -72,11 +72,11 @@ def of_object(obj: KubeObject, resource: Resource) -> Iterator[str]:
     where = "/".join(filter(None, (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))))
     title = f"{resource.kind} {where} ({resource.version})"
     body = {name: value for name, value in obj.items() if name not in ("apiVersion", "kind", "metadata", "status")}
-    kept, lost = pruned(body, schema_of(resource))
+    remaining, lost = pruned(body, schema_of(resource))
     for field in lost:
         yield f"{title}: {path_of(field)} would be dropped: {what_to_do(field, moved(resource))}"
     head = {**resource.type_meta, "metadata": metadata}
-    for error in schema_errors({**head, **kept}, embedded=False):
+    for error in schema_errors({**head, **remaining}, embedded=False):
         yield f"{title}: {error.path} would be refused: {error.message}"
 
 

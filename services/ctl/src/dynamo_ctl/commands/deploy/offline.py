@@ -20,22 +20,22 @@ def deploy(
     platform = settings.platform
     defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
     try:
-        made = translate(read_intent(sent), namespace, defaults)
+        translated = translate(read_intent(sent), namespace, defaults)
     except InvalidIntent as error:
         raise CtlError("\n".join(field_error(each.pointer, each.detail) for each in error.problems)) from error
-    tree, wrong = planned(made.manifest, settings)
+    tree, wrong = planned(translated.manifest, settings)
     if as_json:
         answer = {
-            "manifest": made.manifest,
-            "defaulted": [{"path": each.path, "value": each.value, "why": each.why} for each in made.defaulted],
-            "unexpressed": [{"pointer": each.pointer, "detail": each.detail} for each in made.unexpressed],
-            "warnings": [*made.warnings, *wrong],
+            "manifest": translated.manifest,
+            "defaulted": [{"path": each.path, "value": each.value, "why": each.why} for each in translated.defaulted],
+            "unexpressed": [{"pointer": each.pointer, "detail": each.detail} for each in translated.unexpressed],
+            "warnings": [*translated.warnings, *wrong],
             "tree": tree,
         }
         out(json.dumps(answer))
         return
-    for each in made.unexpressed:
+    for each in translated.unexpressed:
         remark(f"not expressed: {field_error(each.pointer, each.detail)}")
-    for warning in (*made.warnings, *wrong):
+    for warning in (*translated.warnings, *wrong):
         remark(f"warning: {warning}")
-    out(to_yaml(made.manifest).rstrip())
+    out(to_yaml(translated.manifest).rstrip())

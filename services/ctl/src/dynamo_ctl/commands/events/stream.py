@@ -107,8 +107,8 @@ def _line(message: Message, earliest: datetime | None, printed: dict[str, None],
 def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
     try:
         about = subjects.parse_event(subject)
-        place = f"{about.namespace}/{about.name}" if about.namespace else about.name
-        what = f"{about.event:<12} {short_name(about.kind):<8} {place}"
+        subject_name = f"{about.namespace}/{about.name}" if about.namespace else about.name
+        what = f"{about.event:<12} {short_name(about.kind):<8} {subject_name}"
     except ValueError:
         what = f"{event.get('type', '?')} {subject}"
     # A deletion event contains the object's last state, not the reason for its deletion.

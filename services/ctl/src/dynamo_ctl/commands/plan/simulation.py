@@ -59,10 +59,10 @@ def run(options: ReplayRequest, say: Callable[[str], None], remark: Callable[[st
         if split is not None:
             outcomes.append(replay.static(split))
             continue
-        most = config.max_gpu_budget if config.max_gpu_budget > 0 else STATIC_BUDGET
-        best = replay.best_static(most)
+        limit = config.max_gpu_budget if config.max_gpu_budget > 0 else STATIC_BUDGET
+        best = replay.best_static(limit)
         if not best:
-            raise CtlError(f"--static {text}: no split fits max_gpu_budget, {most}")
+            raise CtlError(f"--static {text}: no split fits max_gpu_budget, {limit}")
         outcomes.append(replace(best[0], name=f"best {best[0].name}"))
     if not outcomes:
         raise CtlError("nothing to replay: give --policy, --static, or both", ExitCode.USAGE)
@@ -150,16 +150,16 @@ def _requests(options: ReplayRequest) -> tuple[list[TraceRequest], float | None]
         ], options.duration
     form, generator = GENERATORS[kind]
     try:
-        made = generator(rest, options.duration or GENERATED_SECONDS)(
+        generated = generator(rest, options.duration or GENERATED_SECONDS)(
             isl=options.isl, osl=options.osl, seed=options.seed
         )
     except (ValueError, TypeError, ZeroDivisionError) as error:
         raise CtlError(f"--trace {options.trace}: write {form}, with numbers above 0", ExitCode.USAGE) from error
-    if not made:
+    if not generated:
         raise CtlError(
             f"--trace {options.trace}: has no requests; use higher rates or a longer --duration", ExitCode.USAGE
         )
-    return made, options.duration or (None if kind == "ladder" else GENERATED_SECONDS)
+    return generated, options.duration or (None if kind == "ladder" else GENERATED_SECONDS)
 
 
 def _numbers(text: str, count: int) -> list[float]:

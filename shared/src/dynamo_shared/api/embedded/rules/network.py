@@ -45,13 +45,13 @@ def host_ports(value: dict[str, Any]) -> Violations:
             given = port.get("hostPort")
             if not isinstance(given, int) or not given:
                 continue
-            place = (*at, "ports", number, "hostPort")
+            location = (*at, "ports", number, "hostPort")
             if value.get("hostNetwork") is True and given != port.get("containerPort"):
-                yield place, "must be the containerPort, because hostNetwork is true: leave this out"
+                yield location, "must be the containerPort, because hostNetwork is true: leave this out"
             key = (port.get("protocol") or "TCP", port.get("hostIP") or "", given)
             if all(isinstance(each, str | int) for each in key):
                 if key in taken:
-                    yield place, f"{given} is already the number of another port"
+                    yield location, f"{given} is already the number of another port"
                 taken.add(key)
 
 
