@@ -36,7 +36,7 @@ def test_roles_equal_the_declared_rights_of_the_services() -> None:
         held = [
             each
             for each in of_service(service)
-            if each.place in (RightScope.SERVED, RightScope.CLUSTER) and each.part != SECURE_METRICS
+            if each.scope in (RightScope.SERVED, RightScope.CLUSTER) and each.part != SECURE_METRICS
         ]
         granted = {_flat(rule) for rule in cluster[service]}
         declared = {(*rest, own.get(name, name)) for rule in rules(held) for *rest, name in _flat(rule)}
@@ -136,7 +136,7 @@ def test_the_image_builder_may_run_jobs_only_in_its_namespace() -> None:
         for o in helm.of_kind(objects, "ClusterRole", "Role")
         if o["metadata"]["name"].endswith("platform-image-builder")
     }
-    declared = [each for each in of_service("image-builder") if each.place is RightScope.BUILDS]
+    declared = [each for each in of_service("image-builder") if each.scope is RightScope.BUILDS]
     assert granted["Role", "images"] == {each[:3] for rule in rules(declared) for each in _flat(rule)}
     assert not any(resource in ("jobs", "pods") for _, resource, _ in granted["ClusterRole", ""])
 

@@ -22,7 +22,7 @@ def of_service(service: str) -> tuple[Right, ...]:
 
 def tree() -> dict[str, dict[str, dict[str, list[dict[str, Any]]]]]:
     """Rules by service, scope and part."""
-    return {service: {place.value: _parts(service, place) for place in RightScope} for service in SERVICES}
+    return {service: {scope.value: _parts(service, scope) for scope in RightScope} for service in SERVICES}
 
 
 def page() -> str:
@@ -30,8 +30,8 @@ def page() -> str:
     return _HEAD + yaml.safe_dump(tree(), sort_keys=False, width=120)
 
 
-def _parts(service: str, place: RightScope) -> dict[str, list[dict[str, Any]]]:
-    held = [right for right in of_service(service) if right.place is place]
+def _parts(service: str, scope: RightScope) -> dict[str, list[dict[str, Any]]]:
+    held = [right for right in of_service(service) if right.scope is scope]
     parts = sorted({right.part for right in held})
     return {part or ALWAYS: rules(right for right in held if right.part == part) for part in parts}
 

@@ -22,11 +22,11 @@ RIGHTS = (
         for each in (resources.SNAPSHOT_JOBS, resources.POD_SNAPSHOTS)
     ),
     *(
-        Right(each, ("list",), place=RightScope.CLUSTER, unused="few clusters have this kind of Grove")
+        Right(each, ("list",), scope=RightScope.CLUSTER, unused="few clusters have this kind of Grove")
         for each in (CLUSTER_TOPOLOGY_BINDINGS, CLUSTER_TOPOLOGIES)
     ),
     *(
-        Right(each, verbs, names=names, place=RightScope.CLUSTER)
+        Right(each, verbs, names=names, scope=RightScope.CLUSTER)
         for each in (resources.MUTATING_WEBHOOK_CONFIGURATIONS, resources.VALIDATING_WEBHOOK_CONFIGURATIONS)
         for verbs, names in ((("create",), ()), (("get", "patch"), (NAME,)))
     ),
@@ -34,10 +34,10 @@ RIGHTS = (
         resources.CUSTOM_RESOURCE_DEFINITIONS,
         ("get", "patch"),
         names=tuple(sorted(f"{each.plural}.{each.group}" for each in CONVERTED)),
-        place=RightScope.CLUSTER,
+        scope=RightScope.CLUSTER,
     ),
-    Right(resources.CLUSTER_ROLES, ("get",), names=(OWN_CLUSTER_ROLE,), place=RightScope.CLUSTER),
+    Right(resources.CLUSTER_ROLES, ("get",), names=(OWN_CLUSTER_ROLE,), scope=RightScope.CLUSTER),
     # The other Secrets in that namespace are the credentials of all other services.
-    Right(resources.SECRETS, ("create",), place=RightScope.OWN),
-    Right(resources.SECRETS, ("get", "patch"), names=(WEBHOOK_SECRET,), place=RightScope.OWN),
+    Right(resources.SECRETS, ("create",), scope=RightScope.OWN),
+    Right(resources.SECRETS, ("get", "patch"), names=(WEBHOOK_SECRET,), scope=RightScope.OWN),
 )

@@ -44,19 +44,19 @@ AS_CALLERS = (
 
 def _identity(group: str, plural: str, verb: str, part: str = "") -> Right:
     resource = Resource(group, "v1", plural, "", namespaced=False)
-    return Right(resource, (verb,), place=RightScope.CLUSTER, part=part, unused=_FOR_CALLERS)
+    return Right(resource, (verb,), scope=RightScope.CLUSTER, part=part, unused=_FOR_CALLERS)
 
 
 def _as_user(right: Right) -> Right:
     verbs = tuple(f"impersonate-on:user-info:{verb}" for verb in right.verbs)
     return Right(
-        right.resource, verbs, right.subresource, place=RightScope.CLUSTER, part=CONSTRAINED, unused=_FOR_CALLERS
+        right.resource, verbs, right.subresource, scope=RightScope.CLUSTER, part=CONSTRAINED, unused=_FOR_CALLERS
     )
 
 
 RIGHTS = (
-    Right(resources.TOKEN_REVIEWS, ("create",), place=RightScope.CLUSTER),
-    Right(resources.ACCESS_REVIEWS, ("create",), place=RightScope.CLUSTER),
+    Right(resources.TOKEN_REVIEWS, ("create",), scope=RightScope.CLUSTER),
+    Right(resources.ACCESS_REVIEWS, ("create",), scope=RightScope.CLUSTER),
     _identity("", "serviceaccounts", "impersonate"),
     *(
         _identity(_AUTHENTICATION, plural, "impersonate")

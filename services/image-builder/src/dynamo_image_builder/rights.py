@@ -10,12 +10,12 @@ RIGHTS = (
     Right(DYNAMO_NIM_REQUESTS, ("patch",), "status"),
     Right(EVENTS, ("create",)),
     Right(EVENTS, ("patch",), unused=SERIES),
-    Right(JOBS, ("create", "get", "patch"), place=RightScope.BUILDS),
+    Right(JOBS, ("create", "get", "patch"), scope=RightScope.BUILDS),
     Right(
         JOBS,
         ("delete",),
-        place=RightScope.BUILDS,
+        scope=RightScope.BUILDS,
         unused="deletes a build whose result was lost, that failed before the request, or that no request needs any more",
     ),
-    Right(PODS, ("list",), place=RightScope.BUILDS),
+    Right(PODS, ("list",), scope=RightScope.BUILDS),
 )

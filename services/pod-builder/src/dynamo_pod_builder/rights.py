@@ -97,7 +97,7 @@ RIGHTS = (
     Right(PODS, ("list",), unused=OF_CHECKPOINTS),
     Right(PODS, ("delete",), unused="ends the other pods of an engine that has ended, which takes a kubelet"),
     Right(PODS, ("patch",), part="nodes"),
-    Right(NODES, ("get",), place=RightScope.CLUSTER, part="nodes"),
+    Right(NODES, ("get",), scope=RightScope.CLUSTER, part="nodes"),
     Right(DYNAMO_WORKER_METADATAS, ("get",)),
     Right(LEASES, ("get",), unused=OF_CHECKPOINTS),
     Right(EVENTS, ("create", "list")),

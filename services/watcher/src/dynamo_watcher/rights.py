@@ -13,7 +13,7 @@ RIGHTS = (
         Right(
             watched.resource,
             ("list", "watch"),
-            place=RightScope.SERVED if watched.resource.namespaced else RightScope.CLUSTER,
+            scope=RightScope.SERVED if watched.resource.namespaced else RightScope.CLUSTER,
             unused="a kind of others that few clusters have" if watched.optional else "",
             part="nodes" if watched.resource in (NODES, RESOURCE_SLICES) else "",
         )

@@ -41,7 +41,7 @@ class Right:
     verbs: tuple[str, ...]
     subresource: str = ""
     names: tuple[str, ...] = ()
-    place: RightScope = RightScope.SERVED
+    scope: RightScope = RightScope.SERVED
     part: str = ""
     unused: str = ""
 
@@ -52,12 +52,12 @@ class Right:
 
 
 #: Rights of services whose replicas elect a leader; needed only without etcd.
-STANDBY = (Right(LEASES, ("create", "get", "update"), place=RightScope.OWN, unused="only without etcd"),)
+STANDBY = (Right(LEASES, ("create", "get", "update"), scope=RightScope.OWN, unused="only without etcd"),)
 
 #: Rights of services that authorize requests for /metrics with the API server, for charts with secure metrics.
 SECURE_METRICS = "secureMetrics"
 _SCRAPED = "only where server.metrics.secure is true"
 SCRAPED = tuple(
-    Right(review, ("create",), place=RightScope.CLUSTER, part=SECURE_METRICS, unused=_SCRAPED)
+    Right(review, ("create",), scope=RightScope.CLUSTER, part=SECURE_METRICS, unused=_SCRAPED)
     for review in (TOKEN_REVIEWS, ACCESS_REVIEWS)
 )
