@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there
+from dynamo_shared.api.pods import is_active
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -112,7 +112,7 @@ def _scaled(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
 
 def _counted(pod: KubeObject | None) -> tuple[str | None, ...] | None:
     """The graph and the component for which a pod counts; None if it does not count."""
-    if pod is None or not is_there(pod):
+    if pod is None or not is_active(pod):
         return None
     return tuple(objects.labels(pod).get(label) for label in (labels.GRAPH_DEPLOYMENT_NAME, labels.COMPONENT))
 

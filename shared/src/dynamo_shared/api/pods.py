@@ -20,8 +20,10 @@ def has_ended(pod: KubeObject) -> bool:
     return (pod.get("status") or {}).get("phase") in _ENDED
 
 
-def is_there(pod: KubeObject) -> bool:
-    """Whether a pod counts as a replica: it has not ended, and its deletion was not requested."""
+def is_active(pod: KubeObject) -> bool:
+    """Whether a pod is active, as controllers of Kubernetes define it: it has not ended, and its deletion was not
+    requested.
+    """
     return not objects.is_deleting(pod) and not has_ended(pod)
 
 

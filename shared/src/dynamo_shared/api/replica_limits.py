@@ -2,12 +2,12 @@
 
 from typing import Final
 
-MOST_REPLICAS: Final = 150_000
+MAX_REPLICAS: Final = 150_000
 """Pods that Kubernetes supports in a cluster ("Considerations for large clusters")."""
-MOST_NODES: Final = 1024
+MAX_NODES: Final = 1024
 """Nodes of one replica: an engine gets the addresses of all of them."""
 TOO_MANY: Final = (
-    f"{{replicas}} replicas are more than the {MOST_REPLICAS} pods that Kubernetes supports in a cluster: "
+    f"{{replicas}} replicas are more than the {MAX_REPLICAS} pods that Kubernetes supports in a cluster: "
     "write a smaller number"
 )
 TOO_FEW: Final = (
@@ -23,4 +23,4 @@ def too_few(replicas: int, least: int) -> str:
 
 def too_many(replicas: int) -> str:
     """Why a number of replicas is above the limit; empty if it is not."""
-    return TOO_MANY.format(replicas=replicas) if replicas > MOST_REPLICAS else ""
+    return TOO_MANY.format(replicas=replicas) if replicas > MAX_REPLICAS else ""

@@ -13,7 +13,7 @@ from typing import Any
 from dynamo_pod_builder.reconcilers.graph.serving import NO_ROOM
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import has_ended, is_there
+from dynamo_shared.api.pods import has_ended, is_active
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import RESTART_AT
 from dynamo_shared.api.resources import DEPLOYMENTS, LEADER_WORKER_SETS, PODS, key_of
@@ -113,7 +113,7 @@ class Pods:
         """Components whose pods are being replaced: they have several templates, or not all of them serve."""
         moving = set()
         for workload in self._workloads():
-            there = [pod for pod in self._of(workload) if is_there(pod)]
+            there = [pod for pod in self._of(workload) if is_active(pod)]
             size = workload["spec"].get("leaderWorkerTemplate", {}).get("size", 1)
             whole = len(there) == size * objects.replicas(workload) and all(map(serves, there))
             if not whole or {pod["metadata"]["labels"][OF_TEMPLATE] for pod in there} - {self._hash(workload)}:
@@ -123,7 +123,7 @@ class Pods:
     def fail(self, pod: KubeObject, seconds: float) -> None:
         """Let a probe of the pod fail for some time."""
         self._turn(pod, False)
-        self._later(seconds, pod, lambda each: self._turn(each, True) if is_there(each) else None)
+        self._later(seconds, pod, lambda each: self._turn(each, True) if is_active(each) else None)
 
     def delete_in_foreground(self, obj: KubeObject) -> None:
         """Delete like `kubectl delete --cascade=foreground`."""
@@ -219,7 +219,7 @@ class Pods:
 
     def _exchange(self, deployment: KubeObject, pods: list[KubeObject]) -> Iterator[KubeObject]:
         """Create the missing pods of a Deployment. Yields the pods to delete."""
-        there, desired = [pod for pod in pods if is_there(pod)], objects.replicas(deployment)
+        there, desired = [pod for pod in pods if is_active(pod)], objects.replicas(deployment)
         new = [pod for pod in there if pod["metadata"]["labels"][OF_TEMPLATE] == self._hash(deployment)]
         old = [pod for pod in there if pod not in new]
         strategy = deployment["spec"]["strategy"]
@@ -261,7 +261,7 @@ class Pods:
                 *(f"{objects.name(workload)}-{group}-{i}" for i in range(1, size)),
             ]
             there = [names[name] for name in members if name in names]
-            if not all(map(is_there, there)):
+            if not all(map(is_active, there)):
                 # If one of its pods is being deleted, all are.
                 yield from (pod for pod in there if not objects.is_deleting(pod))
                 all_serve = False
@@ -296,7 +296,7 @@ class Pods:
 
     def _report(self, workload: KubeObject) -> None:
         """The status of a workload."""
-        there, desired = [pod for pod in self._of(workload) if is_there(pod)], objects.replicas(workload)
+        there, desired = [pod for pod in self._of(workload) if is_active(pod)], objects.replicas(workload)
         generation = {"observedGeneration": objects.generation(workload)}
         counted, size = there, 1
         if workload["kind"] == LEADER_WORKER_SETS.kind:
@@ -401,7 +401,7 @@ class Pods:
 
 
 def serves(pod: KubeObject) -> bool:
-    return is_there(pod) and objects.is_true(pod, "Ready")
+    return is_active(pod) and objects.is_true(pod, "Ready")
 
 
 def gpus(pod: KubeObject) -> int:

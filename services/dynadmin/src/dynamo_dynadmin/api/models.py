@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from dynamo_shared.api.replica_limits import MOST_REPLICAS
+from dynamo_shared.api.replica_limits import MAX_REPLICAS
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-_Replicas = Annotated[int, Field(ge=0, le=MOST_REPLICAS, strict=True)]
+_Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS, strict=True)]
 
 
 class Schema(BaseModel):

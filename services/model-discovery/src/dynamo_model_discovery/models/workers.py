@@ -12,7 +12,7 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import container_statuses, has_ended, is_there
+from dynamo_shared.api.pods import container_statuses, has_ended, is_active
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.api.untrusted.addresses import in_url, may_be_called, parsed
@@ -66,7 +66,7 @@ def find_workers(pods: Iterable[KubeObject], slices: Sequence[KubeObject], *, po
     absent: list[tuple[str, str]] = []
     for pod in sorted(pods, key=lambda each: str(each["metadata"]["name"])):
         name, uid = pod["metadata"]["name"], pod["metadata"].get("uid", "")
-        if not is_there(pod) or _is_follower(pod):
+        if not is_active(pod) or _is_follower(pod):
             continue
         host, refusal = _host(pod)
         if host is None:
@@ -108,7 +108,7 @@ def matters(pod: KubeObject) -> tuple[Any, ...]:
     return (
         *base_model_of(pod),
         pod["metadata"].get("uid"),
-        is_there(pod),
+        is_active(pod),
         objects.is_true(pod, "Ready"),
         status.get("podIP"),
         tuple(entry.get("ip") for entry in status.get("podIPs") or ()),

@@ -10,7 +10,7 @@ from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there, unschedulable
+from dynamo_shared.api.pods import is_active, unschedulable
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.role_templates import serving_template
 
@@ -58,7 +58,7 @@ def pool_counts(graph: KubeObject, component: KubeObject, pods: Iterable[KubeObj
         return InputUnavailable(
             why=Missing.NO_WORKERS, message=f"the graph's status does not have the number of workers of {name} yet"
         )
-    there = [pod for pod in pods if is_there(pod)]
+    there = [pod for pod in pods if is_active(pod)]
     pending = [pod for pod in there if unschedulable(pod) is not None]
     # If one pod of a multi-node replica is pending, the whole replica cannot serve.
     waiting = {_replica(pod) for pod in pending}

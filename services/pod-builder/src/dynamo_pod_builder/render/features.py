@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dynamo_shared.api.objects import RUNTIME, KubeObject
-from dynamo_shared.api.replica_limits import MOST_NODES
+from dynamo_shared.api.replica_limits import MAX_NODES
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, LEADER_WORKER_SETS, POD_CLIQUE_SETS
 from dynamo_shared.api.role_templates import ROLES
 from dynamo_shared.api.v1beta1 import BackendFramework, ComponentSpec, ComponentType
@@ -31,7 +31,7 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
             f"no multinode orchestrator available for {spec.multinode.node_count} nodes a replica",
             "install LeaderWorkerSet or Grove, or remove multinode to run each replica on one node",
         )
-    most = MOST_NODES_WITH_CLIQUES if memory_has_pods(spec) else MOST_NODES
+    most = MOST_NODES_WITH_CLIQUES if memory_has_pods(spec) else MAX_NODES
     if spec.multinode is not None and spec.multinode.node_count > most:
         raise RenderError(
             name,

@@ -24,7 +24,7 @@ from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import MAIN, KubeObject
-from dynamo_shared.api.pods import has_ended, is_there, unschedulable
+from dynamo_shared.api.pods import has_ended, is_active, unschedulable
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.untrusted.words import shortened
 
@@ -78,11 +78,11 @@ def troubles(pods: Iterable[KubeObject], now: datetime) -> list[Trouble]:
     """The trouble of each pod that has one: the worst first, then by name."""
     pods = list(pods)
     # A pod that its node has ended, or fails to end, remains; when another has replaced it, it no longer matters.
-    newest = max((objects.created_at(pod) for pod in pods if is_there(pod)), default=None)
+    newest = max((objects.created_at(pod) for pod in pods if is_active(pod)), default=None)
     return sorted(
         trouble
         for pod in pods
-        if not (newest is not None and not is_there(pod) and objects.created_at(pod) <= newest)
+        if not (newest is not None and not is_active(pod) and objects.created_at(pod) <= newest)
         and (trouble := trouble_of(pod, now)) is not None
     )
 

@@ -12,7 +12,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.adapted import OF_GROVE
 from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there
+from dynamo_shared.api.pods import is_active
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
@@ -206,7 +206,7 @@ def served_groups(workload: KubeObject | None, pods: Sequence[KubeObject]) -> in
     """Groups of a LeaderWorkerSet up to the last serving one, which goes first on scale-down; 0 for other kinds."""
     if workload is None or _kind(workload) != LEADER_WORKER_SETS.kind:
         return 0
-    ready = Counter(_group_of(pod) for pod in pods if is_there(pod) and objects.is_true(pod, "Ready"))
+    ready = Counter(_group_of(pod) for pod in pods if is_active(pod) and objects.is_true(pod, "Ready"))
     whole = (int(group) + 1 for group, count in ready.items() if group.isdecimal() and count >= _size(workload))
     return max((number for number in whole if number <= objects.replicas(workload)), default=0)
 

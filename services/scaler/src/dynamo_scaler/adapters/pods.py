@@ -11,7 +11,7 @@ from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.component_names import LEADERS
 from dynamo_shared.api.device_claims import made_for
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there, unschedulable
+from dynamo_shared.api.pods import is_active, unschedulable
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.state import ObjectCache
@@ -33,8 +33,8 @@ def index(cache: ObjectCache) -> None:
     cache.keep_only(PODS, kept)
     kinds: tuple[tuple[str, Callable[[KubeObject], object]], ...] = (
         (BY_COMPONENT, lambda _: True),
-        (_THERE, is_there),
-        (_WAITING, lambda pod: is_there(pod) and unschedulable(pod)),
+        (_THERE, is_active),
+        (_WAITING, lambda pod: is_active(pod) and unschedulable(pod)),
         (_CLAIMING, made_for),
     )
     for name, counts in kinds:
@@ -108,7 +108,7 @@ def _serving(component: KubeObject) -> str:
 
 def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:
     """The existing replicas; the count of the graph's status if replicas have several pods and none represents them."""
-    existing = [pod for pod in pods if is_there(pod)]
+    existing = [pod for pod in pods if is_active(pod)]
     if gpus.nodes(component) > 1 and any(labels.ROLE in objects.labels(pod) for pod in pods):
         return sum(objects.labels(pod).get(labels.ROLE) == LEADER for pod in existing)
     if _has_several(component):

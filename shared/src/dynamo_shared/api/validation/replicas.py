@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dynamo_shared.api.replica_limits import MOST_NODES, TOO_MANY, too_many
+from dynamo_shared.api.replica_limits import MAX_NODES, TOO_MANY, too_many
 from dynamo_shared.api.untrusted.reading import integer
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ADAPTER, COMPONENT, GRAPH, RuleSet, Violations, broken
@@ -22,12 +22,12 @@ def replicas_fit_a_cluster(component: ComponentView, _facts: Facts) -> Violation
 
 
 @REPLICAS.rule(
-    f"{{nodes}} nodes of one replica are more than the limit of {MOST_NODES}: write a smaller number",
+    f"{{nodes}} nodes of one replica are more than the limit of {MAX_NODES}: write a smaller number",
     added=True,
 )
 def nodes_can_be_connected(component: ComponentView, _facts: Facts) -> Violations:
     """Each node of a replica gets the addresses of all its nodes, so their number is limited."""
-    if MOST_NODES < component.nodes <= _INT32_MAX:
+    if MAX_NODES < component.nodes <= _INT32_MAX:
         yield broken(component.field("multinode", "nodeCount"), nodes=component.nodes)
 
 

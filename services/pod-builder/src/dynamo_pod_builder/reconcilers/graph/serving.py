@@ -14,7 +14,7 @@ from math import inf
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.pods import is_there, registers
+from dynamo_shared.api.pods import is_active, registers
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.untrusted.times import moment
 
@@ -141,7 +141,7 @@ def _unregistered(pods: Sequence[KubeObject], before: Sequence[KubeObject], obse
     replaced = (pod for dcd in before for pod in observed.pods_of(observed.workloads.get(objects.name(dcd))))
     if not any(_uid(pod) in known for pod in replaced):
         return []
-    unknown = [pod for pod in pods if is_there(pod) and registers(pod) and _uid(pod) not in known]
+    unknown = [pod for pod in pods if is_active(pod) and registers(pod) and _uid(pod) not in known]
     waits = _until(unknown, "Ready", "True", REGISTRATION, observed.now)
     return [] if any(wait <= 0 for wait in waits) else [objects.name(pod) for pod in unknown]
 
@@ -221,7 +221,7 @@ def _until_useless(dcd: KubeObject, observed: Observed) -> float | None:
     pods = [pod for pod in observed.pods_of(workload) if objects.labels(pod).get(labels.ROLE) != "worker"]
     if any(objects.is_true(pod, "Ready") for pod in pods):
         return inf
-    since = (_unready_since(pod) for pod in pods if is_there(pod))
+    since = (_unready_since(pod) for pod in pods if is_active(pod))
     last = max((each for each in since if each is not None), default=None)
     if objects.replicas(dcd) == 1 and (unavailable := _unavailable_since(dcd)) is not None:
         # Pods of an engine on several nodes are recreated each time that one crashes.
@@ -248,7 +248,7 @@ def generation_of(dcd: KubeObject) -> str:
 
 def _until(pods: Iterable[KubeObject], type_: str, status: str, within: timedelta, now: datetime) -> list[float]:
     """For each pod with this condition: seconds until it has had the condition for `within`; 0 or less if it has."""
-    observed = [objects.condition(pod, type_) for pod in pods if is_there(pod)]
+    observed = [objects.condition(pod, type_) for pod in pods if is_active(pod)]
     since = [
         moment(each.get("lastTransitionTime")) for each in observed if each is not None and each["status"] == status
     ]

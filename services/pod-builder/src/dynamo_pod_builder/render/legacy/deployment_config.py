@@ -18,7 +18,7 @@ from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import env, ports
-from dynamo_shared.api.replica_limits import MOST_REPLICAS
+from dynamo_shared.api.replica_limits import MAX_REPLICAS
 from dynamo_shared.api.untrusted import json_text
 from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.yaml_text import documents
@@ -65,8 +65,8 @@ def apply_legacy_config(spec: KubeObject, place: ConfiguredComponent) -> KubeObj
     arguments = _object(spec["name"], _value_ignoring_case(own, "ServiceArgs") or {})
     workers = _value_ignoring_case(arguments, "workers")
     if changed.get("replicas") is None and isinstance(workers, int):
-        if isinstance(workers, bool) or not 0 <= workers <= MOST_REPLICAS:
-            message = f"ServiceArgs.workers is {shown(workers)}, not a number from 0 to {MOST_REPLICAS}"
+        if isinstance(workers, bool) or not 0 <= workers <= MAX_REPLICAS:
+            message = f"ServiceArgs.workers is {shown(workers)}, not a number from 0 to {MAX_REPLICAS}"
             raise RenderError(spec["name"], _PATH, message, "correct it, or set replicas")
         changed["replicas"] = workers
     amounts = _amounts(spec["name"], _value_ignoring_case(arguments, "resources") or {})
