@@ -105,7 +105,7 @@ def keys_named(resource: Resource, obj: KubeObject) -> list[str]:
     ]
 
 
-def made_for(pod: Mapping[str, Any]) -> dict[str, str]:
+def created_for(pod: Mapping[str, Any]) -> dict[str, str]:
     """Names of the ResourceClaims that were created for a pod from templates, by their names within the pod."""
     statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
     return {each["name"]: each["resourceClaimName"] for each in statuses if each.get("resourceClaimName")}
@@ -247,7 +247,7 @@ def _created_claims(pods: Iterable[Mapping[str, Any]]) -> _CreatedClaims:
     created: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for pod in pods:
         by = dict(_named(pod.get("spec") or {}, "resourceClaimTemplateName"))
-        for claim_name, given in made_for(pod).items():
+        for claim_name, given in created_for(pod).items():
             created[claim_name, by.get(claim_name)].append(given)
     return created
 

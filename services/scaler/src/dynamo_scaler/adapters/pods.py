@@ -9,7 +9,7 @@ from functools import partial
 
 from dynamo_shared.api import gpus, objects
 from dynamo_shared.api.component_names import LEADERS
-from dynamo_shared.api.device_claims import made_for
+from dynamo_shared.api.device_claims import created_for
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import is_active, unschedulable
 from dynamo_shared.api.registry import labels
@@ -35,7 +35,7 @@ def index(cache: ObjectCache) -> None:
         (BY_COMPONENT, lambda _: True),
         (_THERE, is_active),
         (_WAITING, lambda pod: is_active(pod) and unschedulable(pod)),
-        (_CLAIMING, made_for),
+        (_CLAIMING, created_for),
     )
     for name, counts in kinds:
         cache.add_index(PODS, name, partial(_places, counts))

@@ -32,5 +32,5 @@ def graphs_of(cache: ObjectCache, resource: Resource, key: ObjectKey) -> set[Obj
 
 
 def _made_for(pod: KubeObject) -> list[str]:
-    made = device_claims.made_for(pod).values()
+    made = device_claims.created_for(pod).values()
     return [str(ObjectKey(objects.namespace(pod), name)) for name in made]

@@ -135,7 +135,7 @@ class ClusterView:
                     self._recount(ObjectKey(key.namespace, each["spec"]["dgdRef"]["name"]))
         elif resource == PODS:
             # The allocation of a pod's claim may determine the GPUs of its component's replicas.
-            if device_claims.made_for(old or {}) != device_claims.made_for(new or {}):
+            if device_claims.created_for(old or {}) != device_claims.created_for(new or {}):
                 for each in (old, new):
                     if each is not None:
                         self._recount(pods.graph_of(each))
