@@ -16,7 +16,7 @@ from dynamo_shared.api.crds.build import at, definition_of, schema_of
 from dynamo_shared.api.crds.definition import Definition, VersionDefinition
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.crds.structural import structural_schema
-from dynamo_shared.api.rules import twin
+from dynamo_shared.api.rules import rule_of
 from pydantic import BaseModel, Field
 
 from tools.generate import api
@@ -149,7 +149,7 @@ def test_schema_is_structural_and_explained(version: VersionDefinition) -> None:
             assert node.get("description", "").endswith("."), f"{path} is not explained"
             assert len(node["description"]) <= 320, path
         for rule in node.get("x-kubernetes-validations", []):
-            assert twin(rule["rule"]).message == rule["message"]
+            assert rule_of(rule["rule"]).message == rule["message"]
 
 
 def test_embedded_kubernetes_types_are_small() -> None:

@@ -14,10 +14,10 @@ OF_GROUP, OF_CLIQUE = (FIELD,), ("spec", FIELD)
 
 def min_available(component: Mapping[str, Any]) -> int:
     """The `minAvailable` of a component of a v1alpha1 or v1beta1 graph; 1 without one."""
-    return integer(below(component, place(component))) or 1
+    return integer(below(component, min_available_path(component))) or 1
 
 
-def place(component: Mapping[str, Any]) -> Location:
+def min_available_path(component: Mapping[str, Any]) -> Location:
     """The path of the field within the component: in the override if only that has it, otherwise the component's field."""
     inner = ("providerOverride", "value")
     value = below(component, inner)

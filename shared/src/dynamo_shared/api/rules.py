@@ -22,22 +22,22 @@ class CelRule:
     violations: Callable[[Any], Violations]
 
 
-_TWINS: dict[str, CelRule] = {}
+_RULES: dict[str, CelRule] = {}
 
 
 def rule(cel: str, message: str) -> Callable[[Callable[[Any], Violations]], CelRule]:
     """Decorator: declares the function as the Python form of a CEL rule."""
 
     def register(violations: Callable[[Any], Violations]) -> CelRule:
-        declared = _TWINS[cel] = CelRule(cel, message, violations)
+        declared = _RULES[cel] = CelRule(cel, message, violations)
         return declared
 
     return register
 
 
-def twin(cel: str) -> CelRule:
+def rule_of(cel: str) -> CelRule:
     """The rule with this CEL expression. Raises KeyError if no Python form is declared."""
-    return _TWINS[cel]
+    return _RULES[cel]
 
 
 def validations(*rules: CelRule) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamo_shared.api.crds.build import schema_of
 from dynamo_shared.api.resources import Resource
-from dynamo_shared.api.rules import CelRule, twin
+from dynamo_shared.api.rules import CelRule, rule_of
 from hypothesis import strategies as st
 
 Strategy = st.SearchStrategy[Any]
@@ -217,7 +217,7 @@ def manifests(resource: Resource) -> Strategy:
 def _values(schema: dict[str, Any], field: str) -> Strategy:
     strategy = _plain(schema, field)
     for validation in schema.get("x-kubernetes-validations", ()):
-        strategy = strategy.filter(partial(_keeps, twin(validation["rule"])))
+        strategy = strategy.filter(partial(_keeps, rule_of(validation["rule"])))
     return strategy
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dynamo_shared.api.crds.structural import Schema
-from dynamo_shared.api.rules import Location, twin
+from dynamo_shared.api.rules import Location, rule_of
 
 Check = Callable[[Any, Location], Iterator[tuple[Location, str]]]
 """Takes a value and its location, and yields its violations: the location and the message."""
@@ -59,7 +59,7 @@ _Own = list[Callable[[Any], Any]]
 
 
 def _own(schema: Schema) -> _Own:
-    return [twin(validation["rule"]).violations for validation in schema.get("x-kubernetes-validations", ())]
+    return [rule_of(validation["rule"]).violations for validation in schema.get("x-kubernetes-validations", ())]
 
 
 def _violations(own: _Own, value: Any, location: Location) -> Iterator[tuple[Location, str]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from dynamo_shared.api.component_names import component_deployment
 from dynamo_shared.api.field_errors import shown
-from dynamo_shared.api.min_available import min_available, place
+from dynamo_shared.api.min_available import min_available, min_available_path
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
 from dynamo_shared.api.untrusted.reading import annotation, mapping, text
 from dynamo_shared.api.validation.facts import Facts
@@ -121,7 +121,7 @@ def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: F
     for component, before in _pairs(graph, old):
         then, now = min_available(before.spec), min_available(component.spec)
         if now != then:
-            yield broken(component.field(*place(component.spec)), before=then, now=now)
+            yield broken(component.field(*min_available_path(component.spec)), before=then, now=now)
 
 
 @CHANGES.rule(

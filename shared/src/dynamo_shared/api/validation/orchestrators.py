@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dynamo_shared.api.field_errors import shown
-from dynamo_shared.api.min_available import min_available, place
+from dynamo_shared.api.min_available import min_available, min_available_path
 from dynamo_shared.api.registry.annotations import VOLCANO_QUEUE
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import annotation, below, text
@@ -89,7 +89,7 @@ def replicas_that_start_together_are_there(graph: GraphView, facts: Facts) -> Vi
             continue
         least, replicas = min_available(component.spec), 1 if component.replicas is None else component.replicas
         if 0 < replicas < least:
-            yield broken(component.field(*place(component.spec)), least=least, replicas=replicas)
+            yield broken(component.field(*min_available_path(component.spec)), least=least, replicas=replicas)
 
 
 _STARTS_TOGETHER = "starts replicas together"
@@ -105,7 +105,7 @@ def fields_of_grove_do_nothing_without_it(graph: GraphView, facts: Facts) -> Vio
     """Fields that only Grove reads are stored, but have no effect without Grove."""
     if graph.of_grove(facts.grove) is False:
         for component in graph.components:
-            at = place(component.spec)
+            at = min_available_path(component.spec)
             if len(at) > 1:
                 yield broken(component.field(*at), does=_STARTS_TOGETHER)
             for field, does in fields_of_grove(component):

@@ -150,7 +150,7 @@ def overrides_are_constraints(graph: GraphView, _facts: Facts) -> Violations:
 
 def _asks_for_minimum(override: Override, value: dict[str, Any]) -> bool:
     """Whether the override of a role sets how many replicas start together; these are replicas of the whole component."""
-    return bool(override.role) and min_available.place({FIELD: {"value": value}}) != (min_available.FIELD,)
+    return bool(override.role) and min_available.min_available_path({FIELD: {"value": value}}) != (min_available.FIELD,)
 
 
 def _others(value: Any, paths: Iterable[tuple[str, ...]], at: Location) -> Iterator[Location]:

@@ -22,7 +22,7 @@ def drop_overrides(spec: KubeObject) -> None:
 
     The number of replicas that start together becomes a field of the component.
     """
-    if len(min_available.place(spec)) > 1:
+    if len(min_available.min_available_path(spec)) > 1:
         spec[min_available.FIELD] = min_available.min_available(spec)
     spec.pop(FIELD, None)
     for role in spec.get("roles") or ():
