@@ -26,10 +26,10 @@ from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import structlog
 
-from dynamo_shared.api.objects import KubeObject, size_of, without_managed_fields
+from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.lru import LaneLruCache
-from dynamo_shared.state.packing import Packer, Recent
+from dynamo_shared.state.packing import Form, Packer, Recent, encode
 from dynamo_shared.state.versions import Version, version_of
 
 Objects: TypeAlias = list[KubeObject]
@@ -120,13 +120,13 @@ class _Table:
             return cast("KubeObject | None", observed)
         if isinstance(observed, bytes):
             obj, size = self.packer.unpack_sized(observed)
-            self._use(key, obj, size, observed)
+            self._use(key, obj, Form(observed, size, packed=True))
             return obj
         self._recent.touch((self, key))
         return observed
 
-    def set(self, key: ObjectKey, obj: KubeObject | None) -> None:
-        """Add or replace an object; remove it if `obj` is None."""
+    def set(self, key: ObjectKey, obj: KubeObject | None, content: bytes | None = None) -> None:
+        """Add or replace an object; remove it if `obj` is None. `content`: the object as JSON, if known."""
         old = self.get(key)
         # Call all index functions first: if one fails on an object, no index may be changed by half.
         moves = [(index, index.values(old), index.values(obj)) for index in self.indexes.values()]
@@ -140,7 +140,7 @@ class _Table:
             self.count += old is None
             names[key.name] = obj
             if self.packer is not None:
-                self._use(key, obj, size_of(obj))
+                self._use(key, obj, Form.of_json(encode(obj) if content is None else content))
         if not names:
             del self.namespaces[key.namespace]
 
@@ -153,16 +153,15 @@ class _Table:
         for observed in self.namespaces.get(namespace, {}).values():
             yield self.packer.unpack(observed) if self.packer is not None and isinstance(observed, bytes) else observed  # type: ignore[misc]
 
-    def _use(self, key: ObjectKey, obj: KubeObject, size: int, packed: bytes | None = None) -> None:
+    def _use(self, key: ObjectKey, obj: KubeObject, form: Form) -> None:
         self.namespaces[key.namespace][key.name] = obj
-        for (table, idle), known in self._recent.use((self, key), size, packed):
+        for (table, idle), known in self._recent.use((self, key), form):
             table._pack(idle, known)
 
-    def _pack(self, key: ObjectKey, packed: bytes | None) -> None:
+    def _pack(self, key: ObjectKey, form: Form) -> None:
         names = self.namespaces[key.namespace]
-        observed = names[key.name]
-        if self.packer is not None and not isinstance(observed, bytes):
-            names[key.name] = packed if packed is not None else self.packer.pack(observed)
+        if self.packer is not None and not isinstance(names[key.name], bytes):
+            names[key.name] = form.content if form.packed else self.packer.pack(form.content)
 
 
 _Slot: TypeAlias = tuple[str, ObjectKey]
@@ -356,8 +355,17 @@ class ObjectCache:
         self._held.pop(slot, None)
         return True
 
-    def take(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
+    def take(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        obj: KubeObject | None,
+        version: Version,
+        content: bytes | None = None,
+    ) -> bool:
         """Store the next STATE message about a key; None for the deletion of the object of `version`.
+
+        `content`: the object as JSON, if known: a packed object is not encoded again.
 
         Returns whether anything changed. A message that is older than this service's own write is held back: see
         `overdue`.
@@ -367,7 +375,7 @@ class ObjectCache:
         if self._is_behind(slot, obj, version):
             self._held[slot] = OwnWrite(resource, version, self._clock() + GRACE)
             return False
-        return self._accept(resource, key, obj, version)
+        return self._accept(resource, key, obj, version, content)
 
     def forget(self, resource: Resource, keys: Iterable[ObjectKey]) -> None:
         """Remove objects that other replicas now handle. Listeners of changes are not called: the objects still exist."""
@@ -432,7 +440,14 @@ class ObjectCache:
         ends = obj is None and written is not None and written.version.uid == version.uid
         return written is not None and not ends and version.resource_version < written.version.resource_version
 
-    def _accept(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, version: Version) -> bool:
+    def _accept(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        obj: KubeObject | None,
+        version: Version,
+        content: bytes | None = None,
+    ) -> bool:
         self._written.pop((resource.id, key), None)
         if obj is None:
             if version.uid:
@@ -440,15 +455,15 @@ class ObjectCache:
                 self._deleted.put(key.namespace, version.uid, False)
         else:
             self._deleted.pop(key.namespace, version.uid)
-        return self._set(resource, key, obj)
+        return self._set(resource, key, obj, content)
 
-    def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None) -> bool:
+    def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, content: bytes | None = None) -> bool:
         table = self._table(resource)
         # Each key has its own copy of the namespace, and many objects share a namespace.
         key = ObjectKey(sys.intern(key.namespace), key.name)
         old = table.get(key)
         if obj is not None and table.kept is not None:
-            obj = table.kept(obj)
+            obj, content = table.kept(obj), None
         if old == obj:
             return False
         if old is not None and obj is not None and version_of(old).uid != version_of(obj).uid:
@@ -456,7 +471,7 @@ class ObjectCache:
             # removed.
             self._set(resource, key, None)
             old = None
-        table.set(key, obj)
+        table.set(key, obj, content)
         self._notify(resource, key, old, obj)
         if old is not None and obj is None:
             self._notify_leave(resource, old)

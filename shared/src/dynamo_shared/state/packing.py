@@ -6,7 +6,7 @@ KB. Packing takes about 10 microseconds, unpacking 20 to 70.
 
 import zlib
 from collections import OrderedDict
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,7 +19,9 @@ UNPACKED = 128
 """
 
 UNPACKED_BYTES = 4 << 20
-"""Limit of their total JSON size. A dict of small values takes twenty times as much, and an object may have 1 MB."""
+"""Limit of their total JSON size, which they keep for packing. A dict of small values takes twenty times as much, and an
+object may have 1 MB.
+"""
 
 _SAMPLES = 3
 _WINDOW, _LEVEL, _MEMORY = -14, 3, 6
@@ -27,7 +29,7 @@ _WINDOW, _LEVEL, _MEMORY = -14, 3, 6
 _LARGEST_DICTIONARY = 11 << 10
 _PLAIN, _DEFLATED = b"\0", b"\1"
 
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -40,9 +42,8 @@ class Packer:
         # A compressor that has loaded the dictionary: copying it takes a quarter of the time of creating one.
         self._deflate: zlib._Compress | None = None
 
-    def pack(self, obj: KubeObject) -> bytes:
-        """Encode an object; only this packer can decode the bytes."""
-        content = _encode(obj)
+    def pack(self, content: bytes) -> bytes:
+        """Pack an object that is encoded as JSON; only this packer can unpack it."""
         if self._deflate is None:
             self._sample(content)
             return _PLAIN + content
@@ -70,27 +71,39 @@ class Packer:
             self._samples.clear()
 
 
+class Form(NamedTuple):
+    """An unpacked object in bytes: packed if it is known so, otherwise as JSON. `size`: bytes as JSON."""
+
+    content: bytes
+    size: int
+    packed: bool
+
+    @classmethod
+    def of_json(cls, content: bytes) -> "Form":
+        """An object that was never packed."""
+        return cls(content, len(content), packed=False)
+
+
 class Recent(Generic[Slot]):
     """Slots of the unpacked objects, least recently used first."""
 
     def __init__(self) -> None:
-        self._used: OrderedDict[Slot, tuple[int, bytes | None]] = OrderedDict()
+        self._used: OrderedDict[Slot, Form] = OrderedDict()
         self._bytes = 0
 
-    def use(self, slot: Slot, size: int, packed: bytes | None = None) -> list[tuple[Slot, bytes | None]]:
-        """Record that an object of this size is unpacked now. `packed`: its packed form, if known.
+    def use(self, slot: Slot, form: Form) -> list[tuple[Slot, Form]]:
+        """Record that an object is unpacked now.
 
-        Returns the least recently used objects above the limits, with their packed form if known: the caller packs
-        them.
+        Returns the least recently used objects above the limits: the caller packs them.
         """
         self.forget(slot)
-        self._used[slot] = size, packed
-        self._bytes += size
+        self._used[slot] = form
+        self._bytes += form.size
         idle = []
         while len(self._used) > 1 and (len(self._used) > UNPACKED or self._bytes > UNPACKED_BYTES):
-            oldest, (freed, known) = self._used.popitem(last=False)
-            self._bytes -= freed
-            idle.append((oldest, known))
+            oldest = self._used.popitem(last=False)
+            self._bytes -= oldest[1].size
+            idle.append(oldest)
         return idle
 
     def touch(self, slot: Slot) -> None:
@@ -99,4 +112,5 @@ class Recent(Generic[Slot]):
 
     def forget(self, slot: Slot) -> None:
         """Remove an object that is deleted or packed."""
-        self._bytes -= self._used.pop(slot, (0, None))[0]
+        if (form := self._used.pop(slot, None)) is not None:
+            self._bytes -= form.size

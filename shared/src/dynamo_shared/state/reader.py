@@ -252,8 +252,9 @@ class StateReader:
         if not messages.is_tombstone(message.headers) and self._cache.confirm(entry.resource, key, version):
             return
         obj = messages.read_object(entry.resource, key, message)
+        content = None if messages.ENCODING in message.headers else message.payload
         with tracing.continued(message.headers):
-            self._cache.take(entry.resource, key, obj, version)
+            self._cache.take(entry.resource, key, obj, version, content)
 
     def _isolate(self, subject: str, reason: str) -> None:
         metrics.STATE_DAMAGED.inc()
