@@ -1,7 +1,7 @@
 """What STATE is known to have: the sequence and version of each subject's last message."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -77,6 +77,8 @@ class Ledger:
         self._tables: dict[str, _SubjectTable] = {}
         self._tombstones: OrderedDict[str, str] = OrderedDict()
         """subject -> resource id, oldest first"""
+        self._buried: Counter[str] = Counter()
+        """resource id -> tombstones: counting them would take milliseconds for each of many resources"""
         self.loading = False
         """whether the ledger is incomplete because STATE is being read"""
 
@@ -92,19 +94,29 @@ class Ledger:
         if table is None:
             table = self._tables[resource_id] = _SubjectTable(subject)
         table.set(subject, _encode(known))
-        self._tombstones.pop(subject, None)
+        self._unbury(subject)
         if known.deleted:
-            self._tombstones[subject] = resource_id
+            self._bury(subject, resource_id)
         self._bound_tombstones()
+
+    def _bury(self, subject: str, resource_id: str) -> None:
+        self._unbury(subject)
+        self._tombstones[subject] = resource_id
+        self._buried[resource_id] += 1
+
+    def _unbury(self, subject: str) -> None:
+        if (owner := self._tombstones.pop(subject, None)) is not None:
+            self._buried[owner] -= 1
 
     def _bound_tombstones(self) -> None:
         while len(self._tombstones) > REMEMBERED_TOMBSTONES:
             oldest, owner = self._tombstones.popitem(last=False)
+            self._buried[owner] -= 1
             self._tables[owner].drop(oldest)
 
     def drop(self, resource: Resource, subject: str) -> None:
         """Record that STATE has no message of this subject."""
-        self._tombstones.pop(subject, None)
+        self._unbury(subject)
         if (table := self._tables.get(resource.id)) is not None:
             table.drop(subject)
 
@@ -112,11 +124,12 @@ class Ledger:
         """Forget everything."""
         self._tables.clear()
         self._tombstones.clear()
+        self._buried.clear()
 
     def count(self, resource: Resource) -> int:
         """How many objects of a resource STATE has."""
         table = self._tables.get(resource.id)
-        return len(table.rows) - [*self._tombstones.values()].count(resource.id) if table else 0
+        return len(table.rows) - self._buried[resource.id] if table else 0
 
     def total(self) -> int:
         """How many objects of all resources STATE has."""
@@ -167,14 +180,15 @@ class Ledger:
                 read.set(resource_id, message.subject, known)
         for resource in resources:
             self._take_over(resource, read)
-        self._tombstones |= read._tombstones
+        for subject, resource_id in read._tombstones.items():
+            self._bury(subject, resource_id)
         self._bound_tombstones()
 
     def _take_over(self, resource: Resource, read: "Ledger") -> None:
         """Adopt what was read of a resource, and keep messages that were acknowledged meanwhile and not read."""
         before = self._tables.pop(resource.id, None)
         for subject, text in before.texts() if before is not None else ():
-            self._tombstones.pop(subject, None)
+            self._unbury(subject)
             known, other = _decode(text), read.get(resource, subject)
             if other is None or other.sequence < known.sequence:
                 read.set(resource.id, subject, known)
