@@ -12,7 +12,7 @@ from asyncio import sslproto
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 import structlog
 from aiohttp import web
@@ -262,13 +262,13 @@ class ReviewServer:
         return _json(content)
 
     async def _converted(self, asked: ConversionRequest, size: int) -> bytes:
-        desired, kind, namespace = asked.desired_api_version, asked.kind(), cache(asked.namespace)
+        desired, kind = asked.desired_api_version, asked.kind()
         resource = resource_of(*_split(desired), kind)
         plural, version = (resource.plural, resource.version) if resource else (OTHER, OTHER)
         try:
             objects: list[Raw] = []
             for part in asked.parts(CONVERTED_AT_ONCE):
-                async with self._turn(size, namespace):
+                async with self._turn(size, asked.namespace):
                     objects += await self._large.run(size, partial(_converted, part))
         except (NotConvertible, RecursionError) as error:
             self._metrics.converted(plural, version, "failed", len(asked.objects))
