@@ -41,3 +41,12 @@ def test_fields_of_a_predecessor_become_fields_of_this_manager():
     assert predecessors(entries, "example.com/other", "v1") == []
     own = {"manager": "us", "operation": "Apply", "apiVersion": "v1", "fieldsV1": theirs["fieldsV1"]}
     assert applied(entries, "us", before) == [OTHER, of_another_version, of_status, own]
+
+
+def test_lists_of_a_predecessor_are_owned_as_a_whole_if_its_definitions_had_them_by_key():
+    """Otherwise, the first apply would remove the entries that it writes: no field of it has the path of an entry."""
+    containers = {".": {}, 'k:{"name":"main"}': {".": {}, "f:image": {}}}
+    theirs = entry("Update", metadata={"f:finalizers": {'v:"x"': {}}}, spec={"f:containers": containers, "f:a": {}})
+    own = entry("Apply", metadata={"f:finalizers": {'v:"x"': {}}}, spec={"f:containers": {}, "f:a": {}})
+    assert applied([theirs], "us", [theirs], whole_lists=True) == [own]
+    assert applied([theirs], "us", [theirs]) == [{**theirs, "operation": "Apply"}]
