@@ -153,8 +153,8 @@ def memory(cache: ObjectCache) -> int:
 
 
 def test_many_objects_take_less_memory() -> None:
-    # Including the packer's own 100 KiB, which more objects would share.
-    assert memory(packed()) * 1.6 < memory(ObjectCache())
+    # Including what the packer keeps unpacked, which more objects would share.
+    assert memory(packed()) * 1.5 < memory(ObjectCache())
 
 
 def test_few_large_objects_are_kept_unpacked() -> None:

@@ -11,7 +11,7 @@ from dynamo_shared.api.contracts import PlannerConfig, contract_errors, contract
 from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import field_errors, shown
-from dynamo_shared.api.gpus import MOST, ReplicaGpus, of_replica
+from dynamo_shared.api.gpus import MAX_GPUS, ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import GPU_POWER_LIMIT, PLANNER_CONFIG
 from dynamo_shared.api.resources import ObjectKey, key_of
@@ -228,7 +228,7 @@ def _too_large(config: PlannerConfig) -> str:
     """Which whole number a policy cannot compute with; empty if it can compute with all of them."""
     of_engine = ("prefill_engine_num_gpu", "decode_engine_num_gpu")
     for name in sorted(config.model_fields_set):
-        value, most = getattr(config, name, None), MOST if name in of_engine else _LARGEST
+        value, most = getattr(config, name, None), MAX_GPUS if name in of_engine else _LARGEST
         if isinstance(value, int) and value > most:
             return f"{name} is too large: at most {most} is allowed"
     return ""
