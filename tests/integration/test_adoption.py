@@ -116,7 +116,7 @@ async def own_containers_by_name(reference: KubeClient, component: dict[str, Any
     """In the reference's definitions, containers are a list by name, and its managedFields have the fields of each."""
     entries = component["metadata"]["managedFields"]
     pod = component["spec"]["podTemplate"]["spec"]
-    by_name = {
+    by_name: dict[str, Any] = {
         f"k:{json.dumps({'name': each['name']}, separators=(',', ':'))}": {
             ".": {},
             **{f"f:{field}": {} for field in each},

@@ -45,7 +45,7 @@ def test_fields_of_a_predecessor_become_fields_of_this_manager():
 
 def test_lists_of_a_predecessor_are_owned_as_a_whole_if_its_definitions_had_them_by_key():
     """Otherwise, the first apply would remove the entries that it writes: no field of it has the path of an entry."""
-    containers = {".": {}, 'k:{"name":"main"}': {".": {}, "f:image": {}}}
+    containers: dict[str, dict[str, object]] = {".": {}, 'k:{"name":"main"}': {".": {}, "f:image": {}}}
     theirs = entry("Update", metadata={"f:finalizers": {'v:"x"': {}}}, spec={"f:containers": containers, "f:a": {}})
     own = entry("Apply", metadata={"f:finalizers": {'v:"x"': {}}}, spec={"f:containers": {}, "f:a": {}})
     assert applied([theirs], "us", [theirs], whole_lists=True) == [own]
