@@ -1,7 +1,7 @@
 """One request, and its whole answer, over a connection that aiohttp opens, keeps and parses.
 
-It does without aiohttp's session, whose request, response and task for the body take more processor time for a small
-request than TLS, the parser and this module together.
+It does without aiohttp's session, whose request, response and task for the body take two fifths of the processor time of
+a small request.
 """
 
 import asyncio
