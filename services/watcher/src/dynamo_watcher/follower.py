@@ -1,7 +1,7 @@
 """Publishes one resource from the API server to STATE."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Container, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TypeAlias
@@ -82,6 +82,16 @@ def lookup(kube: KubeClient) -> Lookup:
     return lookup
 
 
+class _Listed:
+    """The objects of several lists, which may grow meanwhile."""
+
+    def __init__(self, lists: Mapping[str, Container[ObjectKey]]) -> None:
+        self._lists = lists
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in each for each in self._lists.values())
+
+
 class Follower:
     """Publishes every change of one resource, in all namespaces or in some.
 
@@ -124,6 +134,7 @@ class Follower:
         async with aclosing(self._source(self.watched, namespace, partial(self._health, namespace), served)) as items:
             async for item in items:
                 if isinstance(item, ObjectChange):
+                    self._keep(namespace, item.key)
                     self._publish(item)
                     # If NATS is down or slow, wait: the API server keeps all objects.
                     await self._publisher.room()
@@ -133,6 +144,12 @@ class Follower:
                     await self._complete(namespace, keys, item.resource_version)
                 else:
                     await self._complete(namespace, set(), "", served=False)
+
+    def _keep(self, namespace: str, key: ObjectKey) -> None:
+        """While other namespaces are listed or the sweep runs, objects are created that no list has."""
+        listed = self._listed.get(namespace)
+        if isinstance(listed, set):
+            listed.add(key)
 
     def _publish(self, change: ObjectChange) -> None:
         self._metrics.change(self.watched.resource.id, change.kind.lower()).inc()
@@ -165,8 +182,7 @@ class Follower:
             return
         if not self._swept:
             # Only now: the reflectors report later deletions.
-            first, *others = self._listed.values()
-            await self._publisher.sweep(resource, set(first).union(*others) if others else first)
+            await self._publisher.sweep(resource, _Listed(self._listed))
             self._swept = True
         self._listed = dict.fromkeys(self._listed, frozenset())
         await self._publisher.mark_synced(resource, version, served=served)
