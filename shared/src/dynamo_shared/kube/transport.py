@@ -29,7 +29,6 @@ from yarl import URL
 from dynamo_shared.aio import Randomness, delay
 from dynamo_shared.kube import errors
 from dynamo_shared.kube.config import Connection
-from dynamo_shared.kube.exchange import Answer, Exchanges, content_of
 from dynamo_shared.kube.warning_header import text_of
 
 # One process uses one API server: more connections than this would only queue there (max-requests-inflight 400,
@@ -93,7 +92,8 @@ class _GuardedRequest(aiohttp.ClientRequest):
 
     async def send(self, conn: HttpConnection) -> aiohttp.ClientResponse:
         if self.method != "GET" and not _may_write.get()():
-            raise _not_held(f"{self.method} {self.url.raw_path}")
+            reason = "this replica no longer owns the object's partition"
+            raise errors.NotHeld(0, "NotHeld", reason, request=f"{self.method} {self.url.raw_path}")
         return await super().send(conn)
 
 
@@ -124,16 +124,6 @@ class Outgoing:
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
-
-    @property
-    def target(self) -> str:
-        """Path and query."""
-        return f"{self.path}?{self.query}" if self.query else self.path
-
-    def check_held(self) -> None:
-        """Raise NotHeld if it must not be sent: the process may have been stopped while it waited for a connection."""
-        if self.method != "GET" and not self.may_write():
-            raise _not_held(str(self))
 
     def sent_headers(self) -> CIMultiDict[str]:
         """The headers without credentials."""
@@ -170,14 +160,7 @@ class Transport:
         self._sleep = sleep
         self._tracer = trace.get_tracer("dynamo_shared.kube")
         self._proxy = URL(connection.proxy) if connection.proxy else None
-        self._exchanges = Exchanges(
-            self._connector(CONNECTIONS),
-            self.server,
-            connect_seconds=CONNECT_SECONDS,
-            buffer=ANSWER_BUFFER_BYTES,
-            proxy=self._proxy,
-            server_hostname=connection.tls_server_name,
-        )
+        self._session = self._new_session(CONNECTIONS)
         self._stream_sessions: dict[bool, aiohttp.ClientSession] = {}
         """by whether their buffers are small"""
         self.observer = observer
@@ -186,7 +169,7 @@ class Transport:
     async def close(self) -> None:
         """Close all connections; requests under way fail with Unavailable, and a login ends."""
         await self._credentials.close()
-        await self._exchanges.close()
+        await self._session.close()
         for session in self._stream_sessions.values():
             await session.close()
 
@@ -243,9 +226,10 @@ class Transport:
     ) -> Awaitable[aiohttp.ClientResponse]:
         # Each request of a task sets its own value.
         _may_write.set(outgoing.may_write)
+        target = f"{outgoing.path}?{outgoing.query}" if outgoing.query else outgoing.path
         return session.request(
             outgoing.method,
-            URL(f"{self.server}{outgoing.target}", encoded=True),
+            URL(f"{self.server}{target}", encoded=True),
             data=outgoing.body,
             headers=headers,
             allow_redirects=False,
@@ -260,37 +244,40 @@ class Transport:
         started = time.monotonic()
         status = 0
         try:
-            answer = await self._exchanges.ask(
-                method,
-                outgoing.target,
-                headers,
-                outgoing.body,
-                tls=self._tls(),
-                most=self._most(outgoing),
-                before=outgoing.check_held,
-            )
-            status = answer.status
-            if answer.content is None:
-                raise self._too_large(status, path, self._most(outgoing))
-            if outgoing.warned is not None:
-                for warning in answer.headers.getall("Warning", ()):
-                    outgoing.warned(text_of(warning))
-            if status < 300:
-                return answer.content
-            raise _refusal(answer, answer.content, str(outgoing))
+            async with await self._sent(self._session, outgoing, headers) as response:
+                status = response.status
+                content = await self._read(response, path, outgoing.most)
+                if outgoing.warned is not None:
+                    for warning in response.headers.getall("Warning", ()):
+                        outgoing.warned(text_of(warning))
+                if status < 300:
+                    return content
+            raise _refusal(response, content, str(outgoing))
         except _NETWORK_FAILURES as error:
             raise unreachable(error, str(outgoing)) from error
         finally:
             if self.observer is not None:
                 self.observer(method, path, status, time.monotonic() - started)
 
-    def _most(self, outgoing: Outgoing) -> int:
-        return self._max_response_bytes if outgoing.most is None else outgoing.most
-
-    @staticmethod
-    def _too_large(status: int, path: str, limit: int) -> errors.ResponseTooLarge:
-        words = f"the response is larger than {limit} bytes"
-        return errors.ResponseTooLarge(status, "ResponseTooLarge", words, request=f"GET {path}")
+    async def _read(self, response: aiohttp.ClientResponse, path: str, most: int | None = None) -> bytes:
+        limit = self._max_response_bytes if most is None else most
+        length = response.content_length
+        if length is not None and length <= limit:
+            return await response.read()
+        if length is None:
+            chunks: list[bytes] = []
+            size = 0
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                if size > limit:
+                    break
+                chunks.append(chunk)
+            else:
+                return b"".join(chunks)
+        response.close()
+        raise errors.ResponseTooLarge(
+            response.status, "ResponseTooLarge", f"the response is larger than {limit} bytes", request=f"GET {path}"
+        )
 
     @asynccontextmanager
     async def stream(self, outgoing: Outgoing, *, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
@@ -302,7 +289,7 @@ class Transport:
         path, request, answered = outgoing.path, str(outgoing), False
         small = outgoing.small_buffers
         if small not in self._stream_sessions:
-            self._stream_sessions[small] = self._stream_session(small_buffers=small)
+            self._stream_sessions[small] = self._new_session(WATCH_CONNECTIONS, small_buffers=small)
         # `connect` also limits what `sock_connect` does not: name resolution, and a proxy that accepts the connection
         # and does not answer.
         connect = min(CONNECT_SECONDS, silence)
@@ -321,11 +308,7 @@ class Transport:
                 if response.status == 401:
                     await self._renew(path)
                 if response.status >= 300:
-                    content = await content_of(response.content, response.headers, self._max_response_bytes)
-                    if content is None:
-                        response.close()
-                        raise self._too_large(response.status, path, self._max_response_bytes)
-                    raise _refusal(response, content, request)
+                    raise _refusal(response, await self._read(response, path), request)
                 if small and response.connection is not None:
                     # TLS has its own buffer, in asyncio and in uvloop.
                     limit = getattr(response.connection.transport, "set_read_buffer_limits", None)
@@ -368,19 +351,16 @@ class Transport:
         """The current context: connections with another one are not reused."""
         return self._credentials.tls or self._connection.tls or True
 
-    @staticmethod
-    def _connector(connections: int, *, small_buffers: bool = False) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(
+    def _new_session(self, connections: int, *, small_buffers: bool = False) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
             limit=connections,
             keepalive_timeout=KEEPALIVE_SECONDS,
             # Control planes fail over by DNS; a stale address would be used for this long.
             ttl_dns_cache=30,
             socket_factory=partial(_socket, small_buffer=small_buffers),
         )
-
-    def _stream_session(self, *, small_buffers: bool) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(
-            connector=self._connector(WATCH_CONNECTIONS, small_buffers=small_buffers),
+            connector=connector,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             # Compressed answers cost both sides more CPU than they save time on the network.
@@ -410,11 +390,7 @@ def connection_words(error: BaseException) -> str:
     return _TLS_SETTINGS.sub("", str(error)) or type(error).__name__
 
 
-def _not_held(request: str) -> errors.NotHeld:
-    return errors.NotHeld(0, "NotHeld", "this replica no longer owns the object's partition", request=request)
-
-
-def _refusal(response: Answer | aiohttp.ClientResponse, content: bytes, request: str) -> errors.KubeError:
+def _refusal(response: aiohttp.ClientResponse, content: bytes, request: str) -> errors.KubeError:
     retry_after = response.headers.get("Retry-After")
     return errors.from_response(response.status, content, retry_after=retry_after, request=request)
 

@@ -1,4 +1,4 @@
-"""Requests without aiohttp's session: what is sent, and which answers count."""
+"""Requests on the wire: what is sent, and which answers count."""
 
 import asyncio
 from collections.abc import AsyncIterator
