@@ -177,9 +177,8 @@ class Applier:
         """Delete a child that its owner no longer desires. Returns False if other owners keep it."""
         resource = resources.of(child)
         if rest := co_owners.others(owner, child):
-            patch = {"metadata": {"resourceVersion": child["metadata"]["resourceVersion"], "ownerReferences": rest}}
             with contextlib.suppress(NotFound):
-                left = await self._kube.merge_patch(resource, resources.key_of(child), patch)
+                left = await self._kube.merge_patch(resource, resources.key_of(child), co_owners.patch_of(child, rest))
                 self._cache.put(resource, left)
             return False
         await self.delete(resource, child)

@@ -158,12 +158,7 @@ def _owner_change(desired: KubeObject, observed: KubeObject, family: Collection[
         return Refuse((PredecessorRemains if named_alike else NameTaken)(resource, observed))
     metadata = observed["metadata"]
     others = [ref for ref in metadata["ownerReferences"] if ref["uid"] not in (holder["uid"], new_owner["uid"])]
-    return _new_owners(observed, [new_owner, *others])
-
-
-def _new_owners(observed: KubeObject, owners: list[KubeObject]) -> TakeOver:
-    version = observed["metadata"]["resourceVersion"]
-    return TakeOver({"metadata": {"resourceVersion": version, "ownerReferences": owners}})
+    return TakeOver(co_owners.patch_of(observed, [new_owner, *others]))
 
 
 def _co_owned(desired: KubeObject, observed: KubeObject) -> Refuse | TakeOver | Leave | Apply:
@@ -172,7 +167,7 @@ def _co_owned(desired: KubeObject, observed: KubeObject) -> Refuse | TakeOver | 
     if not is_co_owned(observed) or not owners or owner is None:
         return Refuse(NameTaken(resources.of(desired), observed))
     if owner["uid"] not in {each["uid"] for each in owners}:
-        return _new_owners(observed, co_owners.added(desired, observed))
+        return TakeOver(co_owners.patch_of(observed, co_owners.added(owner, observed)))
     body = _stamped_without_owners(_with_owners(desired, co_owners.references(observed)))
     because = difference(body, observed)
     return Apply(observed, body, because) if because else Leave(observed)

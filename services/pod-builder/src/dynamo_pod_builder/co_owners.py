@@ -40,15 +40,19 @@ def owns(owner: KubeObject, obj: KubeObject) -> bool:
     return any(each["uid"] == objects.uid(owner) for each in owners_of(obj))
 
 
-def added(desired: KubeObject, observed: KubeObject) -> list[KubeObject]:
-    """The owner references of a co-owned object with the owner of `desired`. An object has at most one controller."""
-    reference = objects.controller_of(desired) or {}
-    mine = {name: reference[name] for name in ("apiVersion", "kind", "name", "uid")}
-    return [*references(observed), mine]
+def added(owner: KubeObject, obj: KubeObject) -> list[KubeObject]:
+    """The owner references of a co-owned object with a further one, `owner`. An object has at most one controller."""
+    return [*references(obj), {name: owner[name] for name in ("apiVersion", "kind", "name", "uid")}]
 
 
 def others(owner: KubeObject, obj: KubeObject) -> list[KubeObject]:
     """The owner references of a co-owned object without those of `owner`; [] if only `owner` desires the object."""
-    if not any(each["uid"] != objects.uid(owner) for each in owners_of(obj)):
+    uid = objects.uid(owner)
+    if all(each["uid"] == uid for each in owners_of(obj)):
         return []
-    return [each for each in references(obj) if each["uid"] != objects.uid(owner)]
+    return [each for each in references(obj) if each["uid"] != uid]
+
+
+def patch_of(obj: KubeObject, owners: list[KubeObject]) -> KubeObject:
+    """The patch that gives this version of an object these owners."""
+    return {"metadata": {"resourceVersion": obj["metadata"]["resourceVersion"], "ownerReferences": owners}}
