@@ -113,6 +113,14 @@ async def test_the_cache_is_bounded(tmp_path):
     assert len(list(tmp_path.glob("*.json"))) == 2
 
 
+async def test_a_file_that_another_replica_evicts_does_not_end_eviction(tmp_path):
+    (tmp_path / "evicted.json").symlink_to(tmp_path / "nowhere")  # listed, but not there when it is examined
+    async with profiler(cache_dir=tmp_path, cache_entries=2) as rapid:
+        for isl in (1000, 2000):
+            await rapid.run(request(workload={"isl": isl}), Steps())
+    assert sum(path.is_file() for path in tmp_path.glob("*.json")) == 2
+
+
 async def test_concurrent_equal_requests_are_simulated_once():
     async with profiler() as rapid:
         await asyncio.gather(*(rapid.run(request(), Steps()) for _ in range(2)))

@@ -80,10 +80,17 @@ def _write(folder: Path, name: str, answer: JobResult, entries: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         part.write_text(json.dumps(asdict(answer), separators=(",", ":")))
         part.replace(folder / name)
-        files = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for old in files[: max(0, len(files) - entries)]:
-            old.unlink(missing_ok=True)
+        _evict(folder, entries)
     except OSError as error:
         _log.warning("cannot store a sweep in the cache folder", folder=str(folder), error=str(error))
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def _evict(folder: Path, entries: int) -> None:
+    changed: dict[Path, float] = {}
+    for path in folder.glob("*.json"):
+        with contextlib.suppress(FileNotFoundError):  # another write evicts at the same time
+            changed[path] = path.stat().st_mtime
+    for old in sorted(changed, key=changed.__getitem__)[: max(0, len(changed) - entries)]:
+        old.unlink(missing_ok=True)
