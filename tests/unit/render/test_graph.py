@@ -227,12 +227,16 @@ def test_backend_framework_of_an_existing_component_is_kept() -> None:
     assert results == {"Worker": "vllm", "Frontend": "sglang"}
 
 
+@pytest.mark.parametrize("checkpoint", [{"checkpointRef": "c"}, {"startupPolicy": "WaitForCheckpoint"}])
+def test_while_checkpoints_are_disabled_a_component_starts_without_one(checkpoint: KubeObject) -> None:
+    requested, plain = deployment(component(experimental={"checkpoint": checkpoint})), deployment(component())
+    hashes = [each["metadata"]["name"].rpartition("-")[2] for each in (requested, plain)]
+    assert str(requested).replace(*hashes) == str(plain)
+
+
 REFUSALS = {
     "spec.components: names no component": graph(),
     "component Worker: multinode: no multinode orchestrator available": graph(component(multinode={"nodeCount": 2})),
-    "component Worker: experimental.checkpoint: checkpoints are disabled in this platform; set checkpoint.enabled": graph(
-        component(experimental={"checkpoint": {"checkpointRef": "c"}})
-    ),
     "component E: type: an endpoint picker needs an InferencePool": graph(
         component("E", "epp", eppConfig={"configMapRef": {"name": "c", "key": "k"}})
     ),

@@ -208,7 +208,7 @@ CASES: list[Case] = [
         "a checkpoint where there are none",
         services({"a": service(checkpoint={"enabled": True, **IDENTITY})}),
         components(component("a", experimental={"checkpoint": IDENTITY})),
-        "warning: {at}.checkpoint: cannot run, because checkpoints are disabled on this platform: set "
+        "warning: {at}.checkpoint: has no effect, because checkpoints are disabled on this platform: set "
         "checkpoint.enabled in the operator configuration, or leave the checkpoint out",
         at=("spec.services.a", "spec.components[0].experimental"),
         facts=replace(PLAIN, checkpoints=False),

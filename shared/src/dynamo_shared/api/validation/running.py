@@ -194,12 +194,12 @@ def pods_share_gpu_memory_in_graphs(component: ComponentView, _facts: Facts) -> 
 
 
 @RUNTIME_RULES.rule(
-    "cannot run, because checkpoints are disabled on this platform: set checkpoint.enabled in the operator "
+    "has no effect, because checkpoints are disabled on this platform: set checkpoint.enabled in the operator "
     "configuration, or leave the checkpoint out",
     added=True,
 )
-def checkpoints_are_switched_on(component: ComponentView, facts: Facts) -> Violations:
-    """Checkpoints must be enabled on the platform. They may be enabled later, so this is a warning."""
+def checkpoints_are_enabled(component: ComponentView, facts: Facts) -> Violations:
+    """A component starts without its checkpoint while the platform has none. They may be enabled later."""
     if component.checkpoint is not None and facts.checkpoints is False:
         yield broken(component.checkpoint)
 

@@ -10,18 +10,18 @@ from dynamo_pod_builder.render.sharing.spec import memory_has_pods, memory_servi
 #: Reasons of the condition JobCreated; the second one is the reference's.
 DISABLED, GPU_MEMORY = "CheckpointsDisabled", "GMSSnapshotDisabled"
 _NO_ENGINE = (ComponentType.FRONTEND, ComponentType.PLANNER, ComponentType.EPP)
-_OFF = "checkpoints are disabled in this platform"
-_TURN_ON = "set checkpoint.enabled in the operator configuration"
+_DISABLED = "checkpoints are disabled on this platform; set checkpoint.enabled in the operator configuration"
 _SHARED = "a checkpoint does not include the memory of a GPU memory service"
 
 
 def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefaults) -> None:
-    """Raise RenderError for a component that cannot start from a checkpoint here."""
-    if spec.experimental is None or spec.experimental.start is None:
+    """Raise RenderError for a component that cannot start from a checkpoint here.
+
+    Without checkpoints on the platform a component starts without one, as in the reference; admission warns.
+    """
+    if not defaults.enabled or spec.experimental is None or spec.experimental.start is None:
         return
     at = "experimental.checkpoint"
-    if not defaults.enabled:
-        raise RenderError(name, at, _OFF, f"{_TURN_ON}, or remove experimental.checkpoint")
     if spec.type in _NO_ENGINE:
         raise RenderError(name, at, f"a component of type {spec.type} loads no model", "remove experimental.checkpoint")
     automatic = spec.experimental.start.is_automatic
@@ -43,7 +43,7 @@ def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefault
 def refusal(spec: DynamoCheckpointSpec, defaults: CheckpointDefaults) -> tuple[str, str] | None:
     """Reason and message if a checkpoint may not be taken here."""
     if not defaults.enabled:
-        return DISABLED, f"{_OFF}; {_TURN_ON}"
+        return DISABLED, _DISABLED
     if spec.gpu_memory_service is not None and spec.gpu_memory_service.enabled and not defaults.gpu_memory:
         return GPU_MEMORY, f"{_SHARED}; remove spec.gpuMemoryService"
     return None
