@@ -8,15 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from dynamo_shared.api.contracts import (
-    CONTRACTS,
-    Contract,
-    PlannerConfig,
-    contract_errors,
-    contract_warnings,
-)
+from dynamo_shared.api.contracts import CONTRACTS, Autoscaling, Contract, PlannerConfig
 from dynamo_shared.api.contracts.base import names_of
-from dynamo_shared.api.contracts.checking import HINTS
+from dynamo_shared.api.contracts.checking import HINTS, errors, warnings
 from dynamo_shared.api.contracts.planner_interpolation import Pick
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,9 +27,12 @@ JSON_VALUES = st.recursive(
 )
 
 
+BY_NAME = {each.name: each for each in CONTRACTS}
+
+
 @cache
 def validator(name: str) -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(document(next(each for each in CONTRACTS if each.name == name)))
+    return jsonschema.Draft202012Validator(document(BY_NAME[name]))
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
@@ -54,8 +51,8 @@ def test_examples_are_valid_without_warnings(contract: Contract) -> None:
     assert contract.examples
     for example in contract.examples:
         validator(contract.name).validate(example)
-        assert contract_errors(contract.name, example) == []
-        assert contract_warnings(contract.name, example) == []
+        assert errors(contract.model, example) == []
+        assert warnings(contract.model, example) == []
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
@@ -68,8 +65,8 @@ def test_the_published_file_matches_the_types(contract: Contract) -> None:
 def test_planners_of_the_references_requests_are_valid(file: Path) -> None:
     planner = yaml.safe_load(file.read_text()).get("features", {}).get("planner", {})
     validator("features.planner").validate(planner)
-    assert contract_errors("features.planner", planner) == []
-    unknown = [each for each in contract_warnings("features.planner", planner) if "not a known key" in each.message]
+    assert errors(PlannerConfig, planner) == []
+    unknown = [each for each in warnings(PlannerConfig, planner) if "not a known key" in each.message]
     assert unknown == []
 
 
@@ -121,10 +118,10 @@ WRONG: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "errors"), WRONG.items())
-def test_an_error_is_reported_with_its_path(given: str, errors: list[str]) -> None:
+@pytest.mark.parametrize(("given", "expected"), WRONG.items())
+def test_an_error_is_reported_with_its_path(given: str, expected: list[str]) -> None:
     ((name, value),) = yaml.safe_load(given).items()
-    assert sorted(str(each) for each in contract_errors(name, value)) == sorted(errors)
+    assert sorted(str(each) for each in errors(BY_NAME[name].model, value)) == sorted(expected)
 
 
 LIKELY_NOT_MEANT: dict[str, list[str]] = {
@@ -167,11 +164,11 @@ LIKELY_NOT_MEANT: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "warnings"), LIKELY_NOT_MEANT.items())
-def test_a_probable_mistake_is_a_warning_and_not_an_error(given: str, warnings: list[str]) -> None:
+@pytest.mark.parametrize(("given", "expected"), LIKELY_NOT_MEANT.items())
+def test_a_probable_mistake_is_a_warning_and_not_an_error(given: str, expected: list[str]) -> None:
     ((name, value),) = yaml.safe_load(given).items()
-    assert contract_errors(name, value) == []
-    assert [str(each) for each in contract_warnings(name, value)] == warnings
+    assert errors(BY_NAME[name].model, value) == []
+    assert [str(each) for each in warnings(BY_NAME[name].model, value)] == expected
     if name != "DYN_DEPLOYMENT_CONFIG":
         validator(name).validate(value)
 
@@ -209,14 +206,13 @@ def test_no_junk_raises_anything(contract: Contract, data: st.DataObject) -> Non
     value = data.draw(st.dictionaries(keys, JSON_VALUES, max_size=4) | JSON_VALUES)
     if isinstance(value, dict):
         value = with_one_name_a_field(contract, value)
-    errors = contract_errors(contract.name, value)
-    contract_warnings(contract.name, value)
-    if isinstance(value, dict) and not errors:
+    warnings(contract.model, value)
+    if not errors(contract.model, value):
         validator(contract.name).validate(value)
 
 
 def test_only_the_first_of_thousands_of_unknown_keys_get_a_hint() -> None:
     """A tenant writes them, and each hint takes time."""
     asked = {"Worker": {"maxReplicas": 1, **{f"minReplica{number}": 1 for number in range(100)}}}
-    hinted = ["did you mean" in each.message for each in contract_warnings("dynamo-autoscaling", asked)]
+    hinted = ["did you mean" in each.message for each in warnings(Autoscaling, asked)]
     assert hinted == [True] * HINTS + [False] * (100 - HINTS)

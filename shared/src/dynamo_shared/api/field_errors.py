@@ -58,20 +58,23 @@ _MAX_KEY_LENGTH = 100
 def field_errors(
     error: ValidationError, schema: Mapping[str, Any] | None = None, moved: Mapping[str, str] | None = None
 ) -> list[FieldError]:
-    """All errors of a validation.
+    """All errors of a validation; see `located_errors`."""
+    return [FieldError(path_of(location), message) for location, message in located_errors(error, schema, moved)]
+
+
+def located_errors(
+    error: ValidationError, schema: Mapping[str, Any] | None = None, moved: Mapping[str, str] | None = None
+) -> list[tuple[Location, str]]:
+    """All errors of a validation, each as its location and message.
 
     `schema`, the kind's, provides suggestions for unknown fields; `moved` explains fields of another version. If there
     are more than 10,000 errors, only their number is reported.
     """
     if (count := error.error_count()) > _LISTED:
-        return [
-            FieldError("", f"{count} errors, more than the {_LISTED} that are listed; correct repeated mistakes first")
-        ]
+        return [((), f"{count} errors, more than the {_LISTED} that are listed; correct repeated mistakes first")]
     return [
         # A search for a similar word takes time, so only the first errors have suggestions.
-        FieldError(
-            path_of(finding["loc"]), _message(finding, schema or {} if number < _SUGGESTIONS else {}, moved or {})
-        )
+        (finding["loc"], _message(finding, schema or {} if number < _SUGGESTIONS else {}, moved or {}))
         for number, finding in enumerate(error.errors(include_url=False))
     ]
 

@@ -27,6 +27,11 @@ CASES = [
         "effect; did you mean triggers?",
     ),
     Case(
+        "beta: a metric of an autoscaler that is not an object",
+        beta("a: {scalingAdapter: {}}", metadata=annotated(dynamo_autoscaling="a: {maxReplicas: 4, metrics: [x]}")),
+        "error: metadata.annotations[\"nvidia.com/dynamo-autoscaling\"].a.metrics[0]: must be an object, not 'x'",
+    ),
+    Case(
         "beta: autoscalers in two documents, of which only one would be read",
         components(component("a", scalingAdapter={}), metadata=annotated(dynamo_autoscaling="{}\n---\n{}")),
         "error: metadata.annotations[\"nvidia.com/dynamo-autoscaling\"]: '{}\\n---\\n{}' is not a map of components to their autoscalers, as YAML or JSON",

@@ -81,13 +81,13 @@ CASES = [
     ),
     *both(
         "name of a graph",
-        services({"a": service()}, metadata={"name": "3d", "namespace": "n" * 63}),
-        components(component("a"), metadata={"name": "3d", "namespace": "n" * 63}),
+        services({"a": service()}, metadata={"name": "3.d", "namespace": "n" * 63}),
+        components(component("a"), metadata={"name": "3.d", "namespace": "n" * 63}),
         "error: metadata.name: begins with '3', but the names of Services begin with this name, so it must begin "
         "with a letter",
         "error: metadata.name: results in the Dynamo namespace "
-        "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3d' of 66 characters, but a label value "
-        "has at most 63: shorten it by 3",
+        "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3-d' of 67 characters, but a label "
+        "value has at most 63: shorten it by 4",
     ),
     Case(
         "alpha: names under Grove",

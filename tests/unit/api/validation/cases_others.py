@@ -188,20 +188,22 @@ CASES = [
             BETA,
             sla={"ttft": -1, "itl": 0.0},
             workload={"isl": 0, "osl": -5, "requestRate": 0},
-            hardware={"totalGpus": -1, "numGpusPerNode": 0},
+            hardware={"totalGpus": -1, "vramMb": -0.5, "numGpusPerNode": 0},
         ),
         "error: spec.sla.ttft: -1 is not allowed: write a number above 0, or leave it out",
         "error: spec.sla.itl: 0 is not allowed: write a number above 0, or leave it out",
         "error: spec.workload.isl: 0 is not allowed: write a number above 0, or leave it out",
         "error: spec.workload.osl: -5 is not allowed: write a number above 0, or leave it out",
         "error: spec.workload.requestRate: 0 is not allowed: write a number above 0, or leave it out",
+        "error: spec.hardware.vramMb: -0.5 is not allowed: write a number above 0, or leave it out",
         "error: spec.hardware.totalGpus: -1 is not allowed: write a number above 0, or leave it out",
     ),
     Case(
         "beta: what the planner does not read",
-        _request(BETA, features={"planner": {"mode": "agg", "optimisation_target": "sla"}}),
+        _request(BETA, features={"planner": {"mode": "agg", "optimisation_target": "sla", "a.b": 1}}),
         "warning: spec.features.planner.optimisation_target: is not a known key, and has no effect; did you mean "
         "optimization_target?",
+        'warning: spec.features.planner["a.b"]: is not a known key, and has no effect',
     ),
     Case(
         "alpha: what the profiler does not read",
@@ -248,6 +250,12 @@ CASES = [
         facts=BLIND,
     ),
     Case("beta: hardware that is named", _request(BETA, hardware={"numGpusPerNode": 8}), facts=BLIND),
+    Case(
+        "beta: hardware of zeros, which are discovered",
+        _request(BETA, hardware={"vramMb": 0, "numGpusPerNode": 0}),
+        "error: spec.hardware: set gpuSku, vramMb or numGpusPerNode: this platform may not read nodes, so it cannot discover GPUs",
+        facts=BLIND,
+    ),
     Case("beta: hardware that can be discovered", _request(BETA), facts=replace(BLIND, gpu_discovery=True)),
     *(
         Case(

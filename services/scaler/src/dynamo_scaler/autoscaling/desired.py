@@ -3,7 +3,7 @@
 from collections.abc import Set
 from typing import Any
 
-from dynamo_shared.api.contracts import Autoscaling, ComponentAutoscaling, contract_errors
+from dynamo_shared.api.contracts import Autoscaling, ComponentAutoscaling, checking
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.legacy_fields import NO_SERVICE, legacy_graph_of
 from dynamo_shared.api.objects import KubeObject
@@ -11,7 +11,6 @@ from dynamo_shared.api.registry.annotations import AUTOSCALING
 from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.yaml_text import documents
 
-CONTRACT = "dynamo-autoscaling"
 _ANNOTATION = f"metadata.annotations[{AUTOSCALING!r}]"
 _OF_ALPHA = ("minReplicas", "maxReplicas", "metrics", "behavior")
 #: Kinds of authentications of a KEDA trigger whose secrets are in the graph's namespace. "" is KEDA's default.
@@ -37,7 +36,7 @@ def desired_autoscaling(
         place = f"spec.services.{component}.autoscaling"
     if desired is None:
         return None
-    if errors := contract_errors(CONTRACT, {component: desired}):
+    if errors := checking.errors(Autoscaling, {component: desired}):
         raise InvalidAutoscalingError(
             "; ".join(f"{place}{each.path.removeprefix(component)}: {each.message}" for each in errors)
         )

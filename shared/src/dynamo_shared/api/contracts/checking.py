@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from dynamo_shared.api.contracts.base import ContractModel, Problem, model_of, names_of, unread
 from dynamo_shared.api.errors import FieldError
-from dynamo_shared.api.field_errors import field_errors, path_of, shown, suggestion_for
+from dynamo_shared.api.field_errors import located_errors, path_of, shown, suggestion_for
 from dynamo_shared.api.rules import Location
 
 #: Unknown keys for which a similar known key is searched: each search takes 0.2 ms, and a document may have thousands.
@@ -16,29 +16,41 @@ HINTS = 20
 
 
 def errors(model: type[BaseModel], value: Any) -> list[FieldError]:
-    """Errors that must be fixed: types and bounds, or if these are valid, rules between fields."""
-    if not isinstance(value, dict):
-        return [FieldError("", f"must be an object, not {shown(value)}")]
-    try:
-        parsed = model.model_validate(value)
-    except ValidationError as error:
-        return field_errors(error, _known(model))
-    return [_error(problem) for part in _parts(parsed, value, ()) for problem in _located(part, part[0].problems())]
+    """The `problems` of a value, with their paths."""
+    return [FieldError(path_of(location), message) for location, message in problems(model, value)]
 
 
 def warnings(model: type[BaseModel], value: Any) -> list[FieldError]:
+    """The `remarks` about a value, with their paths."""
+    return [FieldError(path_of(location), message) for location, message in remarks(model, value)]
+
+
+def problems(model: type[BaseModel], value: Any) -> list[Problem]:
+    """Errors that must be fixed before a value can be used: types and bounds, or if these are valid, rules between fields.
+
+    Unknown keys are not errors: another version of the program may know them.
+    """
+    if not isinstance(value, dict):
+        return [((), f"must be an object, not {shown(value)}")]
+    try:
+        parsed = model.model_validate(value)
+    except ValidationError as error:
+        return located_errors(error, _known(model))
+    return [problem for part in _parts(parsed, value, ()) for problem in _located(part, part[0].problems())]
+
+
+def remarks(model: type[BaseModel], value: Any) -> list[Problem]:
     """Settings that are allowed but probably mistakes: unknown keys, older names, and if all is valid, settings without
     effect.
     """
-    remarks = list(_keys(model, value, (), iter(range(HINTS))))
+    found = list(_keys(model, value, (), iter(range(HINTS))))
     try:
         parsed = model.model_validate(value)
     except ValidationError:
-        parsed = None
-    if parsed is not None:
-        for part in _parts(parsed, value, ()):
-            remarks += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
-    return [_error(problem) for problem in remarks]
+        return found
+    for part in _parts(parsed, value, ()):
+        found += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
+    return found
 
 
 @cache
@@ -109,8 +121,3 @@ def _keys(model: type[BaseModel], value: Any, location: Location, hints: Iterato
             continue
         for index, each in enumerate(item if isinstance(item, list) else [item]):
             yield from _keys(inner, each, (*location, key, *((index,) if isinstance(item, list) else ())), hints)
-
-
-def _error(problem: Problem) -> FieldError:
-    location, message = problem
-    return FieldError(path_of(location), message)

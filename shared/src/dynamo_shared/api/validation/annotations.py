@@ -5,8 +5,9 @@ from collections.abc import Generator
 from typing import Any
 
 from dynamo_shared.api import semver
-from dynamo_shared.api.contracts import contract_errors, contract_warnings
-from dynamo_shared.api.contracts.scaling_policy import ANY
+from dynamo_shared.api.contracts import Autoscaling, checking
+from dynamo_shared.api.contracts.base import ContractModel
+from dynamo_shared.api.contracts.scaling_policy import ANY, ScalingPolicy
 from dynamo_shared.api.embedded.rules import objects
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import shown
@@ -160,18 +161,13 @@ _NO_AUTOSCALING = "{problem}"  # the messages of the contract
 @ANNOTATIONS.rule(_NO_RULES, _NOT_ADAPTED, _NO_COMPONENT, _NO_AUTOSCALING, added=True)
 def autoscalers_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
     """Autoscalers in the annotation follow its contract, and each component with an autoscaler has a scaling adapter."""
-    at = ("metadata", "annotations", AUTOSCALING)
-    given = yield from _by_component(graph, AUTOSCALING, _NO_RULES)
-    if not given:
-        return
-    for error in contract_errors("dynamo-autoscaling", given):
-        yield (*at, *filter(None, error.path.split("."))), error.message
     adapted = {component.name: component.adapted for component in graph.components}
-    for name in given:
+    for name in (yield from _by_component(graph, AUTOSCALING, Autoscaling, _NO_RULES)):
+        at = ("metadata", "annotations", AUTOSCALING, name)
         if name not in adapted:
-            yield (*at, name), _NO_COMPONENT
+            yield at, _NO_COMPONENT
         elif not adapted[name]:
-            yield (*at, name), _NOT_ADAPTED.format(component=name, adapter=graph.words.adapter)
+            yield at, _NOT_ADAPTED.format(component=name, adapter=graph.words.adapter)
 
 
 _NO_POLICY = "{value} is not a map of components to their limits, as YAML or JSON"
@@ -182,27 +178,25 @@ _NO_LIMIT = "{problem}"  # the messages of the contract
 @ANNOTATIONS.rule(_NO_POLICY, _NO_LIMITED, _NO_LIMIT, added=True)
 def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
     """Limits of scale commands in the annotation follow its contract; with a mistake in them, nothing would scale."""
-    at = ("metadata", "annotations", SCALING_POLICY)
-    given = yield from _by_component(graph, SCALING_POLICY, _NO_POLICY)
-    if not given:
-        return
-    for error in contract_errors("scaling-policy", given):
-        # `*` is quoted in the path; names are not.
-        steps = [step.removeprefix('["').removesuffix('"]') for step in error.path.split(".") if step]
-        yield (*at, *steps), error.message
     names = {ANY, *(component.name for component in graph.components)}
-    for name in given:
+    for name in (yield from _by_component(graph, SCALING_POLICY, ScalingPolicy, _NO_POLICY)):
         if name not in names:
-            yield (*at, name), _NO_LIMITED
+            yield ("metadata", "annotations", SCALING_POLICY, name), _NO_LIMITED
 
 
-def _by_component(graph: GraphView, name: str, not_a_map: str) -> Generator[tuple[Location, str], None, dict[str, Any]]:
-    """The annotation's values by component; {} if it is absent, or if it is not a map, which is a violation."""
-    given = _map_of(graph, name)
+def _by_component(
+    graph: GraphView, name: str, model: type[ContractModel], not_a_map: str
+) -> Generator[tuple[Location, str], None, dict[str, Any]]:
+    """The annotation's values by component; {} if it is absent. Errors by its contract, and another value than a map,
+    are violations.
+    """
+    at, given = ("metadata", "annotations", name), _map_of(graph, name)
     if given is None:
-        value = annotation(graph.annotations, name)
-        yield ("metadata", "annotations", name), not_a_map.format(value=shown(value))
-    return given or {}
+        yield at, not_a_map.format(value=shown(annotation(graph.annotations, name)))
+        return {}
+    for location, problem in checking.problems(model, given):
+        yield (*at, *location), problem
+    return given
 
 
 def _map_of(graph: GraphView, name: str) -> dict[str, Any] | None:
@@ -292,8 +286,8 @@ def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violatio
 @ANNOTATIONS_WITHOUT_EFFECT.rule("{problem}", added=True)  # the messages of the contract
 def what_autoscalers_do_not_have(graph: GraphView, _facts: Facts) -> Violations:
     """Some settings of autoscalers in the annotation have no effect."""
-    for error in contract_warnings("dynamo-autoscaling", _map_of(graph, AUTOSCALING) or {}):
-        yield ("metadata", "annotations", AUTOSCALING, *filter(None, error.path.split("."))), error.message
+    for location, problem in checking.remarks(Autoscaling, _map_of(graph, AUTOSCALING) or {}):
+        yield ("metadata", "annotations", AUTOSCALING, *location), problem
 
 
 @ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, _NO_SWITCH, _NO_UPDATE, added=True)

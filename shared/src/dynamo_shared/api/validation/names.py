@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from dynamo_shared.api.component_names import LEADERS, component_deployment, is_name
+from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME
 from dynamo_shared.api.untrusted.reading import mapping
@@ -113,7 +114,7 @@ def service_name_is_a_name_of_a_component(component: ComponentView, _metadata: o
 def _of_deployment(name: str, namespace: str, *, own: bool) -> Violations:
     if name and not ("a" <= name[0].lower() <= "z"):
         yield ("metadata", "name"), _DIGIT_FIRST.format(first=shown(name[0]))
-    derived = f"{namespace}-{name}"
+    derived = dynamo_namespace(namespace, name)
     if own and name and namespace and len(derived) > MAX_LABEL:
         message = _LONG_NAMESPACE.format(name=shown(derived), length=len(derived), excess=len(derived) - MAX_LABEL)
         yield ("metadata", "name"), message

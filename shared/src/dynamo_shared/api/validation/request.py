@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dynamo_shared.api.contracts import contract_errors, contract_warnings
+from dynamo_shared.api.contracts import PlannerConfig
+from dynamo_shared.api.contracts.checking import problems, remarks
+from dynamo_shared.api.contracts.profiler import ProfilerConfig
 from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.graph_overrides import unknown_fields
@@ -116,12 +118,13 @@ _NOT_NEGATIVE = ("vramMb", "totalGpus", "numGpusPerNode")
 @REQUESTS.rule("{value} is not allowed: write a number above 0, or leave it out", versions=(BETA,), added=True)
 def there_is_something_to_plan_for(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Latencies and loads are positive, and no number of the hardware is negative."""
-    places = [(section, name, 0) for section, names in _POSITIVE for name in names]
-    places += [("hardware", name, -1) for name in _NOT_NEGATIVE]
-    for section, name, below in places:
-        value = mapping(spec.get(section)).get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value <= below:
-            yield broken(("spec", section, name), value=f"{value:g}")
+    for section, names in (*_POSITIVE, ("hardware", _NOT_NEGATIVE)):
+        for name in names:
+            value = mapping(spec.get(section)).get(name)
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                continue
+            if value < 0 or (value == 0 and section != "hardware"):
+                yield broken(("spec", section, name), value=f"{value:g}")
 
 
 @REQUESTS.rule("{problem}", versions=(BETA,))  # the messages of the contract
@@ -129,8 +132,8 @@ def the_planner_understands_its_configuration(spec: dict[str, Any], _facts: Fact
     """spec.features.planner is a PlannerConfig: its types, bounds and relations between fields must be valid."""
     config = mapping(spec.get("features")).get("planner")
     if isinstance(config, dict):
-        for error in contract_errors("features.planner", config):
-            yield ("spec", "features", "planner", *filter(None, error.path.split("."))), error.message
+        for location, problem in problems(PlannerConfig, config):
+            yield ("spec", "features", "planner", *location), problem
 
 
 @REQUESTS.rule(
@@ -140,7 +143,7 @@ def the_planner_understands_its_configuration(spec: dict[str, Any], _facts: Fact
 def hardware_is_named_where_it_cannot_be_discovered(spec: dict[str, Any], facts: Facts) -> Violations:
     """On a platform for one namespace without GPU discovery, a request must state the hardware."""
     hardware = mapping(spec.get("hardware"))
-    named = any(hardware.get(name) not in (None, "") for name in ("gpuSku", "vramMb", "numGpusPerNode"))
+    named = any(hardware.get(name) for name in ("gpuSku", "vramMb", "numGpusPerNode"))
     if not named and not facts.cluster_wide and not facts.gpu_discovery:
         yield broken(("spec", "hardware"))
 
@@ -210,9 +213,9 @@ def what_the_profiler_does_not_read(spec: dict[str, Any], _facts: Facts) -> Viol
     config = mapping(spec.get("profilingConfig")).get("config")
     if not isinstance(config, dict):
         return
-    wrong = contract_errors("profilingConfig.config", config)
-    for error in (*wrong, *contract_warnings("profilingConfig.config", config)):
-        yield ("spec", "profilingConfig", "config", *filter(None, error.path.split("."))), error.message
+    wrong = problems(ProfilerConfig, config)
+    for location, problem in (*wrong, *remarks(ProfilerConfig, config)):
+        yield ("spec", "profilingConfig", "config", *location), problem
     if wrong:
         yield ("spec", "profilingConfig", "config"), _UNREADABLE
 
@@ -222,8 +225,8 @@ def what_the_planner_does_not_read(spec: dict[str, Any], _facts: Facts) -> Viola
     """Some settings of the planner's configuration have no effect."""
     config = mapping(spec.get("features")).get("planner")
     if isinstance(config, dict):
-        for error in contract_warnings("features.planner", config):
-            yield ("spec", "features", "planner", *filter(None, error.path.split("."))), error.message
+        for location, problem in remarks(PlannerConfig, config):
+            yield ("spec", "features", "planner", *location), problem
 
 
 _OF_JOB = ("configMapRef", "outputPVC", "resources", "nodeSelector")
