@@ -74,6 +74,10 @@ for _mode, _does in (
     _answer(_mode, _does)
 
 
+#: The address of a pod: another one than the API server's, like on a real network.
+_POD = ("127.0.0.2", 0)
+
+
 async def _port(world: World) -> int:
     """Port of the webhooks; every user may read it in their configuration."""
     observed = await world.admin.get(resources.VALIDATING_WEBHOOK_CONFIGURATIONS, "", "dynamo-admission")
@@ -90,17 +94,21 @@ def _trusting() -> ssl.SSLContext:
     return tls
 
 
-@attack("webhook-slowloris", SERVERS, "120 connections to the webhooks that send a byte now and then", linger=2.0)
+@attack(
+    "webhook-slowloris",
+    SERVERS,
+    "a pod with 240 connections to the webhooks that send a byte now and then, half of them of a large body",
+    linger=2.0,
+)
 async def _slowloris(world: World) -> None:
     port = await _port(world)
     open_: list[asyncio.StreamWriter] = []
     tls = _trusting()
-    for _ in range(120):
+    for number, webhook in enumerate(("validate", "mutate", "convert") * 80):
         with suppress(OSError):
-            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
-            writer.write(
-                b"POST /validate-dynamographdeployment HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{"
-            )
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, local_addr=_POD)
+            length = (1000, 1_000_000)[number % 2]
+            writer.write(f"POST /{webhook} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{{".encode())
             open_.append(writer)
     world.memory["open"] = open_
     for _ in range(5):
@@ -131,7 +139,7 @@ async def _undecodable(world: World) -> None:
         json.dumps({"request": {"uid": "x" * 100_000, "object": None}}).encode(),
     ]
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=_trusting())) as session:
-        for path in ("convert", "validate-dynamographdeployment", "mutate-dynamographdeployment", "scale", "none"):
+        for path in ("convert", "validate", "mutate", "scale", "restore", "none"):
             for body in bodies:
                 with suppress(aiohttp.ClientError, TimeoutError):
                     async with session.post(f"https://127.0.0.1:{port}/{path}", data=body) as answer:
@@ -171,8 +179,9 @@ async def _scale(world: World) -> None:
     try:
         await asyncio.sleep(0.5)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=_trusting())) as session:
-            for path in ("scale", "validate-scale", "validate-dynamographdeployment-scale"):
+            for path in ("scale", "validate", "mutate"):
                 async with session.post(f"https://127.0.0.1:{port}/{path}", json=review) as answer:
+                    assert answer.status == 200, f"POST /{path}: {answer.status}"
                     text = await answer.text()
                     assert "HiddenPart" not in text, f"POST /{path} reveals nothing about a graph: {text[:300]}"
     finally:

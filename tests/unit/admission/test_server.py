@@ -5,6 +5,7 @@ import base64
 import json
 import threading
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -312,6 +313,24 @@ async def test_a_body_that_does_not_arrive_times_out(client, served, monkeypatch
     assert served.count("dynamo_admission_requests_turned_away_total", reason="slow") == 1
 
 
+@pytest.mark.parametrize("path", ["/validate", "/restore", "/convert"])
+async def test_a_client_that_sends_slowly_takes_no_room_of_others(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pod reaches the port: 64 requests without their bodies made a replica refuse all reviews."""
+    monkeypatch.setattr(server, "READ_WITHIN", 3600.0)
+    served = Served(max_in_flight=2)
+    large = {**graph(), "metadata": {"name": "chat", "labels": {"large": "x" * 20_000}}}
+    async with TestClient(TestServer(served.app)) as client, AsyncExitStack() as open_:
+        for length in (1000, 1_000_000) * 2 * server.LARGE_ARRIVING:
+            _, pod = await asyncio.open_connection("127.0.0.1", client.port, local_addr=("127.0.0.2", 0))
+            open_.callback(pod.close)
+            pod.write(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{{".encode())
+        for each in ("/mutate", "/restore"):
+            assert (await answered(client, each, review(graph())))["response"]["allowed"]
+        assert (await answered(client, "/validate", review(large)))["response"]["allowed"]
+        converted = conversion("nvidia.com/v1alpha1", large)
+        assert len((await answered(client, "/convert", converted))["response"]["convertedObjects"]) == 1
+
+
 async def test_a_large_object_is_checked_while_other_requests_are_answered(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,6 +355,33 @@ async def test_a_large_object_is_checked_while_other_requests_are_answered(
     finally:
         go_on.set()
     assert (await waits)["response"]["uid"] == "u-1"
+
+
+async def test_large_bodies_of_one_client_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty lists of 60 MiB, each for objects of another namespace, took more memory than admission has."""
+    converting, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(obj: Any, desired: str) -> Any:
+        loop.call_soon_threadsafe(converting.set)
+        assert go_on.wait(30)
+        return convert(obj, desired)
+
+    monkeypatch.setattr(server, "convert", slow)
+    monkeypatch.setattr(server, "LARGE_OF_CLIENT", 40_000)
+    listing = conversion(
+        "nvidia.com/v1alpha1", {**graph(), "metadata": {"name": "chat", "labels": {"a": "x" * 20_000}}}
+    )
+    async with TestClient(TestServer(Served().app)) as client:
+        first = asyncio.create_task(answered(client, "/convert", listing))
+        await reached(converting, first)
+        try:
+            async with client.post("/convert", json=listing) as answer:
+                assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+        finally:
+            go_on.set()
+        await first
+        await answered(client, "/convert", listing)
 
 
 async def test_large_objects_of_one_namespace_wait_for_each_other_alone(monkeypatch: pytest.MonkeyPatch) -> None:

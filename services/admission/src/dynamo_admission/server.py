@@ -9,8 +9,9 @@ import re
 import ssl
 import time
 from asyncio import sslproto
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -62,9 +63,12 @@ FINISH_WITHIN = 8.0
 LARGE_BODY, LARGE_AT_ONCE = 16 << 10, 2
 #: Bytes of objects that are converted in one turn: a list of 64 MiB takes half a minute, and reviews wait for turns.
 CONVERTED_AT_ONCE = 256 << 10
-#: Large bodies of one namespace that wait or are worked on, and large bodies that arrive at the same time. Each takes
-#: some megabytes; a body that is decoded takes twenty times as many.
+#: Large bodies of one namespace that wait or are worked on, and large bodies that arrive at the same time: of one client
+#: (its address) one at a time, because every pod of the cluster may reach the port, and send slowly. Each takes some
+#: megabytes; a body that is decoded takes twenty times as many.
 LARGE_OF_ONE, LARGE_ARRIVING = 8, 8
+#: Large bodies of one client that are held from the beginning of their arrival to the answer, and of all clients. Bytes.
+LARGE_OF_CLIENT, LARGE_OF_ALL = 2 * MAX_CONVERSION, 4 * MAX_CONVERSION
 
 #: Number of connections that may wait to be accepted while a long review blocks the event loop.
 BACKLOG = 512
@@ -124,7 +128,9 @@ class ReviewServer:
         self._accepted = AcceptedObjects()
         self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
         self._turns = Lanes(LARGE_AT_ONCE)
-        self._arriving = asyncio.Semaphore(LARGE_ARRIVING)
+        self._arriving = Lanes(LARGE_ARRIVING)
+        #: Bytes of large bodies by client.
+        self._held: Counter[str] = Counter()
 
     def app(self) -> web.Application:
         """The web application; serve it with TLS."""
@@ -142,15 +148,8 @@ class ReviewServer:
 
     @web.middleware
     async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        # There are many pods, and their reviews wait for the API server: half of the room is reserved for other
-        # reviews.
-        most = max(1, self._max_in_flight // 2) if request.path == _RESTORE_PATH else self._max_in_flight
-        # A busy replica is healthy: it always answers its self test.
-        if self._in_flight >= most and not self._callers.is_self_test(request):
-            return self._busy(f"{self._in_flight} requests are in progress; retry later")
-        self._in_flight += 1
-        self._metrics.in_flight.set(self._in_flight)
         try:
+            self._check_room(request)
             return await handler(request)
         except web.HTTPException as error:
             return web.Response(status=error.status, text=f"{error.reason}\n", headers=_allow(error))
@@ -160,20 +159,26 @@ class ReviewServer:
             return self._turn_away("junk", 400, str(error))
         except _Busy as error:
             return self._busy(str(error))
-        finally:
-            self._in_flight -= 1
-            self._metrics.in_flight.set(self._in_flight)
+
+    def _check_room(self, request: web.Request) -> None:
+        """Raises _Busy if too many requests are in progress."""
+        # There are many pods, and their reviews wait for the API server: half of the room is reserved for other
+        # reviews.
+        most = max(1, self._max_in_flight // 2) if request.path == _RESTORE_PATH else self._max_in_flight
+        # A busy replica is healthy: it always answers its self test.
+        if self._in_flight >= most and not self._callers.is_self_test(request):
+            raise _Busy(f"{self._in_flight} requests are in progress; retry later")
 
     def _handler(self, webhook: Webhook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
             if refusal := self._callers.refusal(request):
                 return self._turn_away("caller", 403, refusal)
-            body = await self._body(request)
-            if webhook is Webhook.RESTORE and len(body) > MAX_POD:
-                return self._turn_away(
-                    "size", 413, f"a pod of more than {MAX_POD} bytes cannot start from a checkpoint"
-                )
-            return await self._admit(webhook, body)
+            async with self._body(request) as body:
+                if webhook is Webhook.RESTORE and len(body) > MAX_POD:
+                    return self._turn_away(
+                        "size", 413, f"a pod of more than {MAX_POD} bytes cannot start from a checkpoint"
+                    )
+                return await self._admit(webhook, body)
 
         return handle
 
@@ -190,16 +195,54 @@ class ReviewServer:
         async with self._turns.turn(namespace):
             yield
 
-    async def _body(self, request: web.Request) -> bytes:
+    @asynccontextmanager
+    async def _body(self, request: web.Request) -> AsyncIterator[bytes]:
+        """The body of a request, which is in progress from the arrival of its body to the end of the block.
+
+        A client that sends slowly takes no room of others.
+        """
+        client, size = request.remote or "", request.client_max_size
+        if request.content_length is not None and "Content-Encoding" not in request.headers:
+            size = min(size, request.content_length)
+        if size > LARGE_BODY and self._arriving.count(client) > self._max_in_flight:
+            raise _Busy("large requests of this client are arriving; retry later")
+        async with AsyncExitStack() as held:
+            try:
+                async with self._arriving.turn(client) if size > LARGE_BODY else nullcontext():
+                    held.enter_context(self._large_body(client, size))
+                    async with asyncio.timeout(READ_WITHIN):
+                        body = await request.read()
+            except web.RequestPayloadError as error:
+                raise BadReview("the body's encoding does not match its headers") from error
+            except web.HTTPRequestEntityTooLarge:
+                self._metrics.turned_away.labels("size").inc()
+                raise
+            held.enter_context(self._place(request))
+            yield body
+
+    @contextmanager
+    def _large_body(self, client: str, size: int) -> Iterator[None]:
+        """Hold a body of this size, if it is large. Raises _Busy if its client, or all, have too many bytes."""
+        size = size if size > LARGE_BODY else 0
+        if size and (self._held[client] + size > LARGE_OF_CLIENT or self._held.total() + size > LARGE_OF_ALL):
+            raise _Busy("large requests of too many bytes are in progress; retry later")
+        self._held[client] += size
         try:
-            async with self._arriving if (request.content_length or MAX_BODY) > LARGE_BODY else nullcontext():
-                async with asyncio.timeout(READ_WITHIN):
-                    return await request.read()
-        except web.RequestPayloadError as error:
-            raise BadReview("the body's encoding does not match its headers") from error
-        except web.HTTPRequestEntityTooLarge:
-            self._metrics.turned_away.labels("size").inc()
-            raise
+            yield
+        finally:
+            self._held[client] -= size
+            self._held += Counter()  # Forgets clients without bodies.
+
+    @contextmanager
+    def _place(self, request: web.Request) -> Iterator[None]:
+        self._check_room(request)
+        self._in_flight += 1
+        self._metrics.in_flight.set(self._in_flight)
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self._metrics.in_flight.set(self._in_flight)
 
     async def _admit(self, webhook: Webhook, body: bytes) -> web.Response:
         started = time.perf_counter()
@@ -251,15 +294,15 @@ class ReviewServer:
         return verdict, "skipped" if verdict.skipped else "allowed"
 
     async def _convert(self, request: web.Request) -> web.Response:
-        body = await self._body(request.clone(client_max_size=MAX_CONVERSION))
-        started = time.perf_counter()
-        try:
-            asked = read_conversion(body)
-        except RecursionError:
-            return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
-        content = await self._converted(asked, len(body))
-        self._metrics.conversion_seconds.observe(time.perf_counter() - started)
-        return _json(content)
+        async with self._body(request.clone(client_max_size=MAX_CONVERSION)) as body:
+            started = time.perf_counter()
+            try:
+                asked = read_conversion(body)
+            except RecursionError:
+                return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
+            content = await self._converted(asked, len(body))
+            self._metrics.conversion_seconds.observe(time.perf_counter() - started)
+            return _json(content)
 
     async def _converted(self, asked: ConversionRequest, size: int) -> bytes:
         desired, kind = asked.desired_api_version, asked.kind()
