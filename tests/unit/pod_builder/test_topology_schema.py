@@ -1,12 +1,16 @@
 """The fields of a topology constraint that the cluster's Grove serves, from the API server's published schema."""
 
+import asyncio
 from typing import Any, cast
 
 import msgspec
 import pytest
 from dynamo_pod_builder.topology_schema import INTERVAL, TopologySchema
+from dynamo_shared.aio import ended
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError
+
+from tests.building.waiting import turns
 
 DEFAULT = {"packDomain"}
 INDEX, DOCUMENT = "/openapi/v3", "/openapi/v3/apis/grove.io/v1alpha1"
@@ -19,9 +23,12 @@ class Server:
         self.published: dict[str, Any] = {INDEX: index(), DOCUMENT: document(*fields)}
         self.asked: list[str] = []
         self.now = 0.0
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     async def raw_get(self, path: str, *, most: int) -> bytes:
         self.asked.append(path)
+        await self.answers.wait()
         if path not in self.published:
             raise KubeError(403, "Forbidden", "no")
         return msgspec.json.encode(self.published[path])
@@ -85,4 +92,26 @@ async def test_the_schema_is_read_again_only_after_a_while_and_only_if_it_change
     assert await schema.fields() == {"pack"}
     server.now += INTERVAL
     server.published = {}
+    assert await schema.fields() == {"pack"}
+
+
+async def test_graphs_that_ask_together_get_the_answer_of_one_request() -> None:
+    server = Server("pack")
+    schema = server.schema()
+    server.answers.clear()
+    asking = [asyncio.create_task(schema.fields()) for _ in range(3)]
+    await turns()
+    server.answers.set()
+    assert await asyncio.gather(*asking) == [{"pack"}] * 3
+    assert server.asked == [INDEX, DOCUMENT]
+
+
+async def test_a_cancelled_request_is_repeated_by_the_next_graph() -> None:
+    server = Server("pack")
+    schema = server.schema()
+    server.answers.clear()
+    asking = asyncio.create_task(schema.fields())
+    await turns()
+    await ended(asking)
+    server.answers.set()
     assert await schema.fields() == {"pack"}

@@ -4,6 +4,7 @@ Every authenticated caller may read the document. It has a megabyte: it is read 
 and again only if its hash in the index has changed.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -44,15 +45,19 @@ class TopologySchema:
         self._fields = DEFAULT_FIELDS
         self._hash = ""
         self._asked = float("-inf")
+        self._reading = asyncio.Lock()
 
     async def fields(self) -> frozenset[str]:
         """The fields that the API server published within the last minute; unchanged if they cannot be read."""
-        if self._clock() - self._asked >= INTERVAL:
-            self._asked = self._clock()
-            try:
-                await self._read()
-            except (KubeError, msgspec.MsgspecError) as error:
-                log.warning("cannot read the schema of PodCliqueSets", error=str(error), fields=sorted(self._fields))
+        async with self._reading:
+            if self._clock() - self._asked >= INTERVAL:
+                try:
+                    await self._read()
+                except (KubeError, msgspec.MsgspecError) as error:
+                    log.warning(
+                        "cannot read the schema of PodCliqueSets", error=str(error), fields=sorted(self._fields)
+                    )
+                self._asked = self._clock()
         return self._fields
 
     async def _read(self) -> None:
