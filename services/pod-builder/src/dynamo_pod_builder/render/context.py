@@ -10,7 +10,7 @@ from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyService, legacy_component
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
 from dynamo_shared.api.role_templates import LEADER, WORKER
 from dynamo_shared.api.v1beta1 import (
     ComponentSpec,
@@ -138,6 +138,11 @@ def context_of(component: DynamoComponentDeployment, config: RenderConfig, obser
 def namespace_of(obj: DynamoGraphDeployment | DynamoComponentDeployment) -> str:
     """Namespace of an object; without one, as when rendered without a server, kubectl's default."""
     return obj.metadata.namespace or "default"
+
+
+def owner_of(graph: DynamoGraphDeployment) -> KubeObject:
+    """The owner reference of the objects of a graph."""
+    return controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata.name, graph.metadata.uid)
 
 
 def _serving_template(spec: ComponentSpec) -> KubeObject:

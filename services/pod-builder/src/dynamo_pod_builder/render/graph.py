@@ -11,7 +11,7 @@ from dynamo_shared.api.legacy_fields import NO_SERVICE, LegacyGraph, legacy_grap
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, ISTIO_INJECT, WORKLOAD_PROVIDER
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, controller_reference
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
 from dynamo_shared.api.role_templates import LEADER, all_templates, own_template, templates, with_templates
 from dynamo_shared.api.v1beta1 import Component, ComponentType, DynamoGraphDeployment, to_dict
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
@@ -21,13 +21,13 @@ from dynamo_pod_builder.render.access.rbac import PICKER_RULES, PLANNER_RULES, d
 from dynamo_pod_builder.render.backends import engine_of_graph
 from dynamo_pod_builder.render.checkpoint.allowed import check_checkpoint
 from dynamo_pod_builder.render.config import NEW_GRAPH, ObservedGraph, RenderConfig, RunningPods
-from dynamo_pod_builder.render.context import WORKERS, namespace_of, templates_of
+from dynamo_pod_builder.render.context import WORKERS, namespace_of, owner_of, templates_of
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.features import check_component, check_picker, check_sharing
 from dynamo_pod_builder.render.legacy.deployment_config import ConfiguredComponent, apply_legacy_config, with_routing
 from dynamo_pod_builder.render.legacy.v1alpha1 import with_legacy_fields, with_metadata, without_metadata
 from dynamo_pod_builder.render.legacy.volume_claims import volume_claims
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import new_object_of
 from dynamo_pod_builder.render.network import picker
 from dynamo_pod_builder.render.network.gateway import gateway_children
 from dynamo_pod_builder.render.pod.discovery import discovery_of
@@ -63,8 +63,7 @@ def children_as_given(
 ) -> list[KubeObject]:
     """`graph_children`, with quantities and empty fields as their author wrote them. Raises RenderError."""
     _check(graph, config)
-    owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata.name, graph.metadata.uid)
-    namespace = namespace_of(graph)
+    owner, namespace = owner_of(graph), namespace_of(graph)
     legacy = legacy_graph(graph)
     specs = _component_specs(graph, config)
     engine = _engine(graph, specs)
@@ -78,9 +77,7 @@ def children_as_given(
     if any(component.type is ComponentType.EPP for component in graph.spec.components):
         worker_labels[labels.COMPONENT_CLASS] = ComponentType.WORKER.value
 
-    children = volume_claims(graph.metadata.name, namespace, legacy.claims, owner)
-    children += gateway_children(graph, config, owner)
-    children += scaling_adapters(graph, owner)
+    children = [*volume_claims(graph, legacy.claims), *gateway_children(graph, config), *scaling_adapters(graph)]
     components: list[KubeObject] = []
     registering = [
         template
@@ -92,7 +89,7 @@ def children_as_given(
         children += discovery_access(graph.metadata.name, namespace, owner, registering)
     children += _shared_access(graph, config)
     if any(component.multinode is not None for component in graph.spec.components):
-        children.append(waiting.script(graph.metadata.name, namespace, owner))
+        children.append(waiting.script(graph))
     for component, unlabelled in zip(graph.spec.components, specs, strict=True):
         is_worker = component.type in WORKERS
         name = names.component_deployment(graph.metadata.name, component.name, named if is_worker else "")
@@ -107,13 +104,13 @@ def children_as_given(
         own = without_metadata(spec, service, _given(graph, component, config)) if service.has_metadata else spec
         # The graph's own labels are only in the template, as with the reference.
         label_set = {**objects.labels(templates_of(component)[0]), **added}
-        components.append(with_legacy_fields(_component_deployment(graph, name, own, label_set, owner), service))
+        components.append(with_legacy_fields(_component_deployment(graph, name, own, label_set), service))
         children += claim_templates(
             graph.metadata.name, component.name, namespace, component, spec.get("podTemplate") or {}, owner=owner
         )
         if component.type is ComponentType.EPP:
-            children += _picker(graph, spec, owner)
-    return children + (pod_clique_set.children(graph, components, config, observed, owner) if grove else components)
+            children += picker.picker_children(graph, spec, _dynamo_namespace(graph, spec))
+    return children + (pod_clique_set.children(graph, components, config, observed) if grove else components)
 
 
 def _given(graph: DynamoGraphDeployment, component: Component, config: RenderConfig) -> dict[str, set[str]]:
@@ -294,7 +291,7 @@ def _dynamo_namespace(graph: DynamoGraphDeployment, spec: KubeObject) -> str:
 
 
 def _component_deployment(
-    graph: DynamoGraphDeployment, name: str, spec: KubeObject, own: Mapping[str, str], owner: KubeObject
+    graph: DynamoGraphDeployment, name: str, spec: KubeObject, own: Mapping[str, str]
 ) -> KubeObject:
     space = _dynamo_namespace(graph, spec)
     names.check(spec["name"], name, space)
@@ -304,18 +301,7 @@ def _component_deployment(
         labels.DYNAMO_NAMESPACE: space,
         labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name,
     }
-    return {
-        **DYNAMO_COMPONENT_DEPLOYMENTS.type_meta,
-        "metadata": object_metadata(name, namespace_of(graph), label_set, {}, owner),
-        "spec": spec,
-    }
-
-
-def _picker(graph: DynamoGraphDeployment, spec: KubeObject, owner: KubeObject) -> list[KubeObject]:
-    name, namespace = graph.metadata.name, namespace_of(graph)
-    made = picker.config_map(name, namespace, spec, owner)
-    pool = picker.inference_pool(name, namespace, spec, _dynamo_namespace(graph, spec), owner)
-    return [pool] if made is None else [made, pool]
+    return new_object_of(graph, DYNAMO_COMPONENT_DEPLOYMENTS, name, label_set, spec=spec)
 
 
 def _annotations(spec: KubeObject) -> Mapping[str, str]:

@@ -1,15 +1,17 @@
-"""Labels and annotations of the objects of a component deployment."""
+"""Metadata of rendered objects: names, labels, annotations, owners."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.registry.annotations import BASE_MODEL, ENABLE_METRICS, OPERATOR_ORIGIN_VERSION
-from dynamo_shared.api.v1beta1 import ComponentType
+from dynamo_shared.api.resources import Resource
+from dynamo_shared.api.v1beta1 import ComponentType, DynamoGraphDeployment
 
 from dynamo_pod_builder.render import names
-from dynamo_pod_builder.render.context import PodContext
+from dynamo_pod_builder.render.context import PodContext, namespace_of, owner_of
 
 #: Value of managed-by labels: the reference's, because dashboards and users select by it.
 MANAGED_BY = OPERATOR
@@ -67,10 +69,17 @@ def pod_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in annotations.items() if name != OPERATOR_ORIGIN_VERSION}
 
 
-def object_metadata(
-    name: str, namespace: str, label_set: dict[str, str], annotations: dict[str, str], owner: KubeObject | None
+def new_object(
+    resource: Resource,
+    name: str,
+    namespace: str,
+    label_set: Mapping[str, str],
+    *,
+    annotations: Mapping[str, str] | None = None,
+    owner: KubeObject | None = None,
+    **content: Any,
 ) -> KubeObject:
-    """`metadata` of an object; empty parts are omitted."""
+    """An object with this content; empty parts of its metadata are omitted."""
     metadata: KubeObject = {"name": name, "namespace": namespace}
     if label_set:
         metadata["labels"] = label_set
@@ -78,4 +87,19 @@ def object_metadata(
         metadata["annotations"] = annotations
     if owner is not None:
         metadata["ownerReferences"] = [owner]
-    return metadata
+    return {**resource.type_meta, "metadata": metadata, **content}
+
+
+def new_object_of(
+    graph: DynamoGraphDeployment,
+    resource: Resource,
+    name: str,
+    label_set: Mapping[str, str],
+    *,
+    annotations: Mapping[str, str] | None = None,
+    **content: Any,
+) -> KubeObject:
+    """An object that a graph owns, in the graph's namespace."""
+    return new_object(
+        resource, name, namespace_of(graph), label_set, annotations=annotations, owner=owner_of(graph), **content
+    )

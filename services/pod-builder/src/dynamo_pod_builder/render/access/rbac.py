@@ -11,11 +11,10 @@ from dynamo_shared.api.resources import (
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
-    Resource,
 )
 
 from dynamo_pod_builder.render import names
-from dynamo_pod_builder.render.metadata import MANAGED_BY, object_metadata
+from dynamo_pod_builder.render.metadata import MANAGED_BY, new_object
 
 _READ = ["get", "list", "watch"]
 _REGISTER = ["create", "get", "list", "watch", "update", "patch", "delete"]
@@ -40,13 +39,12 @@ def discovery_access(
     name an account there may run any pod with it.
     """
     account = names.discovery_account(graph)
-    role = f"{account}-role"
     named = {str((each.get("spec") or {}).get("serviceAccountName") or account) for each in templates}
     others = sorted(named - {account, names.PLANNER_ACCOUNT, names.EPP_ACCOUNT})
     return [
         _service_account(account, namespace, owner),
-        _role(account, namespace, role, _DISCOVERY_RULES, owner),
-        _binding([account, *others], namespace, ROLES, role, owner),
+        _role(account, namespace, _DISCOVERY_RULES, owner),
+        _binding([account, *others], namespace, owner),
     ]
 
 
@@ -83,41 +81,35 @@ def shared_access(account: str, namespace: str, rules: list[KubeObject], cluster
     """
     shared = _service_account(account, namespace, None)
     if cluster_role:
-        return [shared, _binding([account], namespace, CLUSTER_ROLES, cluster_role, None)]
-    role = f"{account}-role"
-    return [
-        shared,
-        _role(account, namespace, role, rules, None),
-        _binding([account], namespace, ROLES, role, None),
-    ]
+        return [shared, _binding([account], namespace, None, cluster_role)]
+    return [shared, _role(account, namespace, rules, None), _binding([account], namespace, None)]
 
 
 def _service_account(name: str, namespace: str, owner: KubeObject | None) -> KubeObject:
-    return {
-        **SERVICE_ACCOUNTS.type_meta,
-        "metadata": object_metadata(name, namespace, _labels(name), {}, owner),
-    }
+    return new_object(SERVICE_ACCOUNTS, name, namespace, _labels(name), owner=owner)
 
 
-def _role(account: str, namespace: str, name: str, rules: list[KubeObject], owner: KubeObject | None) -> KubeObject:
-    return {
-        **ROLES.type_meta,
-        "metadata": object_metadata(name, namespace, _labels(account), {}, owner),
-        "rules": rules,
-    }
+def _role(account: str, namespace: str, rules: list[KubeObject], owner: KubeObject | None) -> KubeObject:
+    return new_object(ROLES, _role_of(account), namespace, _labels(account), owner=owner, rules=rules)
 
 
-def _binding(
-    accounts: Sequence[str], namespace: str, role_kind: Resource, role: str, owner: KubeObject | None
-) -> KubeObject:
-    """A binding of the role to these accounts; the first account gives it its name."""
+def _role_of(account: str) -> str:
+    return f"{account}-role"
+
+
+def _binding(accounts: Sequence[str], namespace: str, owner: KubeObject | None, cluster_role: str = "") -> KubeObject:
+    """A binding of the first account's Role, or of a ClusterRole, to these accounts."""
     account = accounts[0]
-    return {
-        **ROLE_BINDINGS.type_meta,
-        "metadata": object_metadata(f"{account}-binding", namespace, _labels(account), {}, owner),
-        "roleRef": {"apiGroup": ROLE_BINDINGS.group, "kind": role_kind.kind, "name": role},
-        "subjects": [{"kind": SERVICE_ACCOUNTS.kind, "name": each, "namespace": namespace} for each in accounts],
-    }
+    kind, name = (CLUSTER_ROLES, cluster_role) if cluster_role else (ROLES, _role_of(account))
+    return new_object(
+        ROLE_BINDINGS,
+        f"{account}-binding",
+        namespace,
+        _labels(account),
+        owner=owner,
+        roleRef={"apiGroup": ROLE_BINDINGS.group, "kind": kind.kind, "name": name},
+        subjects=[{"kind": SERVICE_ACCOUNTS.kind, "name": each, "namespace": namespace} for each in accounts],
+    )
 
 
 def _labels(account: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import new_object
 from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.pod.pod import pod_spec
 from dynamo_pod_builder.render.pod.volumes import SHARED_MEMORY
@@ -50,14 +50,16 @@ def checkpoint_of(
     memory = component.spec.experimental.gpu_memory_service if component.spec.experimental is not None else None
     if memory is not None:
         spec["gpuMemoryService"] = _gpu_memory(memory)
-    metadata = object_metadata(
-        names.checkpoint(digest),
-        context.namespace,
-        {labels.CHECKPOINT_ID: digest},
-        {SNAPSHOT_ARTIFACT_VERSION: names.FIRST_VERSION},
-        None,
+    return typed(
+        new_object(
+            DYNAMO_CHECKPOINTS,
+            names.checkpoint(digest),
+            context.namespace,
+            {labels.CHECKPOINT_ID: digest},
+            annotations={SNAPSHOT_ARTIFACT_VERSION: names.FIRST_VERSION},
+            spec=spec,
+        )
     )
-    return typed({**DYNAMO_CHECKPOINTS.type_meta, "metadata": metadata, "spec": spec})
 
 
 def alone(component: DynamoComponentDeployment, *names: str) -> DynamoComponentDeployment:

@@ -27,7 +27,7 @@ from dynamo_pod_builder.render.config import ObservedComponent, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.hashing import digest
-from dynamo_pod_builder.render.metadata import object_metadata, pod_annotations
+from dynamo_pod_builder.render.metadata import new_object, pod_annotations
 from dynamo_pod_builder.render.pod.env import merge_env
 from dynamo_pod_builder.render.pod.merge import merge
 from dynamo_pod_builder.render.pod.pod import pod_spec
@@ -104,13 +104,15 @@ def capture_of(
     }
     owner = controller_reference(DYNAMO_GRAPH_DEPLOYMENTS, graph.metadata.name, uid)
     id_ = _id(context.namespace, graph.metadata.name, uid, name, generation, hash_)
-    return {
-        **SNAPSHOT_JOBS.type_meta,
+    return new_object(
+        SNAPSHOT_JOBS,
+        f"checkpoint-{id_}",
+        context.namespace,
+        own,
+        annotations=taken,
         # A retained one has no owner, because it outlives the graph.
-        "metadata": object_metadata(
-            f"checkpoint-{id_}", context.namespace, own, taken, owner if policy == snapshots.DELETE else None
-        ),
-        "spec": {
+        owner=owner if policy == snapshots.DELETE else None,
+        spec={
             "podTemplate": template,
             "activeDeadlineSeconds": DEADLINE,
             "podSnapshotTemplate": {
@@ -118,7 +120,7 @@ def capture_of(
                 "targetContainers": [target],
             },
         },
-    }
+    )
 
 
 def hash_of(job: KubeObject) -> str:

@@ -30,7 +30,7 @@ from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.config import NEW_COMPONENT, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import new_object
 from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.pod.containers import worker
 from dynamo_pod_builder.render.pod.env import merge_env, standard
@@ -134,19 +134,21 @@ def _job(
         },
         "spec": _pod(spec, planned, context, account),
     }
-    return {
-        **JOBS.type_meta,
-        "metadata": object_metadata(
-            planned.job, context.namespace, own, {SNAPSHOT_ARTIFACT_VERSION: planned.version}, owner
-        ),
-        "spec": {
+    return new_object(
+        JOBS,
+        planned.job,
+        context.namespace,
+        own,
+        annotations={SNAPSHOT_ARTIFACT_VERSION: planned.version},
+        owner=owner,
+        spec={
             # Before more GPU time is spent, users inspect an engine that could not be loaded or checkpointed.
             "backoffLimit": 0,
             "activeDeadlineSeconds": spec.job.active_deadline_seconds,
             "ttlSecondsAfterFinished": KEPT,
             "template": template,
         },
-    }
+    )
 
 
 def _pod(spec: DynamoCheckpointSpec, planned: PlannedCheckpoint, context: PodContext, account: str) -> KubeObject:

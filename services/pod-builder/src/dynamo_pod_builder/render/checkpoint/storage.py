@@ -9,7 +9,7 @@ from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS
 from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.config import CheckpointDefaults
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import new_object
 
 
 def storage_of(defaults: CheckpointDefaults, agents: Iterable[KubeObject]) -> Storage | None:
@@ -30,11 +30,7 @@ def claim_of(defaults: CheckpointDefaults, namespace: str) -> KubeObject | None:
     if defaults.storage_class:
         spec["storageClassName"] = defaults.storage_class
     label_set = {labels.APP_NAME: "dynamo", labels.APP_COMPONENT: "checkpoint-storage"}
-    return {
-        **PERSISTENT_VOLUME_CLAIMS.type_meta,
-        "metadata": object_metadata(defaults.claim, namespace, label_set, {}, None),
-        "spec": spec,
-    }
+    return new_object(PERSISTENT_VOLUME_CLAIMS, defaults.claim, namespace, label_set, spec=spec)
 
 
 def _of_agent(agent: KubeObject) -> Storage | None:

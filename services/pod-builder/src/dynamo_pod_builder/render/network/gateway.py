@@ -2,26 +2,26 @@
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
-from dynamo_shared.api.resources import DESTINATION_RULES, HTTP_ROUTES, INFERENCE_POOLS, Resource
+from dynamo_shared.api.resources import DESTINATION_RULES, HTTP_ROUTES, INFERENCE_POOLS
 from dynamo_shared.api.v1beta1 import ComponentType, DynamoGraphDeployment
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import RenderConfig
 from dynamo_pod_builder.render.context import namespace_of
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import new_object_of
 
 #: TLS mode of Istio in which its proxies present a client certificate from files.
 MUTUAL = "MUTUAL"
 
 
-def gateway_children(graph: DynamoGraphDeployment, config: RenderConfig, owner: KubeObject) -> list[KubeObject]:
+def gateway_children(graph: DynamoGraphDeployment, config: RenderConfig) -> list[KubeObject]:
     """HTTPRoute and DestinationRule of a graph, if the installation enables them and the cluster serves them."""
     picker = _named(graph, ComponentType.EPP)
     children: list[KubeObject] = []
     if config.gateway.name and config.gateway.routes and (backend := _backend(graph, picker)):
-        children.append(_route(graph, config, backend, owner))
+        children.append(_route(graph, config, backend))
     if picker and config.mesh.destination_rules:
-        children.append(_destination_rule(graph, config, picker, owner))
+        children.append(_destination_rule(graph, config, picker))
     return children
 
 
@@ -41,7 +41,7 @@ def _backend(graph: DynamoGraphDeployment, picker: str) -> KubeObject | None:
     return {"group": "", "kind": "Service", "name": service, "port": ports.HTTP.number}
 
 
-def _route(graph: DynamoGraphDeployment, config: RenderConfig, backend: KubeObject, owner: KubeObject) -> KubeObject:
+def _route(graph: DynamoGraphDeployment, config: RenderConfig, backend: KubeObject) -> KubeObject:
     parent: KubeObject = {"name": config.gateway.name}
     if config.gateway.namespace:
         parent["namespace"] = config.gateway.namespace
@@ -51,10 +51,10 @@ def _route(graph: DynamoGraphDeployment, config: RenderConfig, backend: KubeObje
     }
     if config.ingress.host_suffix:
         spec["hostnames"] = [f"{graph.metadata.name}.{config.ingress.host_suffix}"]
-    return _object(HTTP_ROUTES, graph, graph.metadata.name, spec, owner)
+    return new_object_of(graph, HTTP_ROUTES, graph.metadata.name, _labels(graph), spec=spec)
 
 
-def _destination_rule(graph: DynamoGraphDeployment, config: RenderConfig, picker: str, owner: KubeObject) -> KubeObject:
+def _destination_rule(graph: DynamoGraphDeployment, config: RenderConfig, picker: str) -> KubeObject:
     name = names.service(names.component_deployment(graph.metadata.name, picker))
     tls: KubeObject = {"mode": config.mesh.tls_mode, "insecureSkipVerify": config.mesh.insecure_skip_verify}
     if config.mesh.tls_mode == MUTUAL:
@@ -65,12 +65,8 @@ def _destination_rule(graph: DynamoGraphDeployment, config: RenderConfig, picker
         }
         tls |= {field: file for field, file in files.items() if file}
     spec = {"host": f"{name}.{namespace_of(graph)}.svc.cluster.local", "trafficPolicy": {"tls": tls}}
-    return _object(DESTINATION_RULES, graph, name, spec, owner)
+    return new_object_of(graph, DESTINATION_RULES, name, _labels(graph), spec=spec)
 
 
-def _object(
-    resource: Resource, graph: DynamoGraphDeployment, name: str, spec: KubeObject, owner: KubeObject
-) -> KubeObject:
-    label_set = {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
-    metadata = object_metadata(name, namespace_of(graph), label_set, {}, owner)
-    return {**resource.type_meta, "metadata": metadata, "spec": spec}
+def _labels(graph: DynamoGraphDeployment) -> dict[str, str]:
+    return {labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import ports
-from dynamo_shared.api.resources import INGRESSES, VIRTUAL_SERVICES
+from dynamo_shared.api.resources import INGRESSES, VIRTUAL_SERVICES, Resource
 from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.config import IngressDefaults
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.metadata import object_labels, object_metadata
+from dynamo_pod_builder.render.metadata import new_object, object_labels
 
 DEFAULT_SUFFIX = "local"
 #: For Istio this is not the name of a Gateway, but means all of its proxies.
@@ -31,7 +31,11 @@ def external_routes(context: PodContext, own_labels: Mapping[str, str], owner: K
         return []
     label_set = {**object_labels(context, own_labels), **(settings.get("labels") or {})}
     name = names.service(context.name)
-    metadata = object_metadata(name, context.namespace, label_set, {**(settings.get("annotations") or {})}, owner)
+
+    def route(resource: Resource, spec: KubeObject) -> KubeObject:
+        annotations = settings.get("annotations")
+        return new_object(resource, name, context.namespace, label_set, annotations=annotations, owner=owner, spec=spec)
+
     host = _host(settings, defaults)
     gateway = settings.get("virtualServiceGateway") or defaults.virtual_service_gateway
     routes: list[KubeObject] = []
@@ -44,11 +48,11 @@ def external_routes(context: PodContext, own_labels: Mapping[str, str], owner: K
                 "name a Gateway",
             )
         if context.config.virtual_services:
-            routes.append(_virtual_service(metadata, host, gateway, name))
+            routes.append(route(VIRTUAL_SERVICES, _virtual_service(host, gateway, name)))
     class_name = settings.get("ingressControllerClassName") or ("" if by_mesh else defaults.class_name)
     if class_name or not by_mesh:
         secret = (settings.get("tls") or {}).get("secretName") or defaults.tls_secret
-        routes.append(_ingress(metadata, host, class_name, name, secret))
+        routes.append(route(INGRESSES, _ingress(host, class_name, name, secret)))
     return routes
 
 
@@ -66,7 +70,7 @@ def _host(settings: KubeObject, defaults: IngressDefaults) -> str:
     return f"{settings.get('hostPrefix') or ''}{settings['host']}.{suffix}"
 
 
-def _ingress(metadata: KubeObject, host: str, class_name: str, service: str, secret: str) -> KubeObject:
+def _ingress(host: str, class_name: str, service: str, secret: str) -> KubeObject:
     backend = {"service": {"name": service, "port": {"number": ports.HTTP.number}}}
     spec: KubeObject = {
         "rules": [{"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}],
@@ -75,17 +79,10 @@ def _ingress(metadata: KubeObject, host: str, class_name: str, service: str, sec
         spec["ingressClassName"] = class_name
     if secret:
         spec["tls"] = [{"hosts": [host], "secretName": secret}]
-    return {**INGRESSES.type_meta, "metadata": metadata, "spec": spec}
+    return spec
 
 
-def _virtual_service(metadata: KubeObject, host: str, gateway: str, service: str) -> KubeObject:
+def _virtual_service(host: str, gateway: str, service: str) -> KubeObject:
     destination = {"host": service, "port": {"number": ports.HTTP.number}}
-    return {
-        **VIRTUAL_SERVICES.type_meta,
-        "metadata": metadata,
-        "spec": {
-            "hosts": [host],
-            "gateways": [gateway],
-            "http": [{"match": [{"uri": {"prefix": "/"}}], "route": [{"destination": destination}]}],
-        },
-    }
+    http = [{"match": [{"uri": {"prefix": "/"}}], "route": [{"destination": destination}]}]
+    return {"hosts": [host], "gateways": [gateway], "http": http}

@@ -6,10 +6,10 @@ import yaml
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels, ports
 from dynamo_shared.api.resources import CONFIG_MAPS, INFERENCE_POOLS
-from dynamo_shared.api.v1beta1 import ComponentType
+from dynamo_shared.api.v1beta1 import ComponentType, DynamoGraphDeployment
 
 from dynamo_pod_builder.render import names
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import new_object_of
 from dynamo_pod_builder.render.pod.containers.epp import CONFIG_FILE
 
 API_VERSION = "inference.networking.x-k8s.io/v1alpha1"
@@ -28,48 +28,41 @@ def complete(config: KubeObject) -> KubeObject:
     }
 
 
-def config_map(graph: str, namespace: str, component: KubeObject, owner: KubeObject) -> KubeObject | None:
-    """ConfigMap of a picker whose configuration is in the graph; None if the graph names a ConfigMap."""
+def picker_children(graph: DynamoGraphDeployment, component: KubeObject, dynamo_namespace: str) -> list[KubeObject]:
+    """The ConfigMap of a graph's picker, if its configuration is in the graph, and the pool that calls the picker."""
     inline = (component.get("eppConfig") or {}).get("config")
-    if inline is None:
-        return None
+    pool = _inference_pool(graph, component["name"], dynamo_namespace)
+    return [pool] if inline is None else [_config_map(graph, component["name"], inline), pool]
+
+
+def _config_map(graph: DynamoGraphDeployment, component: str, inline: KubeObject) -> KubeObject:
     plugins = [{"parameters": None, **plugin} for plugin in inline.get("plugins") or ()]
     text = yaml.dump({**inline, "plugins": plugins}, Dumper=_GoDumper, default_flow_style=False, width=1 << 16)
-    return {
-        **CONFIG_MAPS.type_meta,
-        "metadata": object_metadata(
-            names.epp_config_map(graph), namespace, _labels(graph, component["name"]), {}, owner
-        ),
-        "data": {CONFIG_FILE: text},
-    }
+    name = graph.metadata.name
+    return new_object_of(
+        graph, CONFIG_MAPS, names.epp_config_map(name), _labels(name, component), data={CONFIG_FILE: text}
+    )
 
 
-def inference_pool(
-    graph: str, namespace: str, component: KubeObject, dynamo_namespace: str, owner: KubeObject
-) -> KubeObject:
+def _inference_pool(graph: DynamoGraphDeployment, component: str, dynamo_namespace: str) -> KubeObject:
     """The pool of all workers of a graph; for each request, gateways ask the graph's picker for a worker."""
-    picker = names.service(names.component_deployment(graph, component["name"]))
+    name = graph.metadata.name
     selector = {
         labels.COMPONENT_CLASS: ComponentType.WORKER.value,
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
     }
-    return {
-        **INFERENCE_POOLS.type_meta,
-        "metadata": object_metadata(
-            names.inference_pool(graph), namespace, _labels(graph, component["name"]), {}, owner
-        ),
-        "spec": {
-            "targetPorts": [{"number": ports.HTTP.number}],
-            "selector": {"matchLabels": selector},
-            "endpointPickerRef": {
-                "group": "",
-                "kind": "Service",
-                "name": picker,
-                "port": {"number": ports.EPP_GRPC.number},
-                "failureMode": "FailClose",
-            },
+    spec = {
+        "targetPorts": [{"number": ports.HTTP.number}],
+        "selector": {"matchLabels": selector},
+        "endpointPickerRef": {
+            "group": "",
+            "kind": "Service",
+            "name": names.service(names.component_deployment(name, component)),
+            "port": {"number": ports.EPP_GRPC.number},
+            "failureMode": "FailClose",
         },
     }
+    return new_object_of(graph, INFERENCE_POOLS, names.inference_pool(name), _labels(name, component), spec=spec)
 
 
 def _labels(graph: str, component: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dynamo_shared.api.v1beta1 import ComponentType
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.metadata import MANAGED_BY, object_annotations, object_labels, object_metadata
+from dynamo_pod_builder.render.metadata import MANAGED_BY, new_object, object_annotations, object_labels
 from dynamo_pod_builder.render.pod.placement import PodRole
 from dynamo_pod_builder.render.pod.template import PROPAGATED
 
@@ -46,21 +46,18 @@ def ray_service(context: PodContext, owner: KubeObject) -> KubeObject:
     of = made["metadata"]
     # Discovery must not list this Service.
     kept = {name: value for name, value in of.get("labels", {}).items() if name not in context.discovery.labels}
-    name = names.ray_service(context.name)
-    return {
-        **SERVICES.type_meta,
-        "metadata": object_metadata(name, context.namespace, kept, of.get("annotations", {}), owner),
-        "spec": {
-            "type": "ClusterIP",
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-            "selector": made["spec"]["selector"],
-            "ports": [
-                {**_entry(ports.VLLM_RAY, ports.VLLM_RAY.number), "name": "ray-gcs"},
-                _entry(ports.SYSTEM, ports.SYSTEM.name),
-            ],
-        },
+    spec = {
+        "type": "ClusterIP",
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": made["spec"]["selector"],
+        "ports": [
+            {**_entry(ports.VLLM_RAY, ports.VLLM_RAY.number), "name": "ray-gcs"},
+            _entry(ports.SYSTEM, ports.SYSTEM.name),
+        ],
     }
+    name, annotations = names.ray_service(context.name), of.get("annotations")
+    return new_object(SERVICES, name, context.namespace, kept, annotations=annotations, owner=owner, spec=spec)
 
 
 def _service(
@@ -77,32 +74,34 @@ def _service(
         **({labels.COMPONENT_TYPE: context.type} if context.type else {}),
         **selected,
     }
-    return {
-        **SERVICES.type_meta,
-        "metadata": object_metadata(names.service(context.name), context.namespace, label_set, annotations, owner),
-        "spec": {"type": "ClusterIP", "selector": selector, "ports": [_port(context.spec.type)]},
-    }
+    return new_object(
+        SERVICES,
+        names.service(context.name),
+        context.namespace,
+        label_set,
+        annotations=annotations,
+        owner=owner,
+        spec={"type": "ClusterIP", "selector": selector, "ports": [_port(context.spec.type)]},
+    )
 
 
 def model_service(model: str, namespace: str, owner: KubeObject) -> KubeObject:
     """Headless Service over all workers of a model in the namespace, across graphs."""
     digest = base_model_hash(model)
-    return {
-        **SERVICES.type_meta,
-        "metadata": object_metadata(
-            names.model_service(model),
-            namespace,
-            {labels.BASE_MODEL_HASH: digest, labels.MANAGED_BY: MANAGED_BY},
-            {BASE_MODEL: model},
-            owner,
-        ),
-        "spec": {
+    return new_object(
+        SERVICES,
+        names.model_service(model),
+        namespace,
+        {labels.BASE_MODEL_HASH: digest, labels.MANAGED_BY: MANAGED_BY},
+        annotations={BASE_MODEL: model},
+        owner=owner,
+        spec={
             "type": "ClusterIP",
             "clusterIP": "None",
             "selector": {labels.BASE_MODEL_HASH: digest},
             "ports": [_entry(ports.SYSTEM, ports.SYSTEM.number)],
         },
-    }
+    )
 
 
 def _port(component_type: ComponentType | None) -> KubeObject:

@@ -10,7 +10,7 @@ from dynamo_shared.api.v1beta1 import ComponentSpec
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import new_object
 from dynamo_pod_builder.render.sharing.spec import memory_service
 
 #: Names of the only request in a claim: the reference's, because drivers and tools may refer to them.
@@ -42,14 +42,9 @@ def claim_templates(
     service = memory_service(spec)
     if service is None:
         return []
-    count = gpus_of(component, template)
-    return [
-        {
-            **RESOURCE_CLAIM_TEMPLATES.type_meta,
-            "metadata": object_metadata(names.claim_template(graph, component), namespace, {}, {}, owner),
-            "spec": {"spec": _devices(_OF_POD, service.device_class_name, count)},
-        }
-    ]
+    name, count = names.claim_template(graph, component), gpus_of(component, template)
+    devices = _devices(_OF_POD, service.device_class_name, count)
+    return [new_object(RESOURCE_CLAIM_TEMPLATES, name, namespace, {}, owner=owner, spec={"spec": devices})]
 
 
 def rank_template(component: str, rank: int, device_class: str, count: int) -> KubeObject:

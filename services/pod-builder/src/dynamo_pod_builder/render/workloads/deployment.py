@@ -12,9 +12,9 @@ from dynamo_shared.api.resources import DEPLOYMENTS
 from dynamo_pod_builder.render.context import PodContext
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import (
+    new_object,
     object_annotations,
     object_labels,
-    object_metadata,
     pod_labels,
     restore_annotations,
 )
@@ -39,13 +39,10 @@ def deployment(context: PodContext, own_labels: Mapping[str, str], owner: KubeOb
     }
     if context.spec.replicas is not None:
         spec["replicas"] = context.spec.replicas
-    return {
-        **DEPLOYMENTS.type_meta,
-        "metadata": object_metadata(
-            context.name, context.namespace, object_labels(context, own_labels), own_annotations, owner
-        ),
-        "spec": spec,
-    }
+    label_set = object_labels(context, own_labels)
+    return new_object(
+        DEPLOYMENTS, context.name, context.namespace, label_set, annotations=own_annotations, owner=owner, spec=spec
+    )
 
 
 def strategy(component: str, annotations: Mapping[str, str]) -> KubeObject:

@@ -9,7 +9,7 @@ from dynamo_shared.api.resources import LEADER_WORKER_SETS
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.context import PodContext
-from dynamo_pod_builder.render.metadata import object_annotations, object_labels, object_metadata, pod_labels
+from dynamo_pod_builder.render.metadata import new_object, object_annotations, object_labels, pod_labels
 from dynamo_pod_builder.render.pod import placement
 from dynamo_pod_builder.render.pod.placement import PodPlacement
 from dynamo_pod_builder.render.pod.pod import pod_spec
@@ -28,17 +28,9 @@ def leader_worker_set(context: PodContext, own_labels: Mapping[str, str], owner:
             "workerTemplate": _template(context, own_labels, placement.worker(group, nodes)),
         },
     }
-    return {
-        **LEADER_WORKER_SETS.type_meta,
-        "metadata": object_metadata(
-            context.observed.leader_worker_set or names.leader_worker_set(context.name),
-            context.namespace,
-            object_labels(context, own_labels),
-            {},
-            owner,
-        ),
-        "spec": spec,
-    }
+    name = context.observed.leader_worker_set or names.leader_worker_set(context.name)
+    label_set = object_labels(context, own_labels)
+    return new_object(LEADER_WORKER_SETS, name, context.namespace, label_set, owner=owner, spec=spec)
 
 
 def addressed(desired: KubeObject, stored: KubeObject) -> KubeObject:

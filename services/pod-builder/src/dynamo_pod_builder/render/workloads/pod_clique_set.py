@@ -21,9 +21,9 @@ from dynamo_shared.api.wording import many
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.backends import backend_of, vllm
 from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedGraph, RenderConfig
-from dynamo_pod_builder.render.context import PodContext, context_of, namespace_of
+from dynamo_pod_builder.render.context import PodContext, context_of, namespace_of, owner_of
 from dynamo_pod_builder.render.errors import RenderError
-from dynamo_pod_builder.render.metadata import object_metadata, pod_labels, restore_annotations
+from dynamo_pod_builder.render.metadata import new_object_of, pod_labels, restore_annotations
 from dynamo_pod_builder.render.network.ingress import external_routes
 from dynamo_pod_builder.render.network.service import clique_service, model_service, needs_service, ray_service
 from dynamo_pod_builder.render.pod.placement import PodRole
@@ -48,7 +48,6 @@ def children(
     components: Sequence[KubeObject],
     config: RenderConfig,
     observed: ObservedGraph,
-    owner: KubeObject,
 ) -> list[KubeObject]:
     """PodCliqueSet and Services of a graph; `components`: the component deployments that it would have without Grove.
 
@@ -65,7 +64,8 @@ def children(
             claimed=observed.claimed.get(name, NO_CLAIMS),
         )
         contexts.append(context_of(parse_component(each), config, own))
-    objects_ = [_pod_clique_set(graph, contexts, config, observed, owner)]
+    owner = owner_of(graph)
+    objects_ = [_pod_clique_set(graph, contexts, config, observed)]
     objects_ += [clique_service(context, owner) for context in contexts if needs_service(context)]
     objects_ += [ray_service(context, owner) for context in contexts if _heads_ray_cluster(context)]
     objects_ += [route for context in contexts for route in external_routes(context, {}, owner)]
@@ -85,7 +85,6 @@ def _pod_clique_set(
     contexts: Sequence[PodContext],
     config: RenderConfig,
     observed: ObservedGraph,
-    owner: KubeObject,
 ) -> KubeObject:
     cliques: list[KubeObject] = []
     groups: list[KubeObject] = []
@@ -135,25 +134,20 @@ def _pod_clique_set(
     if config.grove_termination_delay > 0:
         template["terminationDelay"] = _duration(config.grove_termination_delay)
     if (topology := graph.spec.topology_constraint) is not None:
-        constrain(
-            template,
-            topology.cluster_topology_name,
-            topology.pack_domain,
-            config.topology_fields,
-            observed.topology_fields,
-        )
+        constrain(template, topology, config.topology_fields, observed.topology_fields)
     override(template, graph)
     label_set = {**graph.spec.labels, labels.GRAPH_DEPLOYMENT_NAME: graph.metadata.name}
     annotations = {**graph.spec.annotations}
     if of_volcano := volcano_queue(graph, config):
         annotations[GROVE_VOLCANO_QUEUE] = of_volcano
-    return {
-        **POD_CLIQUE_SETS.type_meta,
-        "metadata": object_metadata(
-            names.pod_clique_set(graph.metadata.name, parts), namespace_of(graph), label_set, annotations, owner
-        ),
-        "spec": {"replicas": 1, **_update_strategy(graph), "template": template},
-    }
+    return new_object_of(
+        graph,
+        POD_CLIQUE_SETS,
+        names.pod_clique_set(graph.metadata.name, parts),
+        label_set,
+        annotations=annotations,
+        spec={"replicas": 1, **_update_strategy(graph), "template": template},
+    )
 
 
 def _update_strategy(graph: DynamoGraphDeployment) -> KubeObject:

@@ -6,28 +6,23 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render import names
-from dynamo_pod_builder.render.context import namespace_of
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import new_object_of
 
 
-def scaling_adapters(graph: DynamoGraphDeployment, owner: KubeObject) -> list[KubeObject]:
+def scaling_adapters(graph: DynamoGraphDeployment) -> list[KubeObject]:
     """One for each component that requests it, with the initial replicas; then autoscalers or users own the number."""
     name = graph.metadata.name
     return [
-        {
-            **DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.type_meta,
-            "metadata": object_metadata(
-                names.component_deployment(name, component.name),
-                namespace_of(graph),
-                {labels.GRAPH_DEPLOYMENT_NAME: name, labels.COMPONENT: component.name},
-                {},
-                owner,
-            ),
-            "spec": {
+        new_object_of(
+            graph,
+            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
+            names.component_deployment(name, component.name),
+            {labels.GRAPH_DEPLOYMENT_NAME: name, labels.COMPONENT: component.name},
+            spec={
                 "dgdRef": {"name": name, "componentName": component.name},
                 "replicas": 1 if component.replicas is None else component.replicas,
             },
-        }
+        )
         for component in graph.spec.components
         if component.scaling_adapter is not None
     ]

@@ -8,6 +8,7 @@ already have it: to these a name can be added if the domain does not change.
 from collections.abc import Iterable, Set
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.v1beta1.graph import GraphTopologyConstraint
 
 PACK, PACK_DOMAIN, NAME = "pack", "packDomain", "topologyName"
 #: What is written if no schema can be read: every release before 0.1.0-alpha.10 accepts it.
@@ -15,12 +16,13 @@ DEFAULT_FIELDS = frozenset({PACK_DOMAIN})
 _CONSTRAINT = "topologyConstraint"
 
 
-def constrain(template: KubeObject, topology: str, whole: str | None, served: Set[str], present: Set[str]) -> None:
+def constrain(template: KubeObject, given: GraphTopologyConstraint, served: Set[str], present: Set[str]) -> None:
     """Write the constraints of a set's template, whose parts have their domains as `packDomain`.
 
-    `whole`: the domain of the graph, if any; `served`: the fields that the cluster serves; `present`: those that the
-    set has.
+    `given`: the constraint of the graph; `served`: the fields that the cluster serves; `present`: those that the set
+    has.
     """
+    topology, whole = given.cluster_topology_name, given.pack_domain
     for part in _parts(template):
         if _CONSTRAINT in part:
             inherited = "" if whole else topology

@@ -6,9 +6,10 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.ports import Port
 from dynamo_shared.api.resources import CONFIG_MAPS
+from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
 from dynamo_pod_builder.render import names
-from dynamo_pod_builder.render.metadata import object_metadata
+from dynamo_pod_builder.render.metadata import new_object_of
 from dynamo_pod_builder.render.pod.confinement import confined_like
 from dynamo_pod_builder.render.pod.placement import Group
 
@@ -20,14 +21,11 @@ _SCRIPT = (
 )
 
 
-def script(graph: str, namespace: str, owner: KubeObject) -> KubeObject:
+def script(graph: DynamoGraphDeployment) -> KubeObject:
     """ConfigMap with the script, one per graph."""
-    label_set = {labels.GRAPH_DEPLOYMENT_NAME: graph}
-    return {
-        **CONFIG_MAPS.type_meta,
-        "metadata": object_metadata(names.wait_script(graph), namespace, label_set, {}, owner),
-        "data": {FILE: _SCRIPT},
-    }
+    name = graph.metadata.name
+    label_set = {labels.GRAPH_DEPLOYMENT_NAME: name}
+    return new_object_of(graph, CONFIG_MAPS, names.wait_script(name), label_set, data={FILE: _SCRIPT})
 
 
 def for_leader(
