@@ -361,6 +361,7 @@ class ObjectCache:
         key: ObjectKey,
         obj: KubeObject | None,
         version: Version,
+        *,
         content: bytes | None = None,
     ) -> bool:
         """Store the next STATE message about a key; None for the deletion of the object of `version`.
@@ -375,7 +376,8 @@ class ObjectCache:
         if self._is_behind(slot, obj, version):
             self._held[slot] = OwnWrite(resource, version, self._clock() + GRACE)
             return False
-        return self._accept(resource, key, obj, version, content)
+        self._end_own_write(slot, obj, version)
+        return self._set(resource, key, obj, content)
 
     def forget(self, resource: Resource, keys: Iterable[ObjectKey]) -> None:
         """Remove objects that other replicas now handle. Listeners of changes are not called: the objects still exist."""
@@ -420,17 +422,14 @@ class ObjectCache:
         if not deleted and version == write.version:
             # STATE is behind: the held message is older than the API server's object.
             return False
-        if (
-            not deleted
-            and version.uid == write.version.uid
-            and version.resource_version > write.version.resource_version
-        ):
-            return self.put(resource, obj)
         if version.uid == write.version.uid:
+            if not deleted and version.resource_version > write.version.resource_version:
+                return self.put(resource, obj)
             log.warning(
                 "own write is gone: the API server's data store was restored", resource=resource.id, key=str(key)
             )
-        return self._accept(resource, key, obj, version)
+        self._end_own_write(slot, obj, version)
+        return self._set(resource, key, obj)
 
     def _is_behind(self, slot: _Slot, obj: KubeObject | None, version: Version) -> bool:
         written = self._written.get(slot)
@@ -440,22 +439,13 @@ class ObjectCache:
         ends = obj is None and written is not None and written.version.uid == version.uid
         return written is not None and not ends and version.resource_version < written.version.resource_version
 
-    def _accept(
-        self,
-        resource: Resource,
-        key: ObjectKey,
-        obj: KubeObject | None,
-        version: Version,
-        content: bytes | None = None,
-    ) -> bool:
-        self._written.pop((resource.id, key), None)
-        if obj is None:
-            if version.uid:
-                # STATE has confirmed the deletion.
-                self._deleted.put(key.namespace, version.uid, False)
-        else:
-            self._deleted.pop(key.namespace, version.uid)
-        return self._set(resource, key, obj, content)
+    def _end_own_write(self, slot: _Slot, obj: KubeObject | None, version: Version) -> None:
+        """Another version of the object counts now: wait no longer for the confirmation of a write or a deletion."""
+        self._written.pop(slot, None)
+        if obj is not None:
+            self._deleted.pop(slot[1].namespace, version.uid)
+        elif version.uid:
+            self._deleted.put(slot[1].namespace, version.uid, False)
 
     def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, content: bytes | None = None) -> bool:
         table = self._table(resource)

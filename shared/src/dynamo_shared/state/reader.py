@@ -254,7 +254,7 @@ class StateReader:
         obj = messages.read_object(entry.resource, key, message)
         content = None if messages.ENCODING in message.headers else message.payload
         with tracing.continued(message.headers):
-            self._cache.take(entry.resource, key, obj, version, content)
+            self._cache.take(entry.resource, key, obj, version, content=content)
 
     def _isolate(self, subject: str, reason: str) -> None:
         metrics.STATE_DAMAGED.inc()
