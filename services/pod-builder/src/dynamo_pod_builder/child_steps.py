@@ -113,7 +113,7 @@ def step(
     with it.
     """
     if observed is None:
-        return Create(_stamped_without_owners(desired) if is_co_owned(desired) else stamped(desired))
+        return Create(stamped(desired, with_owners=not is_co_owned(desired)))
     resource = resources.of(desired)
     if resource in TAKEN_AS_IS:
         return Leave(observed)
@@ -168,18 +168,10 @@ def _co_owned(desired: KubeObject, observed: KubeObject) -> Refuse | TakeOver | 
         return Refuse(NameTaken(resources.of(desired), observed))
     if owner["uid"] not in {each["uid"] for each in owners}:
         return TakeOver(co_owners.patch_of(observed, co_owners.added(owner, observed)))
-    body = _stamped_without_owners(_with_owners(desired, co_owners.references(observed)))
+    metadata = {**desired["metadata"], "ownerReferences": co_owners.references(observed)}
+    body = stamped({**desired, "metadata": metadata}, with_owners=False)
     because = difference(body, observed)
     return Apply(observed, body, because) if because else Leave(observed)
-
-
-def _stamped_without_owners(desired: KubeObject) -> KubeObject:
-    """The object with the hash that all of its owners compute."""
-    return _with_owners(stamped(_with_owners(desired, [])), co_owners.references(desired))
-
-
-def _with_owners(obj: KubeObject, owners: list[KubeObject]) -> KubeObject:
-    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
 
 
 def _all_but(field: str, desired: KubeObject, observed: KubeObject) -> Leave | Patch:

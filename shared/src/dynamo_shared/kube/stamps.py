@@ -10,17 +10,18 @@ from dynamo_shared.api.registry.annotations import LAST_APPLIED_HASH
 from dynamo_shared.kube import coverage
 
 
-def stamped(desired: KubeObject) -> KubeObject:
+def stamped(desired: KubeObject, *, with_owners: bool = True) -> KubeObject:
     """`desired` with an annotation that has its hash, which changes with every desired field.
 
-    The hash excludes the number of replicas, which changes often and is compared separately.
+    The hash excludes the number of replicas, which changes often and is compared separately. If several owners desire
+    the same object, it must not depend on the owner that applies it (`with_owners`).
     """
-    spec = desired.get("spec")
-    hashed = desired
+    spec, metadata, hashed = desired.get("spec"), desired["metadata"], desired
     if isinstance(spec, dict) and "replicas" in spec:
         hashed = {**desired, "spec": {**spec, "replicas": None}}
+    if not with_owners:
+        hashed = {**hashed, "metadata": {**metadata, "ownerReferences": []}}
     digest = hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()[:16]
-    metadata = desired["metadata"]
     annotations = {**metadata.get("annotations", {}), LAST_APPLIED_HASH: digest}
     return {**desired, "metadata": {**metadata, "annotations": annotations}}
 
