@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dynamo_shared.api import objects, snapshots
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.registry import annotations
 from dynamo_shared.api.resources import POD_SNAPSHOTS, SNAPSHOT_JOBS
 from dynamo_shared.api.untrusted.reading import text
+from dynamo_shared.api.v1beta1.experimental import ComponentCheckpoint
 
 from dynamo_pod_builder.render.checkpoint.capture import hash_of
 
@@ -61,8 +62,9 @@ def not_installed(name: str) -> SnapshotStart:
     return SnapshotStart(name, NOT_INSTALLED, message, fails=True, is_automatic=not name)
 
 
-def of_name(name: str, snapshot: KubeObject | None, digest: str, targets: str, policy: str) -> SnapshotStart:
-    """The PodSnapshot that a component names; `digest`: hash of what pods must have in common."""
+def of_name(desired: ComponentCheckpoint, snapshot: KubeObject | None, capture: KubeObject) -> SnapshotStart:
+    """The PodSnapshot that a component names, from its stored object and the component's own SnapshotJob."""
+    name, digest = desired.checkpoint_ref or "", hash_of(capture)
     if snapshot is None:
         missing = f"there is neither a PodSnapshot nor a DynamoCheckpoint {name} in the namespace"
         return SnapshotStart(name, NOT_THERE, missing)
@@ -79,11 +81,11 @@ def of_name(name: str, snapshot: KubeObject | None, digest: str, targets: str, p
         annotations.RESTORE_SNAPSHOT_VERSION: snapshots.VERSION,
     }
     words = f"pods start from PodSnapshot {name}"
-    return SnapshotStart(name, READY, words, candidate={**_candidate(digest, targets, policy), **pinned})
+    return SnapshotStart(name, READY, words, candidate={**_candidate(desired, digest), **pinned})
 
 
 def of_capture(
-    capture: KubeObject, job: KubeObject | None, snapshot: KubeObject | None, targets: str, policy: str
+    desired: ComponentCheckpoint, capture: KubeObject, job: KubeObject | None, snapshot: KubeObject | None
 ) -> SnapshotStart:
     """The PodSnapshot that is taken of a component, from its desired and its observed SnapshotJob."""
     named, digest, graph_uid = f"SnapshotJob {objects.name(capture)}", hash_of(capture), snapshots.owner_uid(capture)
@@ -101,7 +103,7 @@ def of_capture(
         annotations.RESTORE_SOURCE_KIND: SNAPSHOT_JOBS.kind,
         annotations.RESTORE_JOB_UID: objects.uid(job),
     }
-    candidate = {**_candidate(digest, targets, policy), **pinned}
+    candidate = {**_candidate(desired, digest), **pinned}
 
     def start(reason: str, message: str, *, fails: bool = False) -> SnapshotStart:
         return SnapshotStart(name, reason, message, fails, True, candidate)
@@ -132,10 +134,10 @@ def _progress(job: KubeObject) -> str:
     return ""
 
 
-def _candidate(digest: str, targets: str, policy: str) -> dict[str, str]:
+def _candidate(desired: ComponentCheckpoint, digest: str) -> dict[str, str]:
     return {
         annotations.RESTORE_CANDIDATE: "true",
         annotations.RESTORE_COMPATIBILITY_HASH: digest,
-        annotations.RESTORE_TARGETS: targets,
-        annotations.RESTORE_STARTUP_POLICY: policy,
+        annotations.RESTORE_TARGETS: desired.target_container_name or MAIN,
+        annotations.RESTORE_STARTUP_POLICY: snapshots.WAIT if desired.waits else snapshots.IMMEDIATE,
     }

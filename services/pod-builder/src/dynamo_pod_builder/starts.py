@@ -15,7 +15,6 @@ from dynamo_shared.api.v1beta1.experimental import ComponentCheckpoint
 
 from dynamo_pod_builder import render
 from dynamo_pod_builder.render.checkpoint import names
-from dynamo_pod_builder.render.checkpoint.capture import hash_of as hash_of_capture
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.render.checkpoint.storage import storage_of
 from dynamo_pod_builder.render.checkpoint.target import Restore
@@ -163,13 +162,11 @@ def _snapshot_start(
         return not_installed(ref)
     if isinstance(capture, str):
         return SnapshotStart(ref, NOT_CAPTURED, capture, fails=True)
-    targets = desired.target_container_name or MAIN
-    policy = snapshots.WAIT if desired.waits else snapshots.IMMEDIATE
     if ref:
-        return of_name(ref, catalogue.snapshots.get(ref), hash_of_capture(capture), targets, policy)
+        return of_name(desired, catalogue.snapshots.get(ref), capture)
     job = catalogue.jobs.get(objects.name(capture))
     snapshot = catalogue.snapshots.get(snapshots.snapshot_name(job)) if job is not None else None
-    return of_capture(capture, job, snapshot, targets, policy)
+    return of_capture(desired, capture, job, snapshot)
 
 
 def _start(

@@ -153,8 +153,8 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     if not is_observed(deployment):
         return WorkloadReadiness(False, "the Deployment controller has not observed the latest change yet")
     desired = spec.get("replicas", 1)
-    available, updated, total = _counts(deployment)
-    if _all_serve(deployment, desired, updated, available, total):
+    available, updated, total = counts = _counts(deployment)
+    if _all_serve(deployment, desired, counts):
         return WorkloadReadiness(True, f"{desired} of {desired} replicas available")
     # The Deployment controller's own messages say more than numbers: quota, deadline, refused pods.
     refused, late = objects.condition(deployment, "ReplicaFailure"), objects.condition(deployment, "Progressing")
@@ -166,8 +166,8 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     if refused is not None and refused["status"] == "True":
         reason = _refused(refused.get("message", "")) or refused.get("reason", "")
         trouble.insert(0, _reason_and_message(refused))
-    counts = f"{available} of {desired} replicas available, {updated} updated, {total} in all"
-    return WorkloadReadiness(False, "; ".join([counts, *trouble]), reason)
+    progress = f"{available} of {desired} replicas available, {updated} updated, {total} in all"
+    return WorkloadReadiness(False, "; ".join([progress, *trouble]), reason)
 
 
 def _reason_and_message(condition: KubeObject) -> str:
@@ -235,14 +235,15 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
     if not is_observed(workload):
         return WorkloadReadiness(False, "the LeaderWorkerSet controller has not observed the latest change yet")
     desired = objects.replicas(workload)
-    ready, updated, total = _counts(workload)
-    if _all_serve(workload, desired, updated, ready, total):
+    ready, updated, total = counts = _counts(workload)
+    if _all_serve(workload, desired, counts):
         return WorkloadReadiness(True, f"{desired} of {desired} groups ready")
     return WorkloadReadiness(False, f"{ready} of {desired} groups ready, {updated} updated, {total} in all")
 
 
-def _all_serve(workload: KubeObject, desired: int, updated: int, serving: int, total: int) -> bool:
+def _all_serve(workload: KubeObject, desired: int, counts: tuple[int, int, int]) -> bool:
     """Whether exactly the desired number of replicas exists, and all serve with the newest template."""
+    serving, updated, total = counts
     enough = min(updated, serving) >= desired == total
     return enough and (desired == 0 or objects.is_true(workload, "Available"))
 
