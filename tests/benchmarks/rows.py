@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 
 from dynamo_shared.api.resources import DEPLOYMENTS, ObjectKey
-from dynamo_shared.kube.known import Known
+from dynamo_shared.kube.reported_versions import ReportedVersions
 from dynamo_shared.state.publisher.ledger import LastMessage, Ledger
 from dynamo_shared.state.versions import Version
 from dynamo_shared.wire.subjects import state_subject
@@ -27,7 +27,7 @@ def run(count: int) -> str:
         for each in range(count)
     ]
     versions = [Version(str(uuid.uuid4()), 100_000 + 3 * each, CREATED) for each in range(count)]
-    known, ledger = Known(), Ledger()
+    known, ledger = ReportedVersions(), Ledger()
 
     def remember() -> None:
         for key, (uid, version, _) in zip(keys, versions, strict=True):

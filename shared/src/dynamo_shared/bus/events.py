@@ -159,7 +159,7 @@ class EventPublisher:
                 with suppress(BusUnavailableError):
                     await self._bus.declare(streams.EVENTS)
             except BusUnavailableError as error:
-                log.debug("events not published yet", waiting=len(self._outbox), error=str(error))
+                log.debug("events not published yet", waiting=self.waiting, error=str(error))
                 await self._bus.wait_connected()
             else:
                 backoff.reset()

@@ -44,7 +44,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import errors, watch_wire
 from dynamo_shared.kube.client import PAGE_SIZE, KubeClient
-from dynamo_shared.kube.known import Known, vanished
+from dynamo_shared.kube.reported_versions import ReportedVersions, vanished
 
 log = structlog.get_logger("dynamo.kube")
 
@@ -177,7 +177,7 @@ class Reflector:
         self._clock = clock
         self._sleep = sleep
         self._randomness = randomness
-        self._known = Known()
+        self._known = ReportedVersions()
         self._version = ""
         self._interrupted = False
         self._compared = 0.0

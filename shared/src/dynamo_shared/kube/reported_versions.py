@@ -12,7 +12,7 @@ _AT_A_TIME = 1000
 """Objects that are compared before other tasks run: there may be hundreds of thousands."""
 
 
-class Known(Mapping[ObjectKey, tuple[str, str]]):
+class ReportedVersions(Mapping[ObjectKey, tuple[str, str]]):
     """Key to (uid, resourceVersion), stored as one text for each object."""
 
     def __init__(self) -> None:

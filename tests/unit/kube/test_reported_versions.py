@@ -3,7 +3,7 @@
 import asyncio
 
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.kube.known import Known
+from dynamo_shared.kube.reported_versions import ReportedVersions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +16,7 @@ TEXTS = st.text(alphabet="abc-0", max_size=12)
 
 @given(st.dictionaries(KEYS, st.tuples(st.text(), TEXTS)), st.sets(KEYS))
 def test_recorded_versions_are_read_back(versions: dict[ObjectKey, tuple[str, str]], present: set[ObjectKey]) -> None:
-    known = Known()
+    known = ReportedVersions()
     for key, (uid, version) in versions.items():
         known.remember(key, "before", "1")
         known.remember(key, uid, version)
@@ -32,7 +32,7 @@ def test_recorded_versions_are_read_back(versions: dict[ObjectKey, tuple[str, st
 
 async def test_other_tasks_run_while_many_objects_are_compared() -> None:
     """A hundred thousand objects took a third of a second at each comparison."""
-    known, keys = Known(), [ObjectKey("ns", str(number)) for number in range(10_000)]
+    known, keys = ReportedVersions(), [ObjectKey("ns", str(number)) for number in range(10_000)]
     for key in keys:
         known.remember(key, f"uid-{key.name}", "1")
     others, turns = await with_turns(known.others(set(keys[1:])))
