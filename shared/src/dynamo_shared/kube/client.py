@@ -4,7 +4,7 @@ Does not know types: `dynamo_shared.api` defines the fields of objects. Every wr
 server knows the owner of each field.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
@@ -169,17 +169,10 @@ class KubeClient:
         items: KubeObjects = []
         restarted, left = False, most
         token, limit = "", PAGE_SIZE
+        path, selectors = resource.path(namespace), {"labelSelector": label_selector, "fieldSelector": field_selector}
         while True:
             try:
-                content = await self._page(
-                    resource,
-                    namespace,
-                    label_selector=label_selector,
-                    field_selector=field_selector,
-                    limit=limit,
-                    continue_=token,
-                    most=left,
-                )
+                content = await self._page(path, {**selectors, "limit": limit, "continue": token}, left)
             except Expired:
                 if not token or restarted:
                     raise
@@ -204,7 +197,6 @@ class KubeClient:
         namespace: str = "",
         *,
         label_selector: str = "",
-        field_selector: str = "",
         limit: int = PAGE_SIZE,
         continue_: str = "",
         most: int | None = None,
@@ -214,37 +206,12 @@ class KubeClient:
         Raises Unavailable if the answer is not a list: a gateway's Status with a success code is not an empty list.
         `most` as in `get`.
         """
-        return _list_of(
-            await self._page(
-                resource,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-                continue_=continue_,
-                most=most,
-            )
-        )
+        path, selectors = resource.path(namespace), {"labelSelector": label_selector}
+        return _list_of(await self._page(path, {**selectors, "limit": limit, "continue": continue_}, most))
 
-    async def _page(
-        self,
-        resource: Resource,
-        namespace: str,
-        *,
-        label_selector: str,
-        field_selector: str,
-        limit: int,
-        continue_: str,
-        most: int | None,
-    ) -> bytes:
-        parameters = {
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "limit": str(limit) if limit else "",
-            "continue": continue_,
-        }
+    async def _page(self, path: str, parameters: Mapping[str, str | int], most: int | None) -> bytes:
         query = urlencode({name: value for name, value in parameters.items() if value})
-        return await self._request("GET", resource.path(namespace), query, retry=True, most=most)
+        return await self._request("GET", path, query, retry=True, most=most)
 
     async def list_names(self, resource: Resource, *, limit: int) -> tuple[Sequence[str], bool]:
         """At most `limit` names of a cluster's objects, and whether there are more. The server sends nothing else.
