@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
-from dynamo_shared.runtime import load_settings
+from dynamo_shared.runtime import load_settings, outbound
 from dynamo_shared.runtime.outbound import CheckedResolver, RefusedAddressError, check, connector, platform_hosts
 
 from tests.building.waiting import turns
@@ -68,6 +68,18 @@ async def test_a_name_of_a_server_of_the_platform_is_rejected() -> None:
     assert [each["host"] for each in await resolver.resolve("metrics", 9090)] == ["10.0.0.9"]
     # Resolved once, and then cached.
     assert names.asked.count("nats") == 1
+
+
+async def test_a_server_of_the_platform_is_rejected_while_its_name_cannot_be_resolved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outbound, "REMEMBERED", 0.0)
+    names = Names(nats=["10.0.0.4"], other=["10.0.0.4"])
+    resolver = CheckedResolver(["nats"], names)
+    for _ in range(2):
+        with pytest.raises(RefusedAddressError):
+            await resolver.resolve("other", 9090)
+        names.names.pop("nats", None)
 
 
 async def test_a_client_does_not_connect_to_a_rejected_address() -> None:

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -53,7 +54,7 @@ class CheckedResolver(AbstractResolver):
     def __init__(self, forbidden: Iterable[str] = (), names: AbstractResolver | None = None) -> None:
         self._forbidden = frozenset(host.lower().rstrip(".") for host in forbidden if host)
         self._names = names or ThreadedResolver(cast("asyncio.AbstractEventLoop", _OwnThreads()))
-        self._known: frozenset[str] = frozenset()
+        self._known: dict[str, frozenset[str]] = {}
         self._known_at: float | None = None
 
     async def resolve(
@@ -75,18 +76,18 @@ class CheckedResolver(AbstractResolver):
     async def _own(self) -> frozenset[str]:
         """Addresses of the platform's own servers that can be resolved."""
         if self._known_at is None or time.monotonic() - self._known_at >= REMEMBERED:
-            resolved = await all_of(map(self._addresses, sorted(self._forbidden)))
-            self._known, self._known_at = frozenset().union(*resolved), time.monotonic()
-        return self._known
+            await all_of(map(self._look_up, self._forbidden))
+            self._known_at = time.monotonic()
+        return frozenset().union(*self._known.values())
 
-    async def _addresses(self, host: str) -> frozenset[str]:
+    async def _look_up(self, host: str) -> None:
         if (address := parsed(host)) is not None:
-            return frozenset({str(address)})
-        try:
+            self._known[host] = frozenset({str(address)})
+            return
+        # If it cannot be resolved now, it keeps its addresses: a failed lookup must not permit connections to it.
+        with suppress(OSError):
             resolved = await self._names.resolve(host, 0, socket.AF_UNSPEC)
-        except OSError:
-            return frozenset()
-        return frozenset(str(parsed(each["host"]) or each["host"]) for each in resolved)
+            self._known[host] = frozenset(str(parsed(each["host"]) or each["host"]) for each in resolved)
 
 
 def check(host: str, forbidden: frozenset[str] = frozenset()) -> None:
