@@ -1,4 +1,4 @@
-"""An Offload that does the work at once and records the sizes with which it was called."""
+"""An Offload that does the work at once and records the sizes and lanes with which it was called."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,7 +12,9 @@ class RecordedOffload(Offload):
     def __init__(self) -> None:
         super().__init__(above=0, at_once=1)
         self.sizes: list[int] = []
+        self.lanes: list[str | None] = []
 
     async def run(self, size: int, work: Callable[[], T], lane: str | None = None) -> T:
         self.sizes.append(size)
+        self.lanes.append(lane)
         return work()

@@ -172,6 +172,7 @@ class World:
                     Infrastructure(),
                     candidates,
                     _now,
+                    self.large,
                 )
             ),
             GraphDeployer(kube, self.cache, self.announced),

@@ -104,7 +104,7 @@ async def test_a_large_request_is_validated_and_generated_in_threads():
     world = World(obj, ends=result())
     await world.reconcile(times=6)
     assert (await world.status())["dgdName"] == "qwen-dgd"
-    assert len(world.large.sizes) == 2
+    assert world.large.lanes == ["ns", "ns"]
     assert min(world.large.sizes) > LARGE_REQUEST
 
 
@@ -213,6 +213,17 @@ async def test_profiling_starts(given, outcome):
 
 
 measuring = partial(profiling, spec={**thorough, **offered})
+
+
+async def test_large_outputs_of_jobs_are_read_one_at_a_time_for_each_namespace():
+    """Each took seconds in a thread of the event loop, which also resolves names, and of any namespace."""
+    large = output(profiler_status="success", **{"final_config.yaml": "x" * 900_000})
+    world = World(measuring(), large, ends=result())
+    await world.reconcile()
+    assert world.large.lanes == ["ns", "ns"]
+    assert world.large.sizes[0] > 900_000
+
+
 THROUGH = output(profiler_status="success", **{"final_config.yaml": "{"})
 MEASURED = f"Ready {DONE} ObjectiveMet+ObjectiveMet {READY}; SpecGenerated"
 IS_DELETED = "Failed Profiling-JobDeleted Succeeded-JobDeleted; ProfilingCheckFailed"

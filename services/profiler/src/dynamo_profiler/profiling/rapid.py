@@ -245,7 +245,7 @@ class RapidProfiler:
         return replace(parts, interpolation=interpolation, curves=answer.curves, kv_tokens=kept), []
 
     async def _made(self, run: _ProfilingRun, make: Callable[[], T]) -> T:
-        return await self.large.run(run.size, make)
+        return await self.large.run(run.size, make, run.request.namespace)
 
     def _parts(self, run: _ProfilingRun) -> GenerationInputs:
         return GenerationInputs(

@@ -74,6 +74,7 @@ class RequestController(Controller):
             settings.infrastructure,
             require_candidates,
             now,
+            large,
         )
         statuses = StatusWriter(self.kube, self.cache, context.clock)
         unexpected = UnexpectedFailures(

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias
 
 import structlog
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
@@ -75,6 +77,7 @@ class ThoroughProfiling:
     infrastructure: Infrastructure
     require_candidates: RequireCandidates
     now: Callable[[], datetime]
+    large: Offload
 
     async def begin(self, obj: KubeObject, request: ProfilingRequest) -> bool:
         """Create the Job. Returns False while the Job of an earlier request of the name is being deleted.
@@ -136,8 +139,9 @@ class ThoroughProfiling:
 
     async def _result(self, request: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult | ProfilingFailed:
         try:
-            # Takes seconds if the output is as large as a ConfigMap can be.
-            return await asyncio.to_thread(self.read, request, data)
+            # Takes seconds if the output is as large as a ConfigMap can be, and anyone may write hundreds of them.
+            size = sum(map(len, data.values()))
+            return await self.large.run(size, partial(self.read, request, data), request.namespace)
         except ProfilingFailed as unreadable:
             return unreadable
         except Exception as error:
