@@ -1,5 +1,7 @@
 """PodEvents: the Events that explain why a pod does not start."""
 
+import json
+
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.status.pods import troubles
 from dynamo_shared.api.objects import KubeObject
@@ -55,3 +57,20 @@ async def test_a_megabyte_of_events_is_not_read():
     events = PodEvents(FloodedServer(), ManualClock())  # type: ignore[arg-type]
     (trouble,) = await events.explain("ns", troubles([of("first")], NOW))
     assert (trouble.reason, NOTE in trouble.message) == ("PodNotStarted", False)
+
+
+class LargeServer:
+    """An API server on which a tenant wrote 240 KB of Events about each pod."""
+
+    async def list(self, *_: object, **_selected: object) -> list[KubeObject]:
+        own = {"type": "Warning", "reason": "FailedMount", "note": NOTE, "eventTime": ago(1)}
+        return [own, *({**own, "note": "x" * 2000, "action": "y" * 1000, "eventTime": ago(2)} for _ in range(80))]
+
+
+async def test_only_what_is_read_of_the_newest_events_is_kept() -> None:
+    """A thousand pods of a tenant made the pod-builder keep 400 MB of Events."""
+    events = PodEvents(LargeServer(), ManualClock())  # type: ignore[arg-type]
+    for number in range(100):
+        (trouble,) = await events.explain("ns", troubles([of(f"u-{number}")], NOW))
+        assert NOTE in trouble.message
+    assert len(json.dumps(list(events._known.values()))) < 100 * 20_000

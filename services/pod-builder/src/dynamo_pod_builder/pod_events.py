@@ -23,7 +23,8 @@ log = structlog.get_logger("dynamo.pod-builder.events")
 #: A component and its graph list the same Events in succession: for this long, one answer serves both. It is shorter
 #: than the interval after which a component lists again. Seconds.
 KEPT = 10.0
-_MOST_KEPT = 1000
+#: Answers that are kept, and Events of each: the newest. Anyone may write 256 KiB of Events about each pod.
+_MOST_KEPT, _NEWEST = 1000, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,18 @@ class PodEvents:
             # The message then has only what the statuses say.
             log.warning("cannot list events", namespace=namespace, involved=involved, error=str(error))
             return ()
-        # Metadata may be large, and are not read.
-        answer = [{key: value for key, value in each.items() if key != "metadata"} for each in answer]
+        answer = list(map(_read, sorted(answer, key=last_observed)[-_NEWEST:]))
         if answer:
             # An empty answer is not kept: an Event may appear at any moment.
             self._known[namespace, involved] = (self.clock(), answer)
         return answer
+
+
+def _read(event: KubeObject) -> KubeObject:
+    """The parts of an Event that are read. Its note has at most 1024 characters, unless its author used core/v1."""
+    return {
+        "type": event.get("type"),
+        "reason": event.get("reason"),
+        "note": str(event.get("note", ""))[:1024],
+        "eventTime": last_observed(event),
+    }
