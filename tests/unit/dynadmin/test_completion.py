@@ -1,11 +1,22 @@
 """Completions: what a frontend is sent, what is read of its stream, and the times."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 from dynamo_dynadmin.api.chat import _refused
-from dynamo_dynadmin.api.completion import Chunk, Completion, Garbled, chunk_of, models_of, request
+from dynamo_dynadmin.api.completion import (
+    LONGEST_TEXT,
+    Chunk,
+    Completion,
+    Garbled,
+    _Choice,
+    _Delta,
+    chunk_of,
+    models_of,
+    request,
+)
 from dynamo_dynadmin.api.models import ChatBody
 from dynamo_shared.kube import Forbidden, KubeError, Unavailable
 from dynamo_shared.kube.errors import SILENCE
@@ -76,6 +87,21 @@ def test_times_are_of_pieces_that_bring_text() -> None:
         "itlP99Ms": pytest.approx(200, rel=0.05),
         "totalMs": 500.0,
     }
+
+
+def test_millions_of_pieces_take_little_memory() -> None:
+    """A tenant's own frontend could make sixteen chats of its user take 640 MiB."""
+    completion = Completion("m")
+    tracemalloc.start()
+    try:
+        for number in range(200_000):
+            completion.take(Chunk(choices=[_Choice(_Delta(f"\u0100{number % 1000:03}"))]), float(number))
+        assert tracemalloc.get_traced_memory()[0] < 12 << 20
+    finally:
+        tracemalloc.stop()
+    assert completion.summary(1.0)["itlP99Ms"] == 1000
+    with pytest.raises(Garbled, match="characters"):
+        completion.take(piece("x" * LONGEST_TEXT), 0.5)
 
 
 def test_an_answer_without_text_has_no_times() -> None:

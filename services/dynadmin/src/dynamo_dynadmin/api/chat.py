@@ -120,7 +120,7 @@ class Chat:
             raise ProblemError("unavailable", f"no complete answer within {self.within:g} s") from None
         except (Garbled, KubeError) as error:
             raise _refused(error) from error
-        texts = {"text": "".join(completion.text), "reasoning": "".join(completion.reasoning)}
+        texts = {"text": completion.text.getvalue(), "reasoning": completion.reasoning.getvalue()}
         return call.answer({**texts, **completion.summary(time.monotonic() - started)})
 
     async def _streamed(self, call: Call, service: ObjectKey, sent: bytes, stream: Stream, model: str) -> None:

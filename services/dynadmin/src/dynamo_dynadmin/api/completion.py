@@ -1,7 +1,9 @@
 """A chat completion: the request to a frontend, its stream, and the measured times. Pure."""
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import StringIO
 from statistics import quantiles
 from typing import Annotated, Any
 
@@ -12,6 +14,8 @@ from dynamo_dynadmin.api.models import ChatBody
 #: Parameters of a completion that this API sets itself.
 RESERVED = ("model", "messages", "stream", "stream_options", "n", "max_tokens", "temperature", "seed")
 _PREFIX, _DONE = b"data:", b"[DONE]"
+#: Characters of an answer that are kept: a frontend of a tenant may send millions of pieces, to many chats at once.
+LONGEST_TEXT = 1 << 20
 
 
 class Garbled(ValueError):
@@ -104,15 +108,17 @@ class Completion:
     """The received part of a completion. Times are seconds since the request was sent."""
 
     model: str
-    text: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
+    text: StringIO = field(default_factory=StringIO)
+    reasoning: StringIO = field(default_factory=StringIO)
     finish_reason: str = ""
     usage: _Usage | None = None
-    times: list[float] = field(default_factory=list)
+    times: "array[float]" = field(default_factory=lambda: array("d"))
     """arrival time of each piece of text"""
 
     def take(self, chunk: Chunk, at: float) -> dict[str, str]:
-        """Adds a chunk; returns its text, by kind (`text`, `reasoning`). Garbled if the chunk reports an error."""
+        """Adds a chunk; returns its text, by kind (`text`, `reasoning`). Garbled if the chunk reports an error, or the
+        text is too long.
+        """
         if chunk.error is not None:
             raise Garbled(f"the frontend answers: {str(chunk.error)[:500]}")
         self.model = chunk.model or self.model
@@ -123,11 +129,13 @@ class Completion:
             if choice.delta is None:
                 continue
             if choice.delta.content:
-                self.text.append(choice.delta.content)
+                self.text.write(choice.delta.content)
                 brought["text"] = choice.delta.content
             if choice.delta.reasoning_content:
-                self.reasoning.append(choice.delta.reasoning_content)
+                self.reasoning.write(choice.delta.reasoning_content)
                 brought["reasoning"] = choice.delta.reasoning_content
+        if self.text.tell() + self.reasoning.tell() > LONGEST_TEXT:
+            raise Garbled(f"the frontend's answer has more than {LONGEST_TEXT} characters")
         if brought:
             self.times.append(at)
         return brought
