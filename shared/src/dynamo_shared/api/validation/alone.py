@@ -2,8 +2,6 @@
 last.
 """
 
-from typing import Any
-
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import (
     DEPLOYMENT_MAX_SURGE,
@@ -15,14 +13,14 @@ from dynamo_shared.api.registry.annotations import (
     KUBE_DISCOVERY_MODE,
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
 )
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.orchestrators import fields_of_grove
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, path
+from dynamo_shared.api.validation.rule_set import COMPONENT, UPDATED, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView
 
-ALONE = RuleSet("Component deployments", (COMPONENT,), "always")
-OF_A_GRAPH = RuleSet("Component deployments", (COMPONENT,), "when updated")
+ALONE = RuleSet("Component deployments", (COMPONENT,))
+OF_A_GRAPH = RuleSet("Component deployments", (COMPONENT,), UPDATED)
 
 
 @ALONE.rule(
@@ -30,9 +28,9 @@ OF_A_GRAPH = RuleSet("Component deployments", (COMPONENT,), "when updated")
     "itself (kubectl scale, an autoscaler)",
     added=True,
 )
-def adapters_belong_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+def adapters_belong_to_graphs(component: ComponentView, _facts: Facts) -> Violations:
     """A component deployment without a graph gets no scaling adapter."""
-    if component.adapted and not _graph_of(metadata):
+    if component.adapted and not component.graph:
         yield broken(component.field("scalingAdapter"))
 
 
@@ -40,16 +38,16 @@ def adapters_belong_to_graphs(component: ComponentView, metadata: object, _facts
     "has no effect: only Grove packs pods by topology, and Grove runs only graphs; write a DynamoGraphDeployment",
     added=True,
 )
-def topology_belongs_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+def topology_belongs_to_graphs(component: ComponentView, _facts: Facts) -> Violations:
     """The pod template of a component deployment without a graph places its pods; no topology constraint does."""
-    if component.spec.get("topologyConstraint") is not None and not _graph_of(metadata):
+    if component.spec.get("topologyConstraint") is not None and not component.graph:
         yield broken(component.field("topologyConstraint"))
 
 
 @ALONE.rule("has no effect: only Grove {does}, and Grove runs only graphs; write a DynamoGraphDeployment", added=True)
-def fields_of_grove_belong_to_graphs(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+def fields_of_grove_belong_to_graphs(component: ComponentView, _facts: Facts) -> Violations:
     """Grove does not run component deployments, so fields that only Grove reads have no effect."""
-    for field, does in () if _graph_of(metadata) else fields_of_grove(component):
+    for field, does in () if component.graph else fields_of_grove(component):
         yield broken(field, does=does)
 
 
@@ -66,12 +64,12 @@ _OF_PODS = (
 
 
 @ALONE.rule("has no effect here: write it in {annotations}", added=True)
-def annotations_are_read_from_pods(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+def annotations_are_read_from_pods(component: ComponentView, _facts: Facts) -> Violations:
     """A component deployment reads these annotations only from its pod template."""
-    given = mapping(mapping(metadata).get("annotations"))
+    given = mapping(component.metadata.get("annotations"))
     annotations = path(component.template_annotations.at)
     for name in _OF_PODS:
-        if name in given and not _graph_of(metadata):
+        if name in given and not component.graph:
             yield broken(("metadata", "annotations", name), annotations=annotations)
 
 
@@ -79,17 +77,7 @@ def annotations_are_read_from_pods(component: ComponentView, metadata: object, _
     "DynamoGraphDeployment {graph} controls this component deployment and reverts the change: change {component} there",
     added=True,
 )
-def a_graph_sets_its_components_back(
-    component: ComponentView, old: ComponentView, metadata: object, facts: Facts
-) -> Violations:
+def a_graph_sets_its_components_back(component: ComponentView, old: ComponentView, facts: Facts) -> Violations:
     """A graph resets the spec of a component deployment that it controls, so other changes do not last."""
-    graph = _graph_of(metadata)
-    if graph and component.spec != old.spec and facts.user and facts.user not in facts.operators:
-        yield broken(component.at, graph=shown(graph), component=shown(component.name))
-
-
-def _graph_of(metadata: object) -> str:
-    """Name of the graph that controls an object; "" if there is none."""
-    references: list[dict[str, Any]] = [mapping(each) for each in items(mapping(metadata).get("ownerReferences"))]
-    owner = next((each for each in references if each.get("controller") is True), {})
-    return text(owner.get("name")) if owner.get("kind") == GRAPH else ""
+    if component.graph and component.spec != old.spec and facts.user and facts.user not in facts.operators:
+        yield broken(component.at, graph=shown(component.graph), component=shown(component.name))

@@ -33,7 +33,7 @@ def graph(obj: dict[str, Any]) -> GraphView:
         words=WORDS,
         obj=obj,
         components=tuple(
-            _component(service, ("spec", "services", name), name, ("spec", "services", name), backend)
+            _component(service, ("spec", "services", name), name, ("spec", "services", name), backend=backend)
             for name, service in islice(mapping(services).items(), CHECKED_COMPONENTS)
             if isinstance(service, dict) and isinstance(name, str)
         ),
@@ -47,10 +47,19 @@ def component(obj: dict[str, Any]) -> ComponentView:
     """Create the view of a component deployment."""
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     name = text(spec.get("serviceName")) or text(metadata.get("name"))
-    return _component(spec, ("spec",), name, ("spec", "serviceName"), text(spec.get("backendFramework")))
+    backend = text(spec.get("backendFramework"))
+    return _component(spec, ("spec",), name, ("spec", "serviceName"), backend=backend, metadata=metadata)
 
 
-def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location, backend: str) -> ComponentView:
+def _component(
+    spec: dict[str, Any],
+    at: Location,
+    name: str,
+    name_at: Location,
+    *,
+    backend: str,
+    metadata: dict[str, Any] | None = None,
+) -> ComponentView:
     kind, role = text(spec.get("componentType")), spec.get("subComponentType")
     if kind == "worker" and role in ("prefill", "decode"):
         kind = role
@@ -64,4 +73,5 @@ def _component(spec: dict[str, Any], at: Location, name: str, name_at: Location,
         backend=backend,
         checkpoint=(*at, "checkpoint") if mapping(spec.get("checkpoint")).get("enabled") is True else None,
         adapted=mapping(spec.get("scalingAdapter")).get("enabled") is True,
+        metadata=metadata or {},
     )

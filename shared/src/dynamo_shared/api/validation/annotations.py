@@ -39,8 +39,8 @@ from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleS
 from dynamo_shared.api.validation.view import ComponentView, GraphView, of_each_role
 from dynamo_shared.api.workload_provider import OF_GROVE
 
-ANNOTATIONS = RuleSet("Annotations", (GRAPH,), "always")
-ANNOTATIONS_OF_COMPONENTS = RuleSet("Annotations", (GRAPH, COMPONENT), "always")
+ANNOTATIONS = RuleSet("Annotations", (GRAPH,))
+ANNOTATIONS_OF_COMPONENTS = RuleSet("Annotations", (GRAPH, COMPONENT))
 
 
 @ANNOTATIONS.rule("{value} is not a semantic version such as 1.2.0; leave it out, and the platform sets it")
@@ -212,8 +212,8 @@ def _map_of(graph: GraphView, name: str) -> dict[str, Any] | None:
     return read[0] if len(read) == 1 and isinstance(read[0], dict) else None
 
 
-ANNOTATIONS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH,), "always")
-ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH, COMPONENT), "always")
+ANNOTATIONS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH,))
+ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH, COMPONENT))
 
 _OF_UPDATES = (DEPLOYMENT_STRATEGY, DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE)
 #: Annotations that are read only from pods.

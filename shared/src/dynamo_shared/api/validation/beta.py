@@ -45,10 +45,12 @@ def component(obj: dict[str, Any]) -> ComponentView:
     """Create the view of a component deployment."""
     metadata, spec = mapping(obj.get("metadata")), mapping(obj.get("spec"))
     name = text(spec.get("name")) or text(metadata.get("name"))
-    return _component(spec, ("spec",), name, text(spec.get("backendFramework")))
+    return _component(spec, ("spec",), name, text(spec.get("backendFramework")), metadata)
 
 
-def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> ComponentView:
+def _component(
+    spec: dict[str, Any], at: Location, name: str, backend: str, metadata: dict[str, Any] | None = None
+) -> ComponentView:
     checkpoint = mapping(spec.get("experimental")).get("checkpoint")
     is_on = isinstance(checkpoint, dict) and checkpoint.get("enabled") is not False
     return ComponentView(
@@ -61,4 +63,5 @@ def _component(spec: dict[str, Any], at: Location, name: str, backend: str) -> C
         backend=backend,
         checkpoint=(*at, "experimental", "checkpoint") if is_on else None,
         adapted=isinstance(spec.get("scalingAdapter"), dict),
+        metadata=metadata or {},
     )

@@ -21,7 +21,7 @@ from dynamo_shared.api.validation.component import COMPONENT_WARNINGS, COMPONENT
 from dynamo_shared.api.validation.engines import ENGINES
 from dynamo_shared.api.validation.facts import Facts, Findings
 from dynamo_shared.api.validation.graph import GRAPHS
-from dynamo_shared.api.validation.immutability import ADVICE, ADVICE_ALONE, CHANGES, CHANGES_ALONE
+from dynamo_shared.api.validation.immutability import ADVICE_ON_BACKENDS, CHANGES, CHANGES_OF_BACKENDS
 from dynamo_shared.api.validation.kv_transfer import ABOUT_KV_TRANSFER, CHANGES_OF_KV_TRANSFER, KV_TRANSFER
 from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS, UNUSED_IN_MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
@@ -54,12 +54,14 @@ from dynamo_shared.api.validation.roles import ROLES
 from dynamo_shared.api.validation.rule_set import (
     ADAPTER,
     ALPHA,
+    ALWAYS,
     BETA,
     CHECKPOINT,
     COMPONENT,
     GRAPH,
     MODEL,
     REQUEST,
+    UPDATED,
     RuleSet,
 )
 from dynamo_shared.api.validation.running import RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS, RUNTIME_RULES
@@ -104,50 +106,24 @@ class _Review:
     facts: Facts
 
 
-_Arguments = Callable[[_Review], Iterable[tuple[Any, ...]]]
+def _views(review: _Review) -> Iterable[tuple[Any, Any]]:
+    return [(review.view, review.before)]
 
 
-def _always(review: _Review) -> Iterable[tuple[Any, ...]]:
-    yield review.view, review.facts
+def _objects(review: _Review) -> Iterable[tuple[Any, Any]]:
+    return [(review.obj, review.old)]
 
 
-def _always_whole(review: _Review) -> Iterable[tuple[Any, ...]]:
-    yield review.obj, review.facts
+def _components(review: _Review) -> Iterable[tuple[Any, Any]]:
+    return ((component, None) for component in review.view.components)
 
 
-def _of_components(review: _Review) -> Iterable[tuple[Any, ...]]:
-    return ((component, review.facts) for component in review.view.components)
-
-
-def _with_metadata(review: _Review) -> Iterable[tuple[Any, ...]]:
-    yield review.view, review.obj.get("metadata"), review.facts
-
-
-def _at_creation(review: _Review) -> Iterable[tuple[Any, ...]]:
-    return () if review.old is not None else [(review.view, review.facts)]
-
-
-def _at_creation_whole(review: _Review) -> Iterable[tuple[Any, ...]]:
-    return () if review.old is not None else [(review.obj, review.facts)]
-
-
-def _at_update(review: _Review) -> Iterable[tuple[Any, ...]]:
-    return () if review.old is None else [(review.view, review.before, review.facts)]
-
-
-def _at_update_whole(review: _Review) -> Iterable[tuple[Any, ...]]:
-    return () if review.old is None else [(review.obj, review.old, review.facts)]
-
-
-def _at_update_with_metadata(review: _Review) -> Iterable[tuple[Any, ...]]:
-    return () if review.old is None else [(review.view, review.before, review.obj.get("metadata"), review.facts)]
+_Step = tuple[Callable[[_Review], Iterable[tuple[Any, Any]]], tuple[RuleSet, ...]]
+"""Rule sets with their subjects, each with the subject that it replaces, or None."""
 
 
 def _spec(_version: str, obj: dict[str, Any]) -> dict[str, Any]:
     return mapping(obj.get("spec"))
-
-
-_Step = tuple[_Arguments, tuple[RuleSet, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,58 +140,42 @@ _KINDS = {
     GRAPH: _Kind(
         read=lambda version, obj: _VIEWS[version].graph(obj),
         refusing=(
-            (_always, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY)),
-            (_always, (PROVIDER_OVERRIDES, KV_TRANSFER)),
-            (_always, (RUNNING_OF_GRAPHS, OF_GROVE)),
-            (_at_creation, (TOPOLOGY_AT_CREATION,)),
-            (_of_components, _OF_COMPONENTS),
-            (_at_update, (CHANGES, CHANGES_OF_PROVIDER_OVERRIDES, CHANGES_OF_KV_TRANSFER)),
+            (_views, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, PROVIDER_OVERRIDES)),
+            (_views, (KV_TRANSFER, RUNNING_OF_GRAPHS, OF_GROVE, TOPOLOGY_AT_CREATION)),
+            (_components, _OF_COMPONENTS),
+            (_views, (CHANGES_OF_BACKENDS, CHANGES, CHANGES_OF_PROVIDER_OVERRIDES, CHANGES_OF_KV_TRANSFER)),
         ),
         warning=(
-            (
-                _always,
-                (
-                    *(ANNOTATIONS_WITHOUT_EFFECT, TOPOLOGY_WITHOUT_EFFECT, WITHOUT_GROVE),
-                    *(ABOUT_KV_TRANSFER, ORCHESTRATORS, GROVE, UNUSED_IN_GRAPHS),
-                ),
-            ),
-            (_of_components, (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS)),
-            (_at_update, (CHANGES_ON_GROVE, ADVICE)),
+            (_views, (ANNOTATIONS_WITHOUT_EFFECT, TOPOLOGY_WITHOUT_EFFECT, WITHOUT_GROVE)),
+            (_views, (ABOUT_KV_TRANSFER, ORCHESTRATORS, GROVE, UNUSED_IN_GRAPHS)),
+            (_components, (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS)),
+            (_views, (CHANGES_ON_GROVE, ADVICE_ON_BACKENDS)),
         ),
     ),
     COMPONENT: _Kind(
         read=lambda version, obj: _VIEWS[version].component(obj),
         refusing=(
-            (_with_metadata, (NAMES_ALONE,)),
-            (_always, (RUNNING_ALONE, PROVIDER_OVERRIDES_ALONE, *_OF_COMPONENTS)),
-            (_at_update, (CHANGES_ALONE,)),
+            (_views, (NAMES_ALONE, RUNNING_ALONE, PROVIDER_OVERRIDES_ALONE, *_OF_COMPONENTS, CHANGES_OF_BACKENDS)),
         ),
-        warning=(
-            (_always, (*_ABOUT_COMPONENTS, ORCHESTRATORS_ALONE)),
-            (_with_metadata, (ALONE,)),
-            (_at_update, (ADVICE_ALONE,)),
-            (_at_update_with_metadata, (OF_A_GRAPH,)),
-        ),
+        warning=((_views, (*_ABOUT_COMPONENTS, ORCHESTRATORS_ALONE, ALONE, ADVICE_ON_BACKENDS, OF_A_GRAPH)),),
     ),
     REQUEST: _Kind(
         refusing=(
-            (_always_whole, (SPECIFIED,)),
-            (_always, (REQUESTS, OVERRIDES)),
-            (_at_creation, (REQUESTS_AT_CREATION,)),
-            (_at_creation_whole, (PLACES_OF_REQUESTS,)),
-            (_at_update_whole, (CHANGES_OF_REQUESTS,)),
+            (_objects, (SPECIFIED,)),
+            (_views, (REQUESTS, OVERRIDES, REQUESTS_AT_CREATION)),
+            (_objects, (PLACES_OF_REQUESTS, CHANGES_OF_REQUESTS)),
         ),
-        warning=((_always, (ADVICE_FOR_REQUESTS, ADVICE_FOR_OVERRIDES)),),
+        warning=((_views, (ADVICE_FOR_REQUESTS, ADVICE_FOR_OVERRIDES)),),
     ),
     MODEL: _Kind(
-        refusing=((_always_whole, (SPECIFIED,)), (_always, (MODELS,)), (_at_update, (CHANGES_OF_MODELS,))),
-        warning=((_always, (UNUSED_IN_MODELS,)), (_at_update, (ADVICE_FOR_MODELS,))),
+        refusing=((_objects, (SPECIFIED,)), (_views, (MODELS, CHANGES_OF_MODELS))),
+        warning=((_views, (UNUSED_IN_MODELS, ADVICE_FOR_MODELS)),),
     ),
     CHECKPOINT: _Kind(
-        refusing=((_always_whole, (SPECIFIED,)), (_always, (CHECKPOINTS,)), (_at_update, (CHANGES_OF_CHECKPOINTS,))),
-        warning=((_always, (UNUSED_IN_CHECKPOINTS,)),),
+        refusing=((_objects, (SPECIFIED,)), (_views, (CHECKPOINTS, CHANGES_OF_CHECKPOINTS))),
+        warning=((_views, (UNUSED_IN_CHECKPOINTS,)),),
     ),
-    ADAPTER: _Kind(refusing=((_always_whole, (SPECIFIED,)), (_always, (REPLICAS_OF_ADAPTERS,)))),
+    ADAPTER: _Kind(refusing=((_objects, (SPECIFIED,)), (_views, (REPLICAS_OF_ADAPTERS,)))),
 }
 
 
@@ -252,7 +212,11 @@ def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> F
 
 
 def _broken(steps: Iterable[_Step], version: str, review: _Review) -> Iterator[FieldError]:
-    for arguments_of, rule_sets in steps:
-        for arguments in arguments_of(review):
+    for subjects_of, rule_sets in steps:
+        for subject, before in subjects_of(review):
             for rule_set in rule_sets:
-                yield from rule_set.broken(version, *arguments)
+                if rule_set.when == UPDATED:
+                    if before is not None:
+                        yield from rule_set.broken(version, subject, before, review.facts)
+                elif rule_set.when == ALWAYS or before is None:
+                    yield from rule_set.broken(version, subject, review.facts)

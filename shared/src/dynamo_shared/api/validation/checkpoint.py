@@ -4,11 +4,11 @@ from typing import Any
 
 from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import CHECKPOINT, RuleSet, Violations, broken
+from dynamo_shared.api.validation.rule_set import CHECKPOINT, UPDATED, RuleSet, Violations, broken
 
-CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "always")
-UNUSED_IN_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "always")
-CHANGES_OF_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), "when updated")
+CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,))
+UNUSED_IN_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,))
+CHANGES_OF_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), UPDATED)
 
 
 @CHECKPOINTS.rule("cannot be enabled, because a checkpoint does not contain its memory: leave it out")

@@ -17,7 +17,7 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView, of_each_role
 
-COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT), "always")
+COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT))
 
 #: Name of the container that a v1alpha1 frontendSidecar becomes.
 _SIDECAR = "sidecar-frontend"
@@ -209,7 +209,7 @@ def place_of_amount(kind: str, name: str, given: dict[str, Any], own: dict[str, 
     return "resources", kind, "custom", name
 
 
-COMPONENT_WARNINGS = RuleSet("Components", (GRAPH, COMPONENT), "always")
+COMPONENT_WARNINGS = RuleSet("Components", (GRAPH, COMPONENT))
 
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
 #: Probes of an endpoint picker use port numbers.

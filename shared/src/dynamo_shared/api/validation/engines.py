@@ -6,7 +6,7 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView
 
-ENGINES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT), "always")
+ENGINES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT))
 
 
 @ENGINES.rule("only for {type} worker, prefill or decode; {type} is {observed}: leave gpuMemoryService out")

@@ -12,7 +12,7 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, GRAPH, RuleSet, Violations, broken, listed, path
 from dynamo_shared.api.validation.view import GraphView
 
-GRAPHS = RuleSet("Graphs", (GRAPH,), "always")
+GRAPHS = RuleSet("Graphs", (GRAPH,))
 
 
 @GRAPHS.rule("at least one {component} is needed")

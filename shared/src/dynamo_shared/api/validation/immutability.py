@@ -9,52 +9,35 @@ from dynamo_shared.api.min_available import min_available, min_available_path
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
 from dynamo_shared.api.untrusted.reading import annotation, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, listed
+from dynamo_shared.api.validation.rule_set import BETA, COMPONENT, GRAPH, UPDATED, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
-CHANGES = RuleSet("Changes of graphs", (GRAPH,), "when updated")
-CHANGES_ALONE = RuleSet("Changes of component deployments", (COMPONENT,), "when updated")
-ADVICE = RuleSet("Changes of graphs", (GRAPH,), "when updated")
-ADVICE_ALONE = RuleSet("Changes of component deployments", (COMPONENT,), "when updated")
-
-_OTHER_BACKEND = "cannot be changed from {before} to {now}: create a {kind} of another name"
-_BACKEND_ADVICE = (
-    "the engine cannot change once pods run: deploy the other engine next to this one, and move the traffic"
-)
+CHANGES_OF_BACKENDS = RuleSet("Changes of graphs", (GRAPH, COMPONENT), UPDATED)
+ADVICE_ON_BACKENDS = RuleSet("Changes of graphs", (GRAPH, COMPONENT), UPDATED)
+CHANGES = RuleSet("Changes of graphs", (GRAPH,), UPDATED)
 
 
-@CHANGES.rule(_OTHER_BACKEND)
-def backend_of_a_graph_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """The inference engine of a graph cannot be changed, set or unset."""
-    yield from _same_backend(graph.spec, old.spec, GRAPH)
+_View = GraphView | ComponentView
 
 
-@CHANGES_ALONE.rule(_OTHER_BACKEND)
-def backend_of_a_component_stays(component: ComponentView, old: ComponentView, _facts: Facts) -> Violations:
-    """The inference engine of a component deployment cannot be changed, set or unset."""
-    yield from _same_backend(component.spec, old.spec, COMPONENT)
-
-
-@ADVICE.rule(_BACKEND_ADVICE)
-def how_to_change_the_backend_of_a_graph(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """Appears together with the refusal to change the engine."""
-    if any(True for _ in _same_backend(graph.spec, old.spec, GRAPH)):
-        yield ("spec", "backendFramework"), _BACKEND_ADVICE
-
-
-@ADVICE_ALONE.rule(_BACKEND_ADVICE)
-def how_to_change_the_backend_of_a_component(component: ComponentView, old: ComponentView, _facts: Facts) -> Violations:
-    """Appears together with the refusal to change the engine."""
-    if any(True for _ in _same_backend(component.spec, old.spec, COMPONENT)):
-        yield ("spec", "backendFramework"), _BACKEND_ADVICE
-
-
-def _same_backend(spec: dict[str, Any], old: dict[str, Any], kind: str) -> Violations:
-    now, before = spec.get("backendFramework") or None, old.get("backendFramework") or None
+@CHANGES_OF_BACKENDS.rule("cannot be changed from {before} to {now}: create a {kind} of another name")
+def backend_stays(view: _View, old: _View, _facts: Facts) -> Violations:
+    """The inference engine of a graph or a component deployment cannot be changed, set or unset."""
+    now, before = view.spec.get("backendFramework") or None, old.spec.get("backendFramework") or None
     if now != before and (now is None or isinstance(now, str)):
         words = [shown(each) if each else "unset" for each in (before, now)]
-        yield ("spec", "backendFramework"), _OTHER_BACKEND.format(before=words[0], now=words[1], kind=kind)
+        kind = GRAPH if isinstance(view, GraphView) else COMPONENT
+        yield broken(("spec", "backendFramework"), before=words[0], now=words[1], kind=kind)
+
+
+@ADVICE_ON_BACKENDS.rule(
+    "the engine cannot change once pods run: deploy the other engine next to this one, and move the traffic"
+)
+def how_to_change_the_backend(view: _View, old: _View, facts: Facts) -> Violations:
+    """Appears together with the refusal to change the engine."""
+    for at, _ in backend_stays(view, old, facts):
+        yield broken(at)
 
 
 @CHANGES.rule("{components} cannot be added or removed ({difference}): create a DynamoGraphDeployment of another name")

@@ -7,12 +7,12 @@ from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import GRAPH, RuleSet, Violations, broken
+from dynamo_shared.api.validation.rule_set import GRAPH, UPDATED, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import GraphView
 
-KV_TRANSFER = RuleSet("KV transfer", (GRAPH,), "always")
-CHANGES_OF_KV_TRANSFER = RuleSet("KV transfer", (GRAPH,), "when updated")
-ABOUT_KV_TRANSFER = RuleSet("KV transfer", (GRAPH,), "always")
+KV_TRANSFER = RuleSet("KV transfer", (GRAPH,))
+CHANGES_OF_KV_TRANSFER = RuleSet("KV transfer", (GRAPH,), UPDATED)
+ABOUT_KV_TRANSFER = RuleSet("KV transfer", (GRAPH,))
 
 AT: Location = ("spec", "experimental", "kvTransferPolicy")
 PREFERRED = "preferred"

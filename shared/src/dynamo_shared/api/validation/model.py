@@ -5,12 +5,12 @@ from typing import Any
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import MODEL, RuleSet, Violations, broken
+from dynamo_shared.api.validation.rule_set import MODEL, UPDATED, RuleSet, Violations, broken
 
-MODELS = RuleSet("Models", (MODEL,), "always")
-CHANGES_OF_MODELS = RuleSet("Models", (MODEL,), "when updated")
-UNUSED_IN_MODELS = RuleSet("Models", (MODEL,), "always")
-ADVICE_FOR_MODELS = RuleSet("Models", (MODEL,), "when updated")
+MODELS = RuleSet("Models", (MODEL,))
+CHANGES_OF_MODELS = RuleSet("Models", (MODEL,), UPDATED)
+UNUSED_IN_MODELS = RuleSet("Models", (MODEL,))
+ADVICE_FOR_MODELS = RuleSet("Models", (MODEL,), UPDATED)
 
 _SCHEMES = ("s3://", "hf://", "file://")
 
@@ -53,25 +53,14 @@ def only_adapters_are_loaded(spec: dict[str, Any], _facts: Facts) -> Violations:
 @CHANGES_OF_MODELS.rule("cannot be changed from {before} to {now}: create a DynamoModel of another name")
 def type_and_base_stay(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
     """The type of a model and its base model cannot be changed."""
-    for name, now, before in _changed(spec, old):
-        yield broken(("spec", name), before=shown(before), now=shown(now))
+    for name, default in (("modelType", "base"), ("baseModelName", "")):
+        now, before = spec.get(name) or default, old.get(name) or default
+        if now != before and isinstance(now, str) and isinstance(before, str):
+            yield broken(("spec", name), before=shown(before), now=shown(now))
 
 
 @ADVICE_FOR_MODELS.rule("it selects the endpoints: keep this DynamoModel until clients use the new one")
-def how_to_change_type_or_base(spec: dict[str, Any], old: dict[str, Any], _facts: Facts) -> Violations:
+def how_to_change_type_or_base(spec: dict[str, Any], old: dict[str, Any], facts: Facts) -> Violations:
     """Appears together with the refusal to change the type or the base model."""
-    for name, _, _ in _changed(spec, old):
-        yield broken(("spec", name))
-
-
-def _changed(spec: dict[str, Any], old: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Immutable fields that differ, with their values now and before. A missing type means base."""
-    pairs = [(name, spec.get(name) or default, old.get(name) or default) for name, default in _FIXED_FIELDS]
-    return [
-        (name, now, before)
-        for name, now, before in pairs
-        if now != before and isinstance(now, str) and isinstance(before, str)
-    ]
-
-
-_FIXED_FIELDS = (("modelType", "base"), ("baseModelName", ""))
+    for at, _ in type_and_base_stay(spec, old, facts):
+        yield broken(at)

@@ -6,7 +6,7 @@ from dynamo_shared.api.component_names import LEADERS, component_deployment, is_
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME
-from dynamo_shared.api.untrusted.reading import mapping
+from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -20,8 +20,8 @@ _SHORTEST_SET = 8
 #: `-` and the hash in the names of worker Deployments. Characters.
 _WORKER_HASH = 9
 
-NAMES = RuleSet("Names", (GRAPH,), "always")
-NAMES_ALONE = RuleSet("Names", (COMPONENT,), "always")
+NAMES = RuleSet("Names", (GRAPH,))
+NAMES_ALONE = RuleSet("Names", (COMPONENT,))
 
 _NO_NAME = (
     "{name} is not a valid service name: letters, digits and '-', a letter or digit first and last, "
@@ -58,11 +58,10 @@ def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violatio
         if not component.name or len(component.name) > MAX_LABEL:
             continue
         suffix = "-<hash>" if hashed and component.is_worker else ""
-        length = len(graph.name) + 1 + len(component.name) + (_WORKER_HASH if suffix else 0)
+        name = component_deployment(graph.name, component.name)
+        length = len(name) + (_WORKER_HASH if suffix else 0)
         if length > MAX_LABEL:
-            derived = f"{component_deployment(graph.name, component.name)}{suffix}"
-            excess = length - MAX_LABEL
-            yield broken(component.name_at, length=length, name=derived, excess=excess)
+            yield broken(component.name_at, length=length, name=f"{name}{suffix}", excess=length - MAX_LABEL)
 
 
 _DIGIT_FIRST = "begins with {first}, but the names of Services begin with this name, so it must begin with a letter"
@@ -82,32 +81,30 @@ def graph_gives_names(graph: GraphView, _facts: Facts) -> Violations:
 
 
 @NAMES_ALONE.rule(_DIGIT_FIRST, _LONG_NAMESPACE, added=True)
-def component_deployment_gives_names(component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+def component_deployment_gives_names(component: ComponentView, _facts: Facts) -> Violations:
     """The name of a component deployment without a graph follows the same rule as a graph's name."""
-    known = mapping(metadata)
-    name, namespace = known.get("name"), known.get("namespace")
+    metadata = component.metadata
     # A component deployment that a graph created has the graph's Dynamo namespace.
-    of_graph = known.get("ownerReferences") or GRAPH_DEPLOYMENT_NAME in mapping(known.get("labels"))
+    of_graph = metadata.get("ownerReferences") or GRAPH_DEPLOYMENT_NAME in mapping(metadata.get("labels"))
     own = component.spec.get("globalDynamoNamespace") is not True and not of_graph
-    if isinstance(name, str):
-        yield from _of_deployment(name, namespace if isinstance(namespace, str) else "", own=own)
+    yield from _of_deployment(text(metadata.get("name")), text(metadata.get("namespace")), own=own)
 
 
 @NAMES_ALONE.rule(
     "results in a Service name of {length} characters, but Kubernetes allows 63: shorten it by {excess}", added=True
 )
-def component_deployment_names_its_service(_component: ComponentView, metadata: object, _facts: Facts) -> Violations:
+def component_deployment_names_its_service(component: ComponentView, _facts: Facts) -> Violations:
     """The Service of a component deployment has the name of the component deployment."""
-    name = mapping(metadata).get("name")
-    if isinstance(name, str) and len(name) > MAX_LABEL:
+    name = text(component.metadata.get("name"))
+    if len(name) > MAX_LABEL:
         yield broken(("metadata", "name"), length=len(name), excess=len(name) - MAX_LABEL)
 
 
 @NAMES_ALONE.rule(_NO_NAME, versions=(ALPHA,), added=True)
-def service_name_is_a_name_of_a_component(component: ComponentView, _metadata: object, _facts: Facts) -> Violations:
+def service_name_is_a_name_of_a_component(component: ComponentView, _facts: Facts) -> Violations:
     """The serviceName of a component deployment becomes a component name in v1beta1."""
-    name = component.spec.get("serviceName")
-    if isinstance(name, str) and name and not is_name(name):
+    name = text(component.spec.get("serviceName"))
+    if name and not is_name(name):
         yield component.name_at, _NO_NAME.format(name=shown(name))
 
 

@@ -14,8 +14,8 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, listed, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
-CLAIMS = RuleSet("Claims and ingresses", (GRAPH,), "always")
-CLAIMS_AND_INGRESSES = RuleSet("Claims and ingresses", (GRAPH, COMPONENT), "always")
+CLAIMS = RuleSet("Claims and ingresses", (GRAPH,))
+CLAIMS_AND_INGRESSES = RuleSet("Claims and ingresses", (GRAPH, COMPONENT))
 
 _NO_ACCESS_MODE = "{value} is not an access mode; one of {modes}{hint}"
 _NO_OBJECT_NAME = "{problem}"  # the messages for names
@@ -90,7 +90,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-DEVICES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT), "always")
+DEVICES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT))
 
 
 @DEVICES.rule(_NO_OBJECT_NAME, added=True)

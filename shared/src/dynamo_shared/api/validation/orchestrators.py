@@ -8,16 +8,16 @@ from dynamo_shared.api.registry.annotations import VOLCANO_QUEUE
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import annotation, below, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, UPDATED, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
-ORCHESTRATORS = RuleSet("Multinode", (GRAPH,), "always")
-ORCHESTRATORS_ALONE = RuleSet("Multinode", (COMPONENT,), "always")
-GROVE = RuleSet("Grove", (GRAPH,), "always")
+ORCHESTRATORS = RuleSet("Multinode", (GRAPH,))
+ORCHESTRATORS_ALONE = RuleSet("Multinode", (COMPONENT,))
+GROVE = RuleSet("Grove", (GRAPH,))
 #: Fields that Grove would refuse, and with them every later change of the graph.
-OF_GROVE = RuleSet("Grove", (GRAPH,), "always")
-WITHOUT_GROVE = RuleSet("Grove", (GRAPH,), "always")
-CHANGES_ON_GROVE = RuleSet("Grove", (GRAPH,), "when updated")
+OF_GROVE = RuleSet("Grove", (GRAPH,))
+WITHOUT_GROVE = RuleSet("Grove", (GRAPH,))
+CHANGES_ON_GROVE = RuleSet("Grove", (GRAPH,), UPDATED)
 
 
 @ORCHESTRATORS.rule(

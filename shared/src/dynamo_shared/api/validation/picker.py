@@ -7,10 +7,10 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
-PICKERS = RuleSet("Endpoint pickers", (GRAPH, COMPONENT), "always")
-PICKERS_OF_GRAPHS = RuleSet("Endpoint pickers", (GRAPH,), "always")
+PICKERS = RuleSet("Endpoint pickers", (GRAPH, COMPONENT))
+PICKERS_OF_GRAPHS = RuleSet("Endpoint pickers", (GRAPH,))
 
-ADVICE_FOR_PICKERS = RuleSet("Endpoint pickers", (GRAPH,), "always")
+ADVICE_FOR_PICKERS = RuleSet("Endpoint pickers", (GRAPH,))
 
 _EPP = "epp"
 

@@ -22,8 +22,8 @@ from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH,
 from dynamo_shared.api.validation.unused import SHARED_MEMORY, SHARED_MEMORY_PATH, has_no_shared_memory
 from dynamo_shared.api.validation.view import ComponentView, of_each_role
 
-PODS = RuleSet("Pods", (GRAPH, COMPONENT), "always")
-POD_WARNINGS = RuleSet("Pods", (GRAPH, COMPONENT), "always")
+PODS = RuleSet("Pods", (GRAPH, COMPONENT))
+POD_WARNINGS = RuleSet("Pods", (GRAPH, COMPONENT))
 
 _PERIOD = "terminationGracePeriodSeconds"
 #: Refused mounts that are reported for one component, each with a suggested volume. A tenant may write thousands.

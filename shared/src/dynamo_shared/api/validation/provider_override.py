@@ -14,12 +14,12 @@ from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import below, integer, items, mapping, nodes, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, path
+from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, UPDATED, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
-PROVIDER_OVERRIDES = RuleSet("Provider overrides", (GRAPH,), "always")
-CHANGES_OF_PROVIDER_OVERRIDES = RuleSet("Provider overrides", (GRAPH,), "when updated")
-PROVIDER_OVERRIDES_ALONE = RuleSet("Provider overrides", (COMPONENT,), "always")
+PROVIDER_OVERRIDES = RuleSet("Provider overrides", (GRAPH,))
+CHANGES_OF_PROVIDER_OVERRIDES = RuleSet("Provider overrides", (GRAPH,), UPDATED)
+PROVIDER_OVERRIDES_ALONE = RuleSet("Provider overrides", (COMPONENT,))
 
 FIELD: Final = "providerOverride"
 API_VERSION: Final = "grove.io/v1alpha1"

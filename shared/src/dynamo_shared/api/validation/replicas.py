@@ -10,8 +10,8 @@ from dynamo_shared.api.validation.view import ComponentView
 
 _INT32_MAX = 2**31 - 1
 
-REPLICAS = RuleSet("Replicas", (GRAPH, COMPONENT), "always")
-REPLICAS_OF_ADAPTERS = RuleSet("Replicas", (ADAPTER,), "always")
+REPLICAS = RuleSet("Replicas", (GRAPH, COMPONENT))
+REPLICAS_OF_ADAPTERS = RuleSet("Replicas", (ADAPTER,))
 
 
 @REPLICAS.rule(TOO_MANY, added=True)

@@ -13,13 +13,23 @@ from dynamo_shared.api.request_parts import profiling_containers
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, BETA, REQUEST, RuleSet, Violations, broken, listed
+from dynamo_shared.api.validation.rule_set import (
+    ALPHA,
+    BETA,
+    CREATED,
+    REQUEST,
+    UPDATED,
+    RuleSet,
+    Violations,
+    broken,
+    listed,
+)
 
-REQUESTS = RuleSet("Requests", (REQUEST,), "always")
-REQUESTS_AT_CREATION = RuleSet("Requests", (REQUEST,), "when created", (ALPHA,))
-PLACES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when created")
-ADVICE_FOR_REQUESTS = RuleSet("Requests", (REQUEST,), "always")
-CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), "when updated")
+REQUESTS = RuleSet("Requests", (REQUEST,))
+REQUESTS_AT_CREATION = RuleSet("Requests", (REQUEST,), CREATED, (ALPHA,))
+PLACES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), CREATED)
+ADVICE_FOR_REQUESTS = RuleSet("Requests", (REQUEST,))
+CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), UPDATED)
 
 _BACKENDS = ("auto", *BACKENDS)
 STRATEGIES = ("rapid", "thorough")

@@ -23,8 +23,8 @@ from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import BETA, REQUEST, RuleSet, Violations, broken, listed, path
 
-OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))
-ADVICE_FOR_OVERRIDES = RuleSet("Requests", (REQUEST,), "always", (BETA,))
+OVERRIDES = RuleSet("Requests", (REQUEST,), versions=(BETA,))
+ADVICE_FOR_OVERRIDES = RuleSet("Requests", (REQUEST,), versions=(BETA,))
 
 _AT: Location = ("spec", "overrides", "dgd")
 _FRONTEND = "frontend"

@@ -12,7 +12,7 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView
 
-ROLES = RuleSet("Roles", (GRAPH, COMPONENT), "always")
+ROLES = RuleSet("Roles", (GRAPH, COMPONENT))
 
 _ONE_NODE = "roles are parts of a replica that spans nodes: set multinode, or leave roles out"
 _NO_ROLE = "{value} is not a role; one of 'leader', 'worker'"

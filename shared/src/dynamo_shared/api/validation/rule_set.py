@@ -16,6 +16,8 @@ GRAPH, COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
 ADAPTER = "DynamoGraphDeploymentScalingAdapter"
 REQUEST, MODEL, CHECKPOINT = "DynamoGraphDeploymentRequest", "DynamoModel", "DynamoCheckpoint"
 
+ALWAYS, CREATED, UPDATED = "always", "when created", "when updated"
+
 Violations = Iterable[tuple[Location, str | dict[str, object]]]
 """Violations of a rule: a location with a message, or with the values for the rule's only message (`broken`)."""
 Check = Callable[..., Violations]
@@ -50,9 +52,14 @@ class Rule:
 
 
 class RuleSet:
-    """Rules that check the same subject at the same time, in the order of their reports."""
+    """Rules that check the same subject at the same time, in the order of their reports.
 
-    def __init__(self, title: str, kinds: tuple[str, ...], when: str, versions: tuple[str, ...] = BOTH) -> None:
+    A rule gets its subject and the facts; with UPDATED, also the subject before the update, in between.
+    """
+
+    def __init__(
+        self, title: str, kinds: tuple[str, ...], when: str = ALWAYS, versions: tuple[str, ...] = BOTH
+    ) -> None:
         self.title = title
         self.kinds = kinds
         self.when = when

@@ -13,10 +13,10 @@ from dynamo_shared.api.validation.pods import main_claims, main_resources
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, listed, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView, of_each_role
 
-RUNNING_OF_GRAPHS = RuleSet("What runs", (GRAPH,), "always")
-RUNNING = RuleSet("What runs", (GRAPH, COMPONENT), "always")
-RUNNING_ALONE = RuleSet("What runs", (COMPONENT,), "always")
-RUNTIME_RULES = RuleSet("What runs", (GRAPH, COMPONENT), "always")
+RUNNING_OF_GRAPHS = RuleSet("What runs", (GRAPH,))
+RUNNING = RuleSet("What runs", (GRAPH, COMPONENT))
+RUNNING_ALONE = RuleSet("What runs", (COMPONENT,))
+RUNTIME_RULES = RuleSet("What runs", (GRAPH, COMPONENT))
 
 
 @RUNNING_OF_GRAPHS.rule("starts {engine}, but {first} starts {other}: a graph has one engine", added=True)

@@ -14,8 +14,8 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView
 
-SIDECARS = RuleSet("Runtime as a sidecar", (GRAPH, COMPONENT), "always")
-ABOUT_SIDECARS = RuleSet("Runtime as a sidecar", (GRAPH, COMPONENT), "always")
+SIDECARS = RuleSet("Runtime as a sidecar", (GRAPH, COMPONENT))
+ABOUT_SIDECARS = RuleSet("Runtime as a sidecar", (GRAPH, COMPONENT))
 
 
 @SIDECARS.rule(

@@ -5,7 +5,7 @@ from typing import Any
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ADAPTER, CHECKPOINT, MODEL, REQUEST, RuleSet, Violations, broken
 
-SPECIFIED = RuleSet("Specs", (REQUEST, MODEL, CHECKPOINT, ADAPTER), "always")
+SPECIFIED = RuleSet("Specs", (REQUEST, MODEL, CHECKPOINT, ADAPTER))
 
 
 @SPECIFIED.rule("required, and missing", added=True)

@@ -8,13 +8,13 @@ from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.provider_override import overrides_of
-from dynamo_shared.api.validation.rule_set import GRAPH, RuleSet, Violations, broken, listed
+from dynamo_shared.api.validation.rule_set import CREATED, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView, GraphView
 
 AT: Location = ("spec", "topologyConstraint")
 
-TOPOLOGY = RuleSet("Topology", (GRAPH,), "always")
-TOPOLOGY_AT_CREATION = RuleSet("Topology", (GRAPH,), "when created")
+TOPOLOGY = RuleSet("Topology", (GRAPH,))
+TOPOLOGY_AT_CREATION = RuleSet("Topology", (GRAPH,), CREATED)
 
 _NO_CONSTRAINT_OF_GRAPH = (
     "required, because {names} {have} a topologyConstraint: set {field} to the {kind} with the domains"
@@ -84,7 +84,7 @@ def _unknown(domain: Any, at: Location, topology: str, domains: Sequence[str]) -
         yield at, _UNKNOWN_DOMAIN.format(domain=shown(domain), topology=topology, domains=listed(domains))
 
 
-TOPOLOGY_WITHOUT_EFFECT = RuleSet("Topology", (GRAPH,), "always")
+TOPOLOGY_WITHOUT_EFFECT = RuleSet("Topology", (GRAPH,))
 
 
 @TOPOLOGY_WITHOUT_EFFECT.rule(

@@ -10,9 +10,9 @@ from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView, of_each_role
 
-UNUSED = RuleSet("Fields without effect", (GRAPH, COMPONENT), "always")
-UNUSED_IN_GRAPHS = RuleSet("Fields without effect", (GRAPH,), "always")
-UNUSED_IN_COMPONENTS_OF_GRAPHS = RuleSet("Fields without effect", (GRAPH,), "always")
+UNUSED = RuleSet("Fields without effect", (GRAPH, COMPONENT))
+UNUSED_IN_GRAPHS = RuleSet("Fields without effect", (GRAPH,))
+UNUSED_IN_COMPONENTS_OF_GRAPHS = RuleSet("Fields without effect", (GRAPH,))
 
 
 @UNUSED.rule("has no effect: engines load the revision that their own flags name, such as --revision", added=True)

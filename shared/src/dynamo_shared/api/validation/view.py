@@ -17,6 +17,7 @@ from dynamo_shared.api.role_templates import FIELD, LEADER, ROLES, WORKER
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import annotation, below, integer, items, mapping, nodes, text
 from dynamo_shared.api.validation.facts import Facts
+from dynamo_shared.api.validation.rule_set import GRAPH
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
 
 _COMMAND = ("command", "args")
@@ -82,6 +83,8 @@ class ComponentView:
     checkpoint: Location | None
     #: Whether an adapter owns the replicas.
     adapted: bool
+    #: Metadata of a component deployment; {} for a component of a graph.
+    metadata: dict[str, Any]
     #: Pod templates of the roles that have their own, by the name of the role.
     role_templates: dict[str, FieldValue] = field(init=False)
     #: None if not set.
@@ -128,6 +131,13 @@ class ComponentView:
         mode, words, shadows = value.get("mode"), self.words, integer(value.get("numShadows"))
         is_inter = mode == words.inter_pod
         return Feature(self.field(*path), is_inter, text(mode) or words.intra_pod, 1 if shadows is None else shadows)
+
+    @property
+    def graph(self) -> str:
+        """Name of the graph that controls a component deployment; "" without one."""
+        references: list[dict[str, Any]] = [mapping(each) for each in items(self.metadata.get("ownerReferences"))]
+        owner = next((each for each in references if each.get("controller") is True), {})
+        return text(owner.get("name")) if owner.get("kind") == GRAPH else ""
 
     @property
     def type_at(self) -> Location:
