@@ -122,6 +122,8 @@ test("GPUs by any name and by claims, and nodes that are not counted in the spec
 test("what troubles an object shows in its state", () => {
   const graph = (reason: string) => ({ metadata: { name: "g" }, status: { state: "pending", conditions: [{ type: "Ready", status: "False", reason, message: "m" }] } });
   deepEqual(stateOf("deployments", graph("ImagePullBackOff")), { text: "pending: ImagePullBackOff", tone: "bad", why: "m" });
+  for (const reason of ["NodeLost", "QuotaExceeded", "Evicted"]) equal(stateOf("deployments", graph(reason)).text, `pending: ${reason}`);
+  equal(judged(graph("Evicted").status.conditions[0]).tone, "bad");
   deepEqual(stateOf("deployments", graph("some_resources_are_not_ready")), { text: "pending", tone: "busy", why: "m" });
   const model = { metadata: { name: "m" }, status: { conditions: [{ type: "EndpointsReady", status: "False", reason: "NoEndpoints", message: "m" }] } };
   equal(stateOf("models", model).text, "no endpoints");

@@ -6,6 +6,7 @@ import { spaced } from "./format.ts";
 const ADVICE: Record<string, string> = {
   ImagePullBackOff: "The image cannot be pulled. Check its name and tag, and set a pull secret of this namespace.",
   ErrImagePull: "The image cannot be pulled. Check its name and tag, and set a pull secret of this namespace.",
+  ErrImageNeverPull: "The node does not have the image, and imagePullPolicy forbids pulling it.",
   InvalidImageName: "Correct the name of the image.",
   Unschedulable: "No node has free capacity. Free GPUs, request fewer, add nodes, or correct node selector and tolerations.",
   CrashLoopBackOff: "The container keeps crashing. Its log shows the reason; wrong arguments and missing model files are common.",
@@ -13,6 +14,13 @@ const ADVICE: Record<string, string> = {
   InitContainerFailed: "An init container ended with an error. Its log shows the reason.",
   OOMKilled: "The container needs more memory. Raise it, or lower the batch size and the context length.",
   PodFailed: "The node ended the pod. The events show the reason; a new pod replaces it when a node has capacity.",
+  NodeLost: "",
+  QuotaExceeded: "Raise the quota of the namespace, or set the resource that it counts. Kubernetes retries.",
+  WebhookUnavailable: "Restart the pods of the webhook that the message names, or remove its configuration. The platform retries.",
+  WebhookRefused: "Correct the graph, or the webhook that the message names.",
+  PodSecurityRefused: "Correct the pod template, or the Pod Security level of the namespace.",
+  ServiceAccountMissing: "Create the ServiceAccount that the message names.",
+  FailedCreate: "Correct what the message names.",
   PodNotStarted: "Check that a scheduler runs, and that the pod's volumes and devices exist. The events name them.",
   NotDeployable: "Correct what the message names.",
   ReconcileFailed: "The platform retries. If the error persists, report it with the log that the message names.",
@@ -46,6 +54,7 @@ const ADVICE: Record<string, string> = {
   InvalidOverride: "",
   NotEstimated: "",
   NoEndpoints: "Deploy a graph whose workers have the base model as modelRef.name, or wait until its workers are ready.",
+  NoServicesFound: "",
   NotReady: "Correct what the message names. The platform retries.",
   GraphNotFound: "Create the graph, or delete this adapter.",
   ComponentNotFound: "Correct the component's name, or delete this adapter.",
@@ -61,9 +70,9 @@ export function adviceOn(reason: string): string {
 /** Reasons of objects that are not ready, but need no action. */
 const PASSING = new Set(["some_resources_are_not_ready", "rolling_update_in_progress", "PredecessorRemains", "NotReady", "InputMissing"]);
 
-/** Whether a condition with this reason requires an action of the user. */
-export function isTrouble(reason: string): boolean {
-  return reason in ADVICE && !PASSING.has(reason);
+/** Whether a condition requires an action of the user. A graph that is not ready may have any reason of a pod, such as Evicted; its own reasons are in lower case. */
+export function isTrouble({ type, reason = "" }: Any): boolean {
+  return (reason in ADVICE || (type === "Ready" && /^[A-Z]/.test(reason))) && !PASSING.has(reason);
 }
 
 const BY_WORDS: [RegExp, string][] = [
@@ -83,7 +92,7 @@ const SENTENCES: Record<string, [holds: string, not: string]> = {
   SpecGenerated: ["A graph was generated.", "There is no graph for the request yet."],
   ObjectiveMet: ["The graph meets the objective.", "No graph meets the objective; this one is the closest."],
   DeploymentReady: ["The graph of the request is ready.", "The graph of the request is not ready yet."],
-  EndpointsReady: ["All endpoints serve the model.", "Some endpoints do not serve the model."],
+  EndpointsReady: ["All workers serve the model.", "Workers are missing, or do not serve the model."],
   ServicesFound: ["Endpoints serve the base model.", "No endpoint serves the base model."],
   Synced: ["The graph has the adapter's number of replicas.", "The graph does not have the adapter's number of replicas."],
   Conflict: ["A second writer also sets the replicas.", "No second writer of the replicas was observed."],
@@ -113,7 +122,7 @@ export function judged({ type, status, reason = "", message = "" }: Any): Judged
   if (isRemark(type, status, reason)) return { tone: "idle", sentence: `To consider: ${spaced(type)}.`, message, advice: "", name: type };
   const isGood = (status === "True") !== TROUBLES.has(type) && status !== "Unknown" && !AT_RISK.has(reason);
   return {
-    tone: status === "Unknown" ? "idle" : isGood ? "good" : isTrouble(reason) || /fail|error|invalid/i.test(reason) ? "bad" : "busy",
+    tone: status === "Unknown" ? "idle" : isGood ? "good" : isTrouble({ type, reason }) || /fail|error|invalid/i.test(reason) ? "bad" : "busy",
     sentence: sentence(type, status),
     message: isGood ? "" : message,
     advice: isGood ? "" : advice(status, reason, message),

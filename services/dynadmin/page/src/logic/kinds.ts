@@ -224,7 +224,7 @@ export function stateOf(kind: Kind, object: KubeObject): State {
   const main = all.find((each) => ["Ready", "Succeeded", "Available", "EndpointsReady", "Synced"].includes(each.type));
   const why = main && main.status !== "True" ? (main.message ?? "") : "";
   const text = status(object).state ?? status(object).phase;
-  const trouble = why && isTrouble(main.reason) ? main.reason : "";
+  const trouble = why && isTrouble(main) ? main.reason : "";
   if (kind === "requests" && text === "Ready" && spec(object).autoApply === false) return { text: "Ready: waits for you", tone: "busy", why: "Choose one of its points and deploy it." };
   if (text && trouble && !GOOD.has(text) && !BAD.has(text)) return { text: `${text}: ${trouble}`, tone: "bad", why };
   if (text) return { text, tone: GOOD.has(text) ? "good" : BAD.has(text) ? "bad" : "busy", why };

@@ -12,7 +12,7 @@ export function unready(pods: Pod[]): Pod[] {
 
 /** Why a pod is not ready. */
 export function whyOf(pod: Pod): string {
-  return pod.message || (pod.phase === "Running" ? "It runs, but does not answer yet." : `${pod.phase}.`);
+  return pod.message || (pod.phase === "Running" ? "It runs, but is not ready." : `${pod.phase}.`);
 }
 
 /** What to do about a pod. Its message is `CONTAINER: REASON WORDS`; without a node, it has the words of the scheduler. */

@@ -90,9 +90,9 @@ class List extends Part {
     const counts: Record<Tone, number> = { good: 0, busy: 0, bad: 0, idle: 0 };
     for (const each of all) counts[each.state.tone] += 1;
     const words: [Tone, string][] = [
-      ["good", "as they should be"],
-      ["busy", "on their way"],
-      ["bad", "in trouble"],
+      ["good", "ready"],
+      ["busy", "in progress"],
+      ["bad", "with problems"],
     ];
     return html`<dl class="figures">
       ${words.map(([tone, text]) => html`<div class=${tone}><dt>${text}</dt><dd>${counts[tone]}</dd></div>`)}
