@@ -58,6 +58,12 @@ def test_the_table_has_the_figures():
     assert [line.split()[-1] for line in table.splitlines()[-3:]] == ["yes", "yes", "no"]
 
 
+def test_the_table_has_the_letters_of_the_drawing():
+    lines = terminal(Drawn("m", [{"figures": figures(n, 100 - n), "selected": n == 1} for n in range(1, 13)]), 78)
+    assert [line.split()[:2] for line in lines[-4:]] == [["9", "vllm"], ["10", "a"], ["11", "b"], ["12", "c"]]
+    assert any("a" in line.partition("|")[2] for line in lines)
+
+
 def test_a_selected_graph_that_is_not_of_the_front_is_its_first():
     points = points_of([{"config": {"name": "b"}, "figures": figures(1, 1)}], {"name": "a"}, figures(2, 2))
     assert [(point["config"]["name"], point["selected"]) for point in points] == [("a", True), ("b", False)]
@@ -76,7 +82,7 @@ def test_a_drawing_is_written_as_an_image_or_as_a_page(tmp_path: Path, name: str
     content = (tmp_path / name).read_bytes()
     assert content.startswith(begins)
     if name.endswith("html"):
-        assert b"of a request" in content
+        assert b"tokens\\u002fs\\u002fuser" in content
         assert b'src="http' not in content
 
 

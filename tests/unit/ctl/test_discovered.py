@@ -65,7 +65,9 @@ async def test_views_are_filtered_by_namespace_or_graph_and_printed_for_programs
         (text,) = await lines("workers", query, made, "local")
         assert [item["spec"]["instanceId"] for item in json.loads(text)["items"]] == [""]
         assert [item["metadata"]["name"] for item in json.loads(text)["items"]] == ["d/backend/2a"]
-    assert await lines("workers", DiscoveredQuery("elsewhere"), made, "local") == ["no workers"]
+    assert await lines("workers", DiscoveredQuery("elsewhere"), made, "local") == [
+        "no workers are registered (pods on simulated nodes never register)"
+    ]
 
 
 async def test_a_view_that_is_not_published_is_reported() -> None:

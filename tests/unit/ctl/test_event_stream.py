@@ -129,8 +129,21 @@ def line_of(event: Message, *, as_json: bool = False) -> str:
 
 def test_a_line_has_time_kind_and_reason() -> None:
     line = line_of(message())
-    assert "ready        dgd      team/chat" in line
+    assert "ready         dgd      team/chat" in line
     assert line.endswith("all_resources_are_ready: All resources are ready")
+
+
+def test_a_reason_that_the_message_names_is_shown_once() -> None:
+    data = {"reason": "BelowMinimum", "message": "Frontend stays at 1: BelowMinimum: 0 is below its minimum of 1"}
+    assert line_of(message(data=data)).endswith(
+        "team/chat  Frontend stays at 1: BelowMinimum: 0 is below its minimum of 1"
+    )
+    assert line_of(message(data={"message": "m"})).endswith("team/chat  m")
+
+
+def test_the_names_of_frequent_events_keep_the_columns() -> None:
+    applied = replace(message(), subject=SUBJECT.replace(".ready", ".scale-applied"))
+    assert line_of(applied).index("dgd") == line_of(message()).index("dgd")
 
 
 def test_events_of_other_days_have_their_date() -> None:

@@ -57,6 +57,11 @@ def one_line(text: str) -> str:
     return escaped(text.replace("\n", "\\n").replace("\t", "\\t"))
 
 
+def with_reason(reason: str, message: str) -> str:
+    """The message after its reason, unless the message names the reason itself, as those about several components do."""
+    return message if f" {reason}: " in f" {message}" else ": ".join(filter(None, (reason, message)))
+
+
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table, left aligned, without trailing blanks. Every cell is one line."""
     table = [list(map(one_line, row)) for row in (header, *rows)]

@@ -10,7 +10,7 @@ from dynamo_ctl.errors import CtlError
 from dynamo_ctl.printing import columns
 
 _X, _Y = "tokensPerSecondPerUser", "tokensPerSecondPerGPU"
-_X_TITLE, _Y_TITLE = "tokens/s of a request", "tokens/s of a GPU"
+_X_TITLE, _Y_TITLE = "tokens/s/user", "tokens/s/GPU"
 _HEIGHT = 16
 _HEADER = ("", "BACKEND", "SERVING", "GPUS", "TTFT", "ITL", "TOKENS/S/GPU", "TOKENS/S/USER", "REQ/S", "KEEPS SLA")
 
@@ -34,12 +34,15 @@ def terminal(drawn: Drawn, width: int) -> list[str]:
             "no figures are available: the configuration was chosen by GPU memory only, or measured elsewhere",
             "",
         ]
-    return [*lines, *table(drawn.points)]
+    return [*lines, *table(drawn.points, marked=True)]
 
 
-def table(points: list[KubeObject]) -> list[str]:
-    """The points as lines of a table, with figures and whether they are selected. Times are in milliseconds."""
-    return columns(_HEADER, [_row(number, point) for number, point in enumerate(points, 1)])
+def table(points: list[KubeObject], *, marked: bool = False) -> list[str]:
+    """The points as lines of a table, with figures and whether they are selected. Times are in milliseconds.
+
+    `marked`: a number of two digits is followed by its mark in the drawing.
+    """
+    return columns(_HEADER, [_row(number, point, marked=marked) for number, point in enumerate(points, 1)])
 
 
 def save(drawn: Drawn, file: Path) -> None:
@@ -80,15 +83,16 @@ def _canvas(points: list[tuple[int, KubeObject]], width: int) -> list[str]:
     return [*lines, f"{'':{margin}} +{'-' * wide}", f"{'':{margin}}  0{right:>{wide - 1}}"]
 
 
-def _row(number: int, point: KubeObject) -> tuple[str, ...]:
+def _row(number: int, point: KubeObject, *, marked: bool = False) -> tuple[str, ...]:
     figures = point["figures"]
 
     def figure(name: str, digits: int = 1) -> str:
         value = figures.get(name)
         return "-" if value is None else f"{value:.{digits}f}"
 
+    mark = "*" if point["selected"] else f" {_mark(number, point)}" if marked and number > 9 else ""
     return (
-        f"{number}{'*' if point['selected'] else ''}",
+        f"{number}{mark}",
         figures.get("backend") or "-",
         figures.get("serving") or "-",
         str(figures.get("gpus") or "-"),

@@ -43,7 +43,7 @@ async def lines(what: str, query: DiscoveredQuery, bus: Bus, cluster: str) -> li
     if query.output is not Output.TABLE:
         return [encoded(object_list(objects), query.output)]
     if not objects:
-        return [f"no {what}"]
+        return [f"no {what} are registered (pods on simulated nodes never register)"]
     rows = [_worker(obj, worker_of(obj)) if what == "workers" else _model(obj, model_of(obj)) for obj in objects]
     return columns(HEADERS[what], rows)
 

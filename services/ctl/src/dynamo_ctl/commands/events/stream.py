@@ -16,7 +16,7 @@ from dynamo_ctl.commands.events import EventQuery
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.kinds import full_name, short_name
 from dynamo_ctl.nats_targets import NatsTarget, connected, stream_exists, wait_for_stream
-from dynamo_ctl.printing import Print, day, one_line
+from dynamo_ctl.printing import Print, day, one_line, with_reason
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Ten years: no event is older. Seconds.
@@ -108,12 +108,12 @@ def _readable(event: dict[str, Any], subject: str, moment: datetime) -> str:
     try:
         about = subjects.parse_event(subject)
         subject_name = f"{about.namespace}/{about.name}" if about.namespace else about.name
-        what = f"{about.event:<12} {short_name(about.kind):<8} {subject_name}"
+        what = f"{about.event:<13} {short_name(about.kind):<8} {subject_name}"
     except ValueError:
         what = f"{event.get('type', '?')} {subject}"
     # A deletion event contains the object's last state, not the reason for its deletion.
     data = {} if subject.endswith(".deleted") else mapping(event.get("data"))
-    detail = one_line(": ".join(str(data[name]) for name in ("reason", "message") if data.get(name)))
+    detail = one_line(with_reason(str(data.get("reason") or ""), str(data.get("message") or "")))
     return f"{day(moment)}{moment.astimezone():%H:%M:%S.%f}"[:-3] + f"  {what}  {detail}".rstrip()
 
 

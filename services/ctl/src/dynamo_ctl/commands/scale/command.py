@@ -16,7 +16,7 @@ from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.nats_targets import NatsTarget, connected, stream_exists
-from dynamo_ctl.printing import Print
+from dynamo_ctl.printing import Print, with_reason
 
 
 def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
@@ -39,9 +39,9 @@ async def scale(
     if as_json:
         out(msgspec.json.encode({"completed": completed, **msgspec.to_builtins(result)}).decode())
     elif completed:
-        out(f"{result.reason}: {result.message}" if result.reason else result.message)
+        out(with_reason(result.reason, result.message))
     if not completed:
-        raise CtlError(f"refused: {result.reason}: {result.message}")
+        raise CtlError(f"refused: {with_reason(result.reason, result.message)}")
 
 
 async def ask(
