@@ -13,7 +13,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO
 
 from tests.building.memory_kube import MemoryKube
 
-LATER = "kubectl get dgdr qwen -w shows when it is Ready"
+LATER = "kubectl get dgdr qwen -n ns -w shows when it is Ready"
 
 
 def figures(user: float, gpu: float, **more: Any) -> dict[str, Any]:
@@ -105,13 +105,16 @@ def test_a_drawing_in_a_missing_folder_is_reported(tmp_path: Path):
 
 def test_a_graph_is_not_replaced_by_one_with_other_components() -> None:
     def graph(*names: str) -> dict[str, object]:
-        return {"metadata": {"name": "q-dgd"}, "spec": {"components": [{"name": each} for each in names]}}
+        return {
+            "metadata": {"name": "q-dgd", "namespace": "team"},
+            "spec": {"components": [{"name": each} for each in names]},
+        }
 
     split, whole = graph("Frontend", "prefill", "decode"), graph("Frontend", "worker")
     assert not why_not_changed(split, graph("decode", "prefill", "Frontend"))
     assert why_not_changed(split, whole) == (
         "the point has other components (Frontend, worker) than DynamoGraphDeployment q-dgd (Frontend, prefill, decode), "
-        "and those of a graph cannot change: delete it (kubectl delete dgd q-dgd), and deploy the point again"
+        "and those of a graph cannot change: delete it (kubectl delete dgd q-dgd -n team), and deploy the point again"
     )
 
 
@@ -124,7 +127,7 @@ def test_a_graph_is_not_replaced_by_one_with_other_components() -> None:
             {"phase": "Failed", "conditions": [{"type": "Succeeded", "status": "False", "message": "no GPU fits"}]},
             "request qwen failed: no GPU fits",
         ),
-        ({"phase": "Failed"}, "request qwen failed: see kubectl describe dgdr qwen"),
+        ({"phase": "Failed"}, "request qwen failed: see kubectl describe dgdr qwen -n ns"),
     ],
 )
 def test_a_request_without_a_result_says_why(status: dict[str, Any], message: str) -> None:

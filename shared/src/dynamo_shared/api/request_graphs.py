@@ -70,8 +70,8 @@ def why_not_changed(existing: KubeObject, graph: KubeObject) -> str:
     )
     if {*now} == {*then}:
         return ""
-    name = existing["metadata"]["name"]
+    name, namespace = existing["metadata"]["name"], existing["metadata"]["namespace"]
     return (
         f"the point has other components ({', '.join(then)}) than DynamoGraphDeployment {name} ({', '.join(now)}), and "
-        f"those of a graph cannot change: delete it (kubectl delete dgd {name}), and deploy the point again"
+        f"those of a graph cannot change: delete it (kubectl delete dgd {name} -n {namespace}), and deploy the point again"
     )

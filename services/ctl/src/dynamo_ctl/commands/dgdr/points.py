@@ -101,13 +101,19 @@ def _results(request: KubeObject) -> KubeObject:
     results: KubeObject = status.get("profilingResults") or {}
     if not results.get("selectedConfig"):
         name, phase = request["metadata"]["name"], status.get("phase") or "Pending"
+        which = _named(request)
         if phase == "Failed":
             failed = find(status.get("conditions") or (), "Succeeded") or {}
-            raise CtlError(f"request {name} failed: {failed.get('message') or f'see kubectl describe dgdr {name}'}")
+            raise CtlError(f"request {name} failed: {failed.get('message') or f'see kubectl describe dgdr {which}'}")
         raise CtlError(
-            f"request {name} has no result yet; its phase is {phase}; kubectl get dgdr {name} -w shows when it is Ready"
+            f"request {name} has no result yet; its phase is {phase}; kubectl get dgdr {which} -w shows when it is Ready"
         )
     return results
+
+
+def _named(request: KubeObject) -> str:
+    """The arguments that name the request in another command."""
+    return f"{request['metadata']['name']} -n {request['metadata']['namespace']}"
 
 
 def _points(request: KubeObject) -> list[KubeObject]:
@@ -123,7 +129,7 @@ def _graph(request: KubeObject, number: int | None) -> KubeObject:
     points = _points(request)
     if number > len(points):
         raise CtlError(
-            f"--point {number}: the result has {len(points)} points; see dynamoctl dgdr plot {request['metadata']['name']}"
+            f"--point {number}: the result has {len(points)} points; see dynamoctl dgdr plot {_named(request)}"
         )
     config: KubeObject = points[number - 1]["config"]
     return config

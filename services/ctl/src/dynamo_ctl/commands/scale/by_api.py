@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.wording import many
 
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError
@@ -25,7 +26,7 @@ async def scale(
             out(json.dumps(answer))
             continue
         would = "would have" if options.dry_run else "has"
-        out(f"{component} {would} {answer['replicas']} replicas (written to the {answer['via']})")
+        out(f"{component} {would} {many(answer['replicas'], 'replica')} (written to the {answer['via']})")
         for warning in answer["warnings"]:
             out(f"warning: {warning}")
 
