@@ -12,7 +12,7 @@ CLUSTERS = ("local", "demo")
 _SUBSCRIPTION = re.compile(r"""subscribe(?: |\()['"](dynamo\.evt\.[^'"]+)['"]""")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/events.md", "docs/dynamoctl.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/events.md"])
 def test_a_documented_subscription_is_allowed(page: str) -> None:
     subscriptions = _SUBSCRIPTION.findall((ROOT / page).read_text(encoding="utf-8"))
     allowed = tuple(
