@@ -125,6 +125,18 @@ async def _handshakes(world: World) -> None:
     world.memory["open"] = [await asyncio.open_connection("127.0.0.1", port) for _ in range(300)]
 
 
+@attack(
+    "webhook-connections", SERVERS, "a pod with 4,000 TLS connections to the webhooks that send nothing", linger=2.0
+)
+async def _connections(world: World) -> None:
+    port, tls = await _port(world), _trusting()
+    open_: list[asyncio.StreamWriter] = []
+    world.memory["open"] = open_
+    for _ in range(4000):
+        with suppress(OSError):
+            open_.append((await asyncio.open_connection("127.0.0.1", port, ssl=tls, local_addr=_POD))[1])
+
+
 @attack("webhook-junk", SERVERS, "bodies that are not reviews, too deep, too long, of other kinds", linger=0.0)
 async def _undecodable(world: World) -> None:
     port = await _port(world)

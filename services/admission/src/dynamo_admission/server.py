@@ -8,10 +8,9 @@ import asyncio
 import re
 import ssl
 import time
-from asyncio import sslproto
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,7 +19,8 @@ from aiohttp import web
 from dynamo_shared.aio import Lanes, Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
-from dynamo_shared.runtime.sockets import listening_socket
+from dynamo_shared.runtime.accepting import Connection
+from dynamo_shared.runtime.endpoints import serving
 from msgspec import Raw
 
 from dynamo_admission.accepted import AcceptedObjects
@@ -70,12 +70,8 @@ LARGE_OF_ONE, LARGE_ARRIVING = 8, 8
 #: Large bodies of one client that are held from the beginning of their arrival to the answer, and of all clients. Bytes.
 LARGE_OF_CLIENT, LARGE_OF_ALL = 2 * MAX_CONVERSION, 4 * MAX_CONVERSION
 
-#: Number of connections that may wait to be accepted while a long review blocks the event loop.
-BACKLOG = 512
-
-#: asyncio keeps a buffer of this size for each TLS connection, 256 KiB by default, and the API server keeps one
-#: connection open for each concurrent call. A TLS record has at most 16 KiB. Bytes.
-TLS_BUFFER = 32 << 10
+#: Open connections: an API server keeps one for each concurrent call.
+MOST_OPEN = 1024
 
 _RESTORE_PATH = path_of(Webhook.RESTORE)
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
@@ -370,20 +366,10 @@ def _uid_in(body: bytes) -> str:
     return match[1].decode("ascii", "replace") if match else ""
 
 
-@asynccontextmanager
-async def listening(app: web.Application, host: str, port: int, tls: ssl.SSLContext) -> AsyncIterator[int]:
+def listening(app: web.Application, host: str, port: int, tls: ssl.SSLContext) -> AbstractAsyncContextManager[int]:
     """Serve while the block runs; yields the port. At the end the listener closes, then open requests finish.
 
     OSError if the port is taken.
     """
-    sslproto.SSLProtocol.max_size = TLS_BUFFER
-    runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=FINISH_WITHIN
-    )
-    await runner.setup()
-    try:
-        site = web.SockSite(runner, listening_socket(host, port, BACKLOG), ssl_context=tls, backlog=BACKLOG)
-        await site.start()
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    connection = partial(Connection, keepalive_timeout=KEEP_ALIVE)
+    return serving(app, host, port, tls, connection, most=MOST_OPEN, finish_within=FINISH_WITHIN)

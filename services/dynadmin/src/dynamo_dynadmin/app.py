@@ -184,7 +184,8 @@ class DynadminService:
         )
         tls = await asyncio.to_thread(server_tls, settings.cert_dir) if settings.cert_dir is not None else None
         # Browsers open a few connections in addition to their streams.
-        connections = Connections(2 * (settings.max_streams + settings.max_in_flight))
+        most = 2 * (settings.max_streams + settings.max_in_flight)
+        connections = Connections(most)
         connection = partial(HttpConnection, server.unreadable, connections)
 
         async def drain() -> None:
@@ -193,7 +194,8 @@ class DynadminService:
             await self._pause(settings.drain)
 
         listening = partial(serving, server.app(), settings.host, settings.port, finish_within=FINISH_WITHIN)
-        async with listening(tls, connection) as self.port:
+        # `connections` prefers idle ones, but counts only those that have had a handshake.
+        async with listening(tls, connection, most=2 * most) as self.port:
             log.info("serving", host=settings.host, port=self.port, tls=tls is not None)
             try:
                 async with asyncio.TaskGroup() as tasks:

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -14,6 +14,8 @@ import structlog
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+from dynamo_shared.aio import ended
+from dynamo_shared.runtime.accepting import Acceptor, Connection
 from dynamo_shared.runtime.health import Health
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
 from dynamo_shared.runtime.sockets import listening_socket
@@ -22,13 +24,15 @@ from dynamo_shared.runtime.tls import ServingTls, context_of_files
 #: How long a connection waits for its next request, including headers; aiohttp's own handler waits an hour. Seconds.
 KEPT_FOR = 75.0
 #: Connections that wait to be accepted.
-BACKLOG = 128
+BACKLOG = 512
+#: Open connections of a port that kubelets and Prometheus use.
+MOST_OPEN = 256
 
 log = structlog.get_logger("dynamo.runtime")
 
 
-def _connection(manager: web.Server, **given: Any) -> web.RequestHandler:
-    return web.RequestHandler(manager, keepalive_timeout=KEPT_FOR, **given)
+def _connection(manager: web.Server, **given: Any) -> Connection:
+    return Connection(manager, keepalive_timeout=KEPT_FOR, **given)
 
 
 @asynccontextmanager
@@ -37,28 +41,28 @@ async def serving(
     address: str,
     port: int,
     tls: ssl.SSLContext | None = None,
-    connection: Callable[..., web.RequestHandler] = _connection,
+    connection: Callable[..., Connection] = _connection,
     *,
+    most: int = MOST_OPEN,
     finish_within: float = 2.0,
 ) -> AsyncIterator[int]:
     """Serve an application; yields the port, which the system picks if `port` is 0. OSError if the port is taken.
 
-    At the end the listener closes, and requests under way have `finish_within` seconds to finish.
+    `most`: connections that may be open at a time (Acceptor). At the end the listener closes, and requests under
+    way have `finish_within` seconds to finish.
     """
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=finish_within)
     await runner.setup()
-    try:
-        manager, loop = runner.server, asyncio.get_running_loop()
-        assert manager is not None, "set up above"
-        protocol = partial(connection, manager, loop=loop, access_log=None)
-        listening = listening_socket(address, port, BACKLOG)
-        listener = await loop.create_server(protocol, sock=listening, ssl=tls, backlog=BACKLOG)
-        try:
-            yield listener.sockets[0].getsockname()[1]
-        finally:
-            listener.close()
-    finally:
-        await runner.cleanup()
+    manager, loop = runner.server, asyncio.get_running_loop()
+    assert manager is not None, "set up above"
+    acceptor = Acceptor(partial(connection, manager, loop=loop, access_log=None), tls, most)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(acceptor.close)
+        stack.push_async_callback(runner.cleanup)
+        listening = stack.enter_context(listening_socket(address, port, BACKLOG))
+        accepting = asyncio.create_task(acceptor.run(listening))
+        stack.push_async_callback(ended, accepting)
+        yield listening.getsockname()[1]
 
 
 def server_tls(folder: Path) -> ssl.SSLContext:

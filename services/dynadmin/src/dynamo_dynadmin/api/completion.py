@@ -110,6 +110,7 @@ class Completion:
     model: str
     text: StringIO = field(default_factory=StringIO)
     reasoning: StringIO = field(default_factory=StringIO)
+    characters: int = 0
     finish_reason: str = ""
     usage: _Usage | None = None
     times: "array[float]" = field(default_factory=lambda: array("d"))
@@ -128,13 +129,15 @@ class Completion:
             self.finish_reason = choice.finish_reason or self.finish_reason
             if choice.delta is None:
                 continue
-            if choice.delta.content:
-                self.text.write(choice.delta.content)
-                brought["text"] = choice.delta.content
-            if choice.delta.reasoning_content:
-                self.reasoning.write(choice.delta.reasoning_content)
-                brought["reasoning"] = choice.delta.reasoning_content
-        if self.text.tell() + self.reasoning.tell() > LONGEST_TEXT:
+            pieces = (
+                ("text", self.text, choice.delta.content),
+                ("reasoning", self.reasoning, choice.delta.reasoning_content),
+            )
+            for kind, whole, piece in pieces:
+                if piece:
+                    self.characters += whole.write(piece)
+                    brought[kind] = piece
+        if self.characters > LONGEST_TEXT:
             raise Garbled(f"the frontend's answer has more than {LONGEST_TEXT} characters")
         if brought:
             self.times.append(at)

@@ -43,14 +43,14 @@ def remarks(model: type[BaseModel], value: Any) -> list[Problem]:
     """Settings that are allowed but probably mistakes: unknown keys, older names, and if all is valid, settings without
     effect.
     """
-    found = list(_keys(model, value, (), iter(range(HINTS))))
+    results = list(_keys(model, value, (), iter(range(HINTS))))
     try:
         parsed = model.model_validate(value)
     except ValidationError:
-        return found
+        return results
     for part in _parts(parsed, value, ()):
-        found += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
-    return found
+        results += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
+    return results
 
 
 @cache

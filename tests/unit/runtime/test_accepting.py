@@ -1,0 +1,62 @@
+"""A server has a limited number of open connections, and a client with many loses its own."""
+
+import asyncio
+import ssl
+from contextlib import AsyncExitStack, suppress
+
+import pytest
+from aiohttp import web
+from dynamo_shared.runtime.endpoints import serving
+from dynamo_shared.runtime.self_signed import self_signed_tls
+
+HOST = "127.0.0.1"
+REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def trusting() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
+async def test_the_client_with_most_connections_loses_its_oldest(tls: bool) -> None:
+    """A pod that opens connections without end takes neither the memory of a service nor the places of others."""
+    async with AsyncExitStack() as stack:
+        serving_tls = self_signed_tls() if tls else None
+        port = await stack.enter_async_context(serving(web.Application(), HOST, 0, serving_tls, most=3))
+
+        async def connect(address: str, *, shakes_hands: bool = True) -> Client:
+            context = trusting() if tls and shakes_hands else None
+            client = await asyncio.open_connection(HOST, port, ssl=context, local_addr=(address, 0))
+            stack.callback(client[1].close)
+            return client
+
+        async def answered(client: Client) -> None:
+            client[1].write(REQUEST)
+            await client[0].readuntil(b"HTTP/1.1 404 ")
+
+        async def is_lost(client: Client) -> bool:
+            with suppress(ConnectionError):
+                return await client[0].read() == b""
+            return True
+
+        quiet = await connect("127.0.0.2")
+        await answered(quiet)
+        many = [await connect("127.0.0.3", shakes_hands=False) for _ in range(2)]
+        many += [await connect("127.0.0.3") for _ in range(2)]
+        for lost in many[:2]:
+            assert await is_lost(lost)
+        for kept in (quiet, *many[2:]):
+            await answered(kept)
+
+
+async def test_a_closed_connection_does_not_count() -> None:
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(serving(web.Application(), HOST, 0, most=1))
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(HOST, port)
+            writer.write(REQUEST.replace(b"Host", b"Connection: close\r\nHost"))
+            assert (await reader.read()).startswith(b"HTTP/1.1 404 ")
+            writer.close()
