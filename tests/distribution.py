@@ -45,6 +45,7 @@ OWN_SERVERS = frozenset({
     "test_seed_examples.py",
     "test_several_nats.py",
     "test_snapshots.py",
+    "test_storing.py",
     "test_webhooks.py",
 })  # fmt: skip
 

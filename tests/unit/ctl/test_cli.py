@@ -82,6 +82,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["events", "-n", "Team"], "'Team' is not a valid name of a namespace"),
     (["workers", "-n", "a.b"], "'a.b' is not a valid name of a namespace"),
     (["bootstrap", "webhooks", "-n", "A"], "'A' is not a valid name of a namespace"),
+    (["crds", "--dry-run"], "--dry-run requires --store: add --store, or remove --dry-run"),
     (["crds", "--wait", "3"], "--wait requires --install: add --install, or remove --wait"),
     (["scale", "llama", "Decode=1", "-n", "A"], "'A' is not a valid name of a namespace"),
     (["get", "--server", "http://platform.test"], "tokens are sent to other machines only over https"),

@@ -148,6 +148,7 @@ def test_unknown_kinds_and_versions_are_reported(tmp_path: Path, checked: Checke
     ("arguments", "reason"),
     [
         (["--check", "--install"], "exclude each other"),
+        (["--store", "v1alpha1", "--install"], "exclude each other"),
         (["--check", "--files-only"], "requires a file"),
         (["graph.yaml"], "require --check"),
     ],

@@ -1,11 +1,19 @@
 """`dynamoctl crds`."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dynamo_ctl.commands.parameters import Context, Kubeconfig
+
+
+class StoredVersion(StrEnum):
+    """Versions in which the kinds that a webhook converts can be stored."""
+
+    V1ALPHA1 = "v1alpha1"
+    V1BETA1 = "v1beta1"
 
 
 def crds(
@@ -29,6 +37,15 @@ def crds(
     files_only: Annotated[
         bool, typer.Option("--files-only", help="With --check: check only the files, and no cluster.")
     ] = False,
+    store: Annotated[
+        StoredVersion | None,
+        typer.Option(
+            "--store", help="Store all objects in this version of the API, before an operator that needs it starts."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --store: change nothing, and print what would be stored.")
+    ] = False,
     wait: Annotated[
         float,
         typer.Option("--wait", metavar="SECONDS", min=0, help="With --install: seconds to wait for the API server."),
@@ -36,14 +53,16 @@ def crds(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Print the custom resource definitions as YAML, install them, or list what objects would lose under them.
+    """Print the custom resource definitions as YAML, install them, or prepare a move from or to a Dynamo operator.
 
     `dynamoctl up` installs the definitions itself. Use this command on clusters where the services run on their own.
     --check changes nothing: it lists the fields that a newer Dynamo operator knows, and that these definitions drop at
-    the next write.
+    the next write. --store v1alpha1 prepares the move to an operator before 1.5 (docs/moving.md).
     """
-    if install and check:
-        raise typer.BadParameter("--install and --check exclude each other: check first, then install")
+    if sum((install, check, store is not None)) > 1:
+        raise typer.BadParameter("--install, --check and --store exclude each other: run one after the other")
+    if dry_run and store is None:
+        raise typer.BadParameter("--dry-run requires --store: add --store, or remove --dry-run")
     if wait and not install:
         raise typer.BadParameter("--wait requires --install: add --install, or remove --wait")
     if (files or files_only) and not check:
@@ -52,6 +71,9 @@ def crds(
         raise typer.BadParameter("--files-only requires a file: name one, or remove --files-only to check a cluster")
     if check:
         _check(files or [], kubeconfig, context, files_only=files_only)
+        return
+    if store is not None:
+        _store(store, kubeconfig, context, dry_run=dry_run)
         return
     if install:
         from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
@@ -86,3 +108,15 @@ def _check(files: list[Path], kubeconfig: Path | None, context: str | None, *, f
         )
     objects = sum(checked.objects for _, checked in results)
     echo(f"no field would be lost under the definitions of this platform (objects: {objects})")
+
+
+def _store(version: StoredVersion, kubeconfig: Path | None, context: str | None, *, dry_run: bool) -> None:
+    from dynamo_ctl import interrupts, targets  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.crds.storing import store  # noqa: PLC0415
+    from dynamo_ctl.printing import echo  # noqa: PLC0415
+
+    async def work() -> None:
+        async with await targets.cluster(kubeconfig, context).client() as client:
+            await store(client, version, echo, dry_run=dry_run)
+
+    interrupts.run(work())
