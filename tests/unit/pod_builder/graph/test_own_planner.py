@@ -45,6 +45,14 @@ def test_the_serving_generation_is_annotated() -> None:
     assert noted(annotated(GRAPH, v1=serving, v2=serving)) == {}
 
 
+def test_the_hashes_of_the_operator_stay_while_the_planner_reads_the_serving_one() -> None:
+    """The operator keeps workers only if it knows both hashes again after a move back."""
+    serving = hash_of(GRAPH)
+    assert noted(annotated(GRAPH, v1=serving, v2="theirs")) == {}
+    assert noted(annotated(GRAPH, v2=serving)) == {}
+    assert noted(annotated(GRAPH, v2="theirs")) == {V1: serving, V2: serving}
+
+
 def test_graphs_without_a_planner_component_are_left_alone() -> None:
     assert noted(stored_graph(*COMPONENTS[1:])) == {}
 

@@ -32,6 +32,10 @@ def lacking(plan: Plan, observed: Observed) -> dict[str, str | None]:
     if serving is None:
         return {}
     there, desired = objects.annotations(observed.graph), serving or None
+    if (there.get(CURRENT_WORKER_HASH) or there.get(CURRENT_WORKER_HASH_V2)) == desired:
+        # The planner reads them in this order. The other one may be the Go operator's, which replaces the workers after
+        # a move back if it does not find it.
+        return {}
     return {name: desired for name in (CURRENT_WORKER_HASH, CURRENT_WORKER_HASH_V2) if there.get(name) != desired}
 
 
