@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from dynamo_devcluster import ControlPlane, ControlPlaneOptions, Programs
+from dynamo_shared.api.crds import crd_manifests
+from dynamo_shared.api.objects import labels
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, NAMESPACES
 from dynamo_shared.kube import KubeClient
 
@@ -23,7 +25,8 @@ def commands(page: str) -> list[str]:
     """Helm's commands in the console blocks of a page, each on one line."""
     text = (helm.ROOT / page).read_text(encoding="utf-8")
     blocks = "\n".join(re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)).replace("\\\n", " ")
-    return [line for line in blocks.splitlines() if line.startswith("helm ") and not line.startswith(LEFT_OUT)]
+    lines = map(str.strip, blocks.splitlines())
+    return [line for line in lines if line.startswith("helm ") and not line.startswith(LEFT_OUT)]
 
 
 @pytest.fixture
@@ -71,6 +74,17 @@ async def test_install_upgrade_second_platform_and_uninstall(plane: ControlPlane
         # A user who kept the objects can restore them.
         for line in commands("README.md"):
             await run(line, plane)
+
+
+async def test_the_charts_take_over_the_definitions_of_an_operator(plane: ControlPlane) -> None:
+    async with await KubeClient.open(kubeconfig=plane.kubeconfig, field_manager="dynamo-crd-apply") as operator:
+        for manifest in crd_manifests():
+            await operator.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest)
+        (line,) = commands("docs/moving.md")
+        await run(line, plane)
+        definitions = await operator.list(CUSTOM_RESOURCE_DEFINITIONS)
+    assert {labels(each)["app.kubernetes.io/managed-by"] for each in definitions} == {"Helm"}
+    await run("helm upgrade dynamo-crds helm/dynamo-crds --reuse-values", plane)
 
 
 def test_every_guide_is_linked() -> None:
