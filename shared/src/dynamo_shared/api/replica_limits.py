@@ -2,6 +2,8 @@
 
 from typing import Final
 
+INT32_MAX: Final = 2**31 - 1
+"""The schema refuses numbers above this one."""
 MAX_REPLICAS: Final = 150_000
 """Pods that Kubernetes supports in a cluster ("Considerations for large clusters")."""
 MAX_NODES: Final = 1024

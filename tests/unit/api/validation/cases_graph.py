@@ -43,12 +43,22 @@ CASES = [
         "warning: spec.services.a.minAvailable: has no effect: only Grove starts replicas together, and Grove does "
         "not run this graph",
     ),
-    Case(
-        "beta: replicas that start together, with Grove turned off",
-        beta("a: {replicas: 2, minAvailable: 2}", metadata={"annotations": {"nvidia.com/enable-grove": "false"}}),
-        "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and Grove "
-        "does not run this graph",
-        facts=GROVE,
+    *(
+        Case(
+            f"beta: what only Grove does, with Grove turned off where it is {grove}",
+            beta(
+                "a: {replicas: 2, minAvailable: 2}",
+                "b: {gpus: '1', experimental: {gpuMemoryService: {mode: InterPod}}}",
+                metadata={"annotations": {"nvidia.com/enable-grove": "false"}},
+                backendFramework="vllm",
+            ),
+            "error: spec.components[1].experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which the annotation "
+            "nvidia.com/enable-grove disables for this graph: remove the annotation",
+            "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and Grove "
+            "does not run this graph",
+            facts=replace(GROVE, grove=grove),
+        )
+        for grove in (True, None)
     ),
     Case(
         "beta: replicas that start together, where it is not known what runs them",

@@ -1,6 +1,6 @@
 """Reads values of unknown type: a value of the wrong type counts as empty, because the schema's check reports it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -24,6 +24,16 @@ def below(value: Any, path: Iterable[int | str]) -> Any:
 def items(value: Any) -> list[Any]:
     """The value if it is a list, otherwise an empty one."""
     return value if isinstance(value, list) else []
+
+
+def entries(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects in a list, each with its index; other items of it are left out."""
+    return ((index, each) for index, each in enumerate(items(value)) if isinstance(each, dict))
+
+
+def names_in(value: Any) -> list[str]:
+    """The names of the objects in a list, without empty ones."""
+    return [name for _, each in entries(value) if (name := text(each.get("name")))]
 
 
 def text(value: Any) -> str:

@@ -4,16 +4,13 @@ last.
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import (
-    DEPLOYMENT_MAX_SURGE,
-    DEPLOYMENT_MAX_UNAVAILABLE,
-    DEPLOYMENT_STRATEGY,
-    DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
     DISCOVERY_BACKEND,
     ENABLE_METRICS,
     KUBE_DISCOVERY_MODE,
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
 )
 from dynamo_shared.api.untrusted.reading import mapping
+from dynamo_shared.api.validation.annotations import OF_PODS
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.orchestrators import fields_of_grove
 from dynamo_shared.api.validation.rule_set import COMPONENT, UPDATED, RuleSet, Violations, broken, path
@@ -56,10 +53,7 @@ _OF_PODS = (
     DISCOVERY_BACKEND,
     KUBE_DISCOVERY_MODE,
     VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
-    DEPLOYMENT_STRATEGY,
-    DEPLOYMENT_MAX_SURGE,
-    DEPLOYMENT_MAX_UNAVAILABLE,
-    DISABLE_IMAGE_PULL_SECRET_DISCOVERY,
+    *OF_PODS,
 )
 
 

@@ -217,7 +217,7 @@ ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT = RuleSet("Annotations", (GRAPH, COMPON
 
 _OF_UPDATES = (DEPLOYMENT_STRATEGY, DEPLOYMENT_MAX_SURGE, DEPLOYMENT_MAX_UNAVAILABLE)
 #: Annotations that are read only from pods.
-_OF_PODS = (*_OF_UPDATES, DISABLE_IMAGE_PULL_SECRET_DISCOVERY)
+OF_PODS = (*_OF_UPDATES, DISABLE_IMAGE_PULL_SECRET_DISCOVERY)
 _BACKENDS = ("kubernetes", "etcd")
 _STRATEGIES = ("RollingUpdate", "Recreate")
 
@@ -256,7 +256,7 @@ def no_disaggregated_set_runs_graphs(graph: GraphView, _facts: Facts) -> Violati
 @ANNOTATIONS_WITHOUT_EFFECT.rule("has no effect: the annotation {annotation} selects {provider}", added=True)
 def grove_is_not_switched_off_for_graphs_that_it_must_run(graph: GraphView, _facts: Facts) -> Violations:
     """The workload provider annotation takes precedence over the annotation that turns Grove off."""
-    if graph.provider == OF_GROVE and str(graph.annotations.get(ENABLE_GROVE, "")).lower() == "false":
+    if graph.provider == OF_GROVE and graph.opts_out:
         yield broken(("metadata", "annotations", ENABLE_GROVE), annotation=WORKLOAD_PROVIDER, provider=OF_GROVE)
 
 
@@ -267,7 +267,7 @@ def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violatio
     """Update strategy and pull secret annotations are read only from pods; discovery backends and strategies have known
     names.
     """
-    for name in _OF_PODS:
+    for name in OF_PODS:
         if annotation(graph.annotations, name) is not None:
             yield ("metadata", "annotations", name), _NOT_ON_GRAPHS
     if graph.of_grove(facts.grove) is False:

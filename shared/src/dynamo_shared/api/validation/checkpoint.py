@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from dynamo_shared.api.untrusted.reading import mapping
+from dynamo_shared.api.untrusted.reading import below, mapping
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import CHECKPOINT, UPDATED, RuleSet, Violations, broken
+from dynamo_shared.api.validation.unused import METADATA_OF_PODS
 
 CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,))
 UNUSED_IN_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,))
@@ -14,17 +15,14 @@ CHANGES_OF_CHECKPOINTS = RuleSet("Checkpoints", (CHECKPOINT,), UPDATED)
 @CHECKPOINTS.rule("cannot be enabled, because a checkpoint does not contain its memory: leave it out")
 def checkpoint_holds_no_shared_gpu_memory(spec: dict[str, Any], facts: Facts) -> Violations:
     """Engines with a GPU memory service cannot have a checkpoint, unless the platform is configured to allow it."""
-    if mapping(spec.get("gpuMemoryService")).get("enabled") is True and not facts.gms_snapshot:
+    if below(spec, ("gpuMemoryService", "enabled")) is True and not facts.gms_snapshot:
         yield broken(("spec", "gpuMemoryService"))
 
 
 _ONCE = "has no effect: the Job runs once; to repeat it, recreate the DynamoCheckpoint"
 _KEPT = "has no effect: the Job is kept for 300 seconds after its end"
-
-
 _NOT_STARTED_AGAIN = "has no effect: the Job never restarts its pod"
 _NOT_OF_THE_POD = "has no effect: the pod gets only labels and annotations from the metadata of its template"
-_OF_THE_POD = frozenset({"labels", "annotations", "creationTimestamp"})
 
 
 @UNUSED_IN_CHECKPOINTS.rule(_ONCE, _KEPT, _NOT_STARTED_AGAIN, _NOT_OF_THE_POD, added=True)
@@ -33,9 +31,9 @@ def the_job_is_the_platforms(spec: dict[str, Any], _facts: Facts) -> Violations:
     job = mapping(spec.get("job"))
     template, at = mapping(job.get("podTemplateSpec")), ("spec", "job", "podTemplateSpec")
     for name, value in mapping(template.get("metadata")).items():
-        if name not in _OF_THE_POD and value:
+        if name not in METADATA_OF_PODS and value:
             yield (*at, "metadata", str(name)), _NOT_OF_THE_POD
-    if mapping(template.get("spec")).get("restartPolicy") not in (None, "", "Never"):
+    if below(template, ("spec", "restartPolicy")) not in (None, "", "Never"):
         yield (*at, "spec", "restartPolicy"), _NOT_STARTED_AGAIN
     if job.get("backoffLimit"):
         yield ("spec", "job", "backoffLimit"), _ONCE

@@ -5,6 +5,7 @@ from typing import Any
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.conversion import amounts
+from dynamo_shared.api.conversion.pod import SIDECAR
 from dynamo_shared.api.embedded.rules import objects, paths
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import shown, suggestion_for
@@ -12,15 +13,12 @@ from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import below, entries, items, mapping, names_in, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView, of_each_role
 
 COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT))
-
-#: Name of the container that a v1alpha1 frontendSidecar becomes.
-_SIDECAR = "sidecar-frontend"
 
 
 @COMPONENTS.rule("required, since the ingress is enabled: it is the first label of the host name", versions=(ALPHA,))
@@ -40,8 +38,8 @@ _NO_CACHE_PLACE = "required: {engine} has no default path for its compilation ca
 @COMPONENTS.rule(_NO_MOUNT_POINT, _NO_CACHE_PLACE, versions=(ALPHA,))
 def volumes_are_mounted_somewhere(component: ComponentView, _facts: Facts) -> Violations:
     """A mount has a path; only the compilation cache of vLLM has a default path."""
-    for index, mount in enumerate(items(component.spec.get("volumeMounts"))):
-        if not isinstance(mount, dict) or mount.get("mountPoint") not in (None, ""):
+    for index, mount in entries(component.spec.get("volumeMounts")):
+        if mount.get("mountPoint") not in (None, ""):
             continue
         at = component.field("volumeMounts", index, "mountPoint")
         if mount.get("useAsCompilationCache") is not True:
@@ -100,9 +98,8 @@ def frontend_sidecar_has_its_name_alone(component: ComponentView, _facts: Facts)
     """No other container has the name of the container that frontendSidecar becomes."""
     if not isinstance(component.spec.get("frontendSidecar"), dict):
         return
-    containers = items(mapping(component.spec.get("extraPodSpec")).get("containers"))
-    for index, container in enumerate(containers):
-        if mapping(container).get("name") == _SIDECAR:
+    for index, container in entries(below(component.spec, ("extraPodSpec", "containers"))):
+        if container.get("name") == SIDECAR:
             yield broken(component.field("extraPodSpec", "containers", index, "name"))
 
 
@@ -144,14 +141,13 @@ def templates_of_roles_have_the_frontend_sidecar(component: ComponentView, _fact
     # If all roles have a template, another rule refuses the sidecar.
     if len(component.role_templates) != 1 or not component.has_own_template:
         return
-    if isinstance(component.spec.get("frontendSidecar"), dict) and _SIDECAR not in _names_of_others(component):
+    if isinstance(component.spec.get("frontendSidecar"), dict) and SIDECAR not in _names_of_others(component):
         yield broken((*component.pod.at, "containers"))
 
 
 def _names_of_others(component: ComponentView) -> list[str]:
     """Names of the containers of a pod other than the engine's."""
-    names = (text(mapping(each).get("name")) for each in items(component.pod.value.get("containers")))
-    return [name for name in names if name and name != MAIN]
+    return [name for name in names_in(component.pod.value.get("containers")) if name != MAIN]
 
 
 _AMOUNTS = ("cpu", "memory", "gpu")
@@ -160,9 +156,8 @@ _AMOUNTS = ("cpu", "memory", "gpu")
 @COMPONENTS.rule("{value} is not a quantity; examples: 8Gi, 500m, 2", versions=(ALPHA,), added=True)
 def amounts_are_quantities(component: ComponentView, _facts: Facts) -> Violations:
     """Amounts of resources that are strings are Kubernetes quantities."""
-    resources = component.spec.get("resources")
-    for kind in ("limits", "requests") if isinstance(resources, dict) else ():
-        given = mapping(mapping(resources).get(kind))
+    for kind in amounts.SIDES:
+        given = mapping(below(component.spec, ("resources", kind)))
         for name, value in given.items():
             if name in _AMOUNTS and _is_not_quantity(value):
                 yield broken(component.field("resources", kind, name), value=shown(value))
@@ -183,7 +178,7 @@ def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) ->
     Resources of mainContainer are included. In v1beta1 the check of pod templates requires this.
     """
     given = mapping(component.spec.get("resources"))
-    own = mapping(mapping(mapping(component.spec.get("extraPodSpec")).get("mainContainer")).get("resources"))
+    own = mapping(below(component.spec, ("extraPodSpec", "mainContainer", "resources")))
     merged = amounts.to_resources(given, own)
     if problem := objects.pages_alone(merged):
         yield component.field(*(() if given else ("extraPodSpec", "mainContainer")), "resources"), problem
@@ -297,7 +292,7 @@ def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts)
     if component.is_alpha and not component.runtime_is_sidecar:
         places.append((component.spec.get("envs"), component.field("envs")))
     for variables, place in places:
-        for index, each in enumerate(map(mapping, items(variables))):
+        for index, each in entries(variables):
             if each.get("name") == variable and (value := text(each.get("value"))) and value != str(number):
                 yield broken((*place, index, "value"), name=port.name, number=number, variable=variable)
 
@@ -324,8 +319,8 @@ def pods_share_a_claim(component: ComponentView, _facts: Facts) -> Violations:
     replicas = 1 if component.replicas is None else component.replicas
     places: dict[str, list[tuple[Location, int]]] = {}
     for each in component.of_each_role:
-        for index, claim in enumerate(items(each.pod.value.get("resourceClaims"))):
-            if name := text(mapping(claim).get("resourceClaimName")):
+        for index, claim in entries(each.pod.value.get("resourceClaims")):
+            if name := text(claim.get("resourceClaimName")):
                 at = (*each.pod.at, "resourceClaims", index, "resourceClaimName")
                 places.setdefault(name, []).append((at, replicas * each.pods_of_role))
     for name, named in places.items():

@@ -7,7 +7,7 @@ from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, KUBE_DISCOVERY_MODE, WORKLOAD_PROVIDER
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import below, entries, items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, GRAPH, RuleSet, Violations, broken, listed, path
 from dynamo_shared.api.validation.view import GraphView
@@ -41,9 +41,7 @@ _INCOMPLETE_CLAIM = (
 @GRAPHS.rule(_EMPTY_CLAIM_NAME, _INCOMPLETE_CLAIM, versions=(ALPHA,))
 def claims_are_complete(graph: GraphView, _facts: Facts) -> Violations:
     """Claims have names. A claim that the platform creates has a size, a storage class and an access mode."""
-    for index, claim in enumerate(items(graph.spec.get("pvcs"))):
-        if not isinstance(claim, dict):
-            continue
+    for index, claim in entries(graph.spec.get("pvcs")):
         at = ("spec", "pvcs", index)
         if claim.get("name") == "":
             yield (*at, "name"), _EMPTY_CLAIM_NAME
@@ -72,7 +70,7 @@ _INCOMPLETE_ORDER = "lacks {missing}: name every {component} once, or leave orde
 @GRAPHS.rule(_ORDER_OF_PARALLEL, _NAMED_TWICE, _UNKNOWN_IN_ORDER, _INCOMPLETE_ORDER)
 def restart_order_names_every_component_once(graph: GraphView, _facts: Facts) -> Violations:
     """The order of a sequential restart names each component exactly once, and nothing else."""
-    strategy = mapping(mapping(graph.spec.get("restart")).get("strategy"))
+    strategy = mapping(below(graph.spec, ("restart", "strategy")))
     order = items(strategy.get("order"))
     if not order or graph.names is None:
         return
@@ -127,11 +125,11 @@ def gpu_memory_between_pods_needs_grove_and_vllm(graph: GraphView, facts: Facts)
     sharing = [each.gms for each in graph.components if each.gms is not None and each.gms.inter_pod]
     if graph.of_grove(facts.grove) is False:
         for gms in sharing:
-            if facts.grove:
+            if facts.grove is False:
+                message = _GROVE_IS_OFF.format(mode=shown(gms.mode), other=graph.words.intra_pod)
+            else:
                 by = WORKLOAD_PROVIDER if graph.provider else ENABLE_GROVE
                 message = _GROVE_IS_OPTED_OUT.format(mode=shown(gms.mode), annotation=by)
-            else:
-                message = _GROVE_IS_OFF.format(mode=shown(gms.mode), other=graph.words.intra_pod)
             yield (*gms.at, "mode"), message
     backend = graph.spec.get("backendFramework")
     if sharing and (backend is None or isinstance(backend, str)) and not _shares_memory(backend):

@@ -53,7 +53,7 @@ def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violatio
     """
     if not graph.name:
         return
-    hashed = facts.grove is not None and graph.of_grove(facts.grove) is False
+    hashed = graph.of_grove(facts.grove) is False
     for component in graph.components:
         if not component.name or len(component.name) > MAX_LABEL:
             continue

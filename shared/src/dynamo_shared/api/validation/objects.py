@@ -9,7 +9,7 @@ from dynamo_shared.api.embedded.rules.sources import ACCESS_MODES
 from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.rules import Violations
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import entries, items, mapping, names_in, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, listed, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -25,8 +25,8 @@ _NOTHING_TO_STORE = "must be above 0, not {value}"
 @CLAIMS.rule(_NO_ACCESS_MODE, _NOTHING_TO_STORE, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
 def claims_can_be_made(graph: GraphView, _facts: Facts) -> Violations:
     """A claim that the platform creates has a known access mode, valid object names, and a size above zero."""
-    for index, each in enumerate(items(graph.spec.get("pvcs"))):
-        claim, at = mapping(each), ("spec", "pvcs", index)
+    for index, claim in entries(graph.spec.get("pvcs")):
+        at = ("spec", "pvcs", index)
         if claim.get("create") is not True:
             continue
         for field in ("name", "storageClass"):
@@ -121,8 +121,7 @@ def clients_of_shared_memory_are_containers(component: ComponentView, _facts: Fa
         yield at, _BETWEEN_PODS.format(mode=shown(component.gms.mode))
         return
     pod, pod_at = component.pod
-    container_names = [text(mapping(each).get("name")) for each in items(pod.get("containers"))]
-    others = [name for name in container_names if name and name != MAIN]
+    others = [name for name in names_in(pod.get("containers")) if name != MAIN]
     known = {MAIN, *others}
     gone = ((index, name) for index, name in enumerate(named) if isinstance(name, str) and name not in known)
     hint = f" ({listed(others)})" if others else ""

@@ -2,7 +2,7 @@
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.runtime_version import OF_1_5, has_native_picker, runtime_version
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import items, mapping, names_in, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -148,7 +148,7 @@ def picker_keeps_its_configuration(component: ComponentView, _facts: Facts) -> V
     needed = _CACHE if _is_native(component) else _CONFIG
     if needed == _CONFIG and mounts and all(mapping(each).get("mountPath") != _CONFIG_PATH for each in mounts):
         yield (*main_at, "volumeMounts"), _NO_MOUNT.format(volume=_CONFIG, path=_CONFIG_PATH)
-    volumes = [text(mapping(each).get("name")) for each in items(pod.get("volumes"))]
-    mounted = {text(mapping(each).get("name")) for each in mounts} if mounts else {needed}
+    volumes = names_in(pod.get("volumes"))
+    mounted = names_in(mounts) if mounts else [needed]
     if volumes and needed in mounted and needed not in volumes:
         yield (*pod_at, "volumes"), _NO_VOLUME.format(missing=needed)

@@ -15,7 +15,7 @@ from dynamo_shared.api.pods import DRAIN_SECONDS, DRAIN_VARIABLE, GRACE_PERIOD, 
 from dynamo_shared.api.probes import PROBES, asks
 from dynamo_shared.api.role_templates import WORKER
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import below, integer, items, mapping, text
+from dynamo_shared.api.untrusted.reading import below, entries, integer, items, mapping, names_in, text
 from dynamo_shared.api.validation.component import place_of_amount
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
@@ -143,9 +143,9 @@ def claims_of_services_are_of_their_pods(component: ComponentView, _facts: Facts
     if not component.has_fields or amounts.claims_of(mapping(component.main.value.get("resources"))):
         return
     pod, at = component.pod
-    known = {text(mapping(each).get("name")) for each in items(pod.get("resourceClaims"))}
-    for index, each in enumerate(items(mapping(component.spec.get("resources")).get("claims"))):
-        name = text(mapping(each).get("name"))
+    known = {*names_in(pod.get("resourceClaims"))}
+    for index, claim in entries(below(component.spec, ("resources", "claims"))):
+        name = text(claim.get("name"))
         if name and name not in known:
             place = component.field("resources", "claims", index, "name")
             yield broken(place, name=shown(name), claims=path((*at, "resourceClaims")))
@@ -255,9 +255,9 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
         known.add(SHARED_MEMORY)
     volumes = path((*component.pod.at, "volumes"))
     mounts = (
-        ((*at, "volumeMounts", index, "name"), text(mapping(mount).get("name")))
+        ((*at, "volumeMounts", index, "name"), text(mount.get("name")))
         for container, at in _others(component)
-        for index, mount in enumerate(items(container.get("volumeMounts")))
+        for index, mount in entries(container.get("volumeMounts"))
     )
     unknown = ((place, name) for place, name in mounts if name and name not in known)
     for place, name in islice(unknown, _REPORTED):
@@ -295,14 +295,14 @@ def compilation_cache_is_writable(component: ComponentView, _facts: Facts) -> Vi
     if cache is None:
         return
     main, at = component.main
-    for index, mount in enumerate(map(mapping, items(main.get("volumeMounts")))):
+    for index, mount in entries(main.get("volumeMounts")):
         if (mount.get("name"), mount.get("mountPath"), mount.get("readOnly")) == (cache.name, cache.path, True):
             yield broken((*at, "volumeMounts", index, "readOnly"))
     pod, at = component.pod
-    for index, volume in enumerate(map(mapping, items(pod.get("volumes")))):
-        claim = mapping(volume.get("persistentVolumeClaim"))
-        if volume.get("name") == cache.name and claim.get("readOnly") is True:
-            yield broken((*at, "volumes", index, "persistentVolumeClaim", "readOnly"))
+    read_only = ("persistentVolumeClaim", "readOnly")
+    for index, volume in entries(pod.get("volumes")):
+        if volume.get("name") == cache.name and below(volume, read_only) is True:
+            yield broken((*at, "volumes", index, *read_only))
 
 
 _RELATIVE = "is relative to the root of the container: write {path}"
@@ -375,8 +375,8 @@ def _others(component: ComponentView) -> Iterator[tuple[dict[str, Any], Location
     """Containers of the template other than the engine's, and init containers."""
     pod, at = component.pod
     for field in ("containers", "initContainers"):
-        for index, container in enumerate(items(pod.get(field))):
-            if isinstance(container, dict) and (field != "containers" or container.get("name") != MAIN):
+        for index, container in entries(pod.get(field)):
+            if field != "containers" or container.get("name") != MAIN:
                 yield container, (*at, field, index)
 
 
@@ -385,7 +385,7 @@ def _is_sidecar(component: ComponentView, container: dict[str, Any]) -> bool:
 
 
 def _volumes(component: ComponentView) -> set[str]:
-    return {text(mapping(each).get("name")) for each in items(component.pod.value.get("volumes"))}
+    return {*names_in(component.pod.value.get("volumes"))}
 
 
 def _mounts(component: ComponentView) -> list[_Mount]:
@@ -414,8 +414,7 @@ def _mounts(component: ComponentView) -> list[_Mount]:
 
 
 def _listed(mounts: Any, at: Location, path_field: str) -> Iterator[_Mount]:
-    for index, each in enumerate(items(mounts)):
-        known = mapping(each)
-        name, place, cache = text(known.get("name")), text(known.get(path_field)), known.get("useAsCompilationCache")
+    for index, each in entries(mounts):
+        name, place, cache = text(each.get("name")), text(each.get(path_field)), each.get("useAsCompilationCache")
         if name and (place or cache is True):
             yield _Mount(name, place, (*at, index, "name"), (*at, index, path_field), cache is True)

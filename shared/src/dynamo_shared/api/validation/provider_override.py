@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from dynamo_shared.api import min_available
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.replica_limits import INT32_MAX
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import below, integer, items, mapping, nodes, text
+from dynamo_shared.api.untrusted.reading import below, entries, integer, mapping, nodes, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, UPDATED, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView
@@ -30,7 +31,6 @@ CONSTRAINT: Final = "topologyConstraint"
 PATHS: dict[str, tuple[str, ...]] = {SET: ("spec", "template", CONSTRAINT), GROUP: (CONSTRAINT,), CLIQUE: (CONSTRAINT,)}
 #: Path of the number of replicas that start together, by Grove's type, in the override of a component.
 MINIMA = {GROUP: min_available.OF_GROUP, CLIQUE: min_available.OF_CLIQUE}
-_INT32_MAX = 2**31 - 1
 #: Refused fields that are reported for one level of a value. A tenant may write thousands.
 _REPORTED = 10
 
@@ -91,17 +91,16 @@ def overrides_of_component(component: ComponentView) -> Iterator[Override]:
         # Only v1beta1 has a field that forces a scaling group.
         targets = (GROUP,) if is_group else (CLIQUE, GROUP) if component.is_alpha else (CLIQUE,)
         yield Override(component.field(FIELD), value, targets, component.name)
-    for index, role in enumerate(items(component.spec.get("roles"))):
-        if isinstance(value := mapping(role).get(FIELD), dict):
+    for index, role in entries(component.spec.get("roles")):
+        if isinstance(value := role.get(FIELD), dict):
             at, role_name = component.field("roles", index, FIELD), text(role.get("name"))
             yield Override(at, value, (CLIQUE,), component.name, role_name or f"[{index}]")
 
 
 def target_of(component: dict[str, Any]) -> str:
     """Grove's type for a component of v1beta1."""
-    experimental = mapping(component.get("experimental"))
-    between_pods = mapping(experimental.get("gpuMemoryService")).get("mode") == "InterPod"
-    forced = mapping(experimental.get("grove")).get("forceScalingGroup") is True
+    between_pods = below(component, ("experimental", "gpuMemoryService", "mode")) == "InterPod"
+    forced = below(component, ("experimental", "grove", "forceScalingGroup")) is True
     return GROUP if nodes(component.get("multinode")) > 1 or between_pods or forced else CLIQUE
 
 
@@ -176,7 +175,7 @@ def replicas_that_start_together_are_a_number(graph: GraphView, _facts: Facts) -
                 continue
             at, given = minimum
             number = integer(given)
-            if number is None or not 1 <= number <= _INT32_MAX:
+            if number is None or not 1 <= number <= INT32_MAX:
                 yield at, _NO_NUMBER.format(value=shown(given))
             elif component.spec.get(min_available.FIELD) is not None:
                 yield at, _TWICE.format(component=component.words.component)

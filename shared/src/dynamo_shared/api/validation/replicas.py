@@ -2,13 +2,11 @@
 
 from typing import Any
 
-from dynamo_shared.api.replica_limits import MAX_NODES, TOO_MANY, too_many
+from dynamo_shared.api.replica_limits import INT32_MAX, MAX_NODES, TOO_MANY, too_many
 from dynamo_shared.api.untrusted.reading import integer
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ADAPTER, COMPONENT, GRAPH, RuleSet, Violations, broken
 from dynamo_shared.api.validation.view import ComponentView
-
-_INT32_MAX = 2**31 - 1
 
 REPLICAS = RuleSet("Replicas", (GRAPH, COMPONENT))
 REPLICAS_OF_ADAPTERS = RuleSet("Replicas", (ADAPTER,))
@@ -27,7 +25,7 @@ def replicas_fit_a_cluster(component: ComponentView, _facts: Facts) -> Violation
 )
 def nodes_can_be_connected(component: ComponentView, _facts: Facts) -> Violations:
     """Each node of a replica gets the addresses of all its nodes, so their number is limited."""
-    if MAX_NODES < component.nodes <= _INT32_MAX:
+    if MAX_NODES < component.nodes <= INT32_MAX:
         yield broken(component.field("multinode", "nodeCount"), nodes=component.nodes)
 
 
@@ -39,5 +37,4 @@ def adapted_replicas_fit_a_cluster(spec: dict[str, Any], _facts: Facts) -> Viola
 
 
 def _problem(replicas: int | None) -> str:
-    """The schema reports numbers beyond 32 bits."""
-    return too_many(replicas) if replicas is not None and replicas <= _INT32_MAX else ""
+    return too_many(replicas) if replicas is not None and replicas <= INT32_MAX else ""

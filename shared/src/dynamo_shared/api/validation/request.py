@@ -11,7 +11,7 @@ from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.graph_overrides import unknown_fields
 from dynamo_shared.api.request_parts import profiling_containers
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import below, items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import (
     ALPHA,
@@ -31,9 +31,7 @@ PLACES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), CREATED)
 ADVICE_FOR_REQUESTS = RuleSet("Requests", (REQUEST,))
 CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), UPDATED)
 
-_BACKENDS = ("auto", *BACKENDS)
-STRATEGIES = ("rapid", "thorough")
-OPTIMIZATIONS = ("latency", "throughput")
+_OPTIMIZATIONS = ("latency", "throughput")
 #: GPU types that a request may name, as in Dynamo 1.6, which has neither gb300 nor rtx_pro_6000_server. `gb200` is the
 #: newer name of `gb200_sxm`.
 GPU_SKUS = (
@@ -67,15 +65,9 @@ _UNKNOWN_WORD = "{value} is not allowed; one of {allowed}{hint}"
 @REQUESTS.rule(_UNKNOWN_WORD, versions=(BETA,), added=True)
 def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Backend, search strategy and GPU type are enums."""
-    hardware = mapping(spec.get("hardware"))
-    for value, allowed, at in (
-        (spec.get("backend"), _BACKENDS, ("spec", "backend")),
-        (spec.get("searchStrategy"), STRATEGIES, ("spec", "searchStrategy")),
-        (hardware.get("gpuSku"), GPU_SKUS, ("spec", "hardware", "gpuSku")),
-    ):
-        if isinstance(value, str) and value and value not in allowed:
-            hint = suggestion_for(value, allowed)
-            yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(map(shown, allowed)), hint=hint)
+    yield from _unknown_word(spec.get("backend"), ("auto", *BACKENDS), ("spec", "backend"))
+    yield from _unknown_word(spec.get("searchStrategy"), ("rapid", "thorough"), ("spec", "searchStrategy"))
+    yield from _unknown_word(below(spec, ("hardware", "gpuSku")), GPU_SKUS, ("spec", "hardware", "gpuSku"))
 
 
 @REQUESTS.rule(_UNKNOWN_WORD, versions=(ALPHA,))
@@ -83,12 +75,14 @@ def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     """The optimization type in the free-form profiling configuration is latency or throughput. In v1beta1 the schema
     requires this.
     """
-    sla = mapping(mapping(mapping(spec.get("profilingConfig")).get("config")).get("sla"))
-    value = sla.get("optimizationType")
-    if isinstance(value, str) and value and value not in OPTIMIZATIONS:
-        hint = suggestion_for(value, OPTIMIZATIONS)
-        at = ("spec", "profilingConfig", "config", "sla", "optimizationType")
-        yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(map(shown, OPTIMIZATIONS)), hint=hint)
+    at = ("profilingConfig", "config", "sla", "optimizationType")
+    yield from _unknown_word(below(spec, at), _OPTIMIZATIONS, ("spec", *at))
+
+
+def _unknown_word(value: object, allowed: tuple[str, ...], at: Location) -> Violations:
+    if isinstance(value, str) and value and value not in allowed:
+        hint = suggestion_for(value, allowed)
+        yield at, _UNKNOWN_WORD.format(value=shown(value), allowed=listed(map(shown, allowed)), hint=hint)
 
 
 @REQUESTS.rule(
@@ -140,7 +134,7 @@ def there_is_something_to_plan_for(spec: dict[str, Any], _facts: Facts) -> Viola
 @REQUESTS.rule("{problem}", versions=(BETA,))  # the messages of the contract
 def the_planner_understands_its_configuration(spec: dict[str, Any], _facts: Facts) -> Violations:
     """spec.features.planner is a PlannerConfig: its types, bounds and relations between fields must be valid."""
-    config = mapping(spec.get("features")).get("planner")
+    config = below(spec, ("features", "planner"))
     if isinstance(config, dict):
         for location, problem in problems(PlannerConfig, config):
             yield ("spec", "features", "planner", *location), problem
@@ -164,7 +158,7 @@ def hardware_is_named_where_it_cannot_be_discovered(spec: dict[str, Any], facts:
 )
 def hardware_is_named_in_the_configuration(spec: dict[str, Any], facts: Facts) -> Violations:
     """On such a platform, a v1alpha1 request must state the hardware in the profiler's configuration."""
-    hardware = mapping(mapping(mapping(spec.get("profilingConfig")).get("config")).get("hardware"))
+    hardware = mapping(below(spec, ("profilingConfig", "config", "hardware")))
     names = ("gpuType", "gpu_type", "numGpusPerNode", "num_gpus_per_node")
     if not facts.cluster_wide and not facts.gpu_discovery and not any(hardware.get(name) for name in names):
         yield broken(("spec",))
@@ -178,10 +172,10 @@ def hardware_is_named_in_the_configuration(spec: dict[str, Any], facts: Facts) -
 )
 def the_graph_is_in_the_namespace_of_its_request(obj: dict[str, Any], _facts: Facts) -> Violations:
     """A graph is created only in the namespace of its request."""
-    namespace = mapping(obj.get("metadata")).get("namespace")
-    target = mapping(mapping(obj.get("spec")).get("deploymentOverrides")).get("namespace")
-    if isinstance(target, str) and target and isinstance(namespace, str) and target != namespace:
-        yield broken(("spec", "deploymentOverrides", "namespace"), namespace=target)
+    namespace, at = below(obj, ("metadata", "namespace")), ("spec", "deploymentOverrides", "namespace")
+    target = text(below(obj, at))
+    if target and isinstance(namespace, str) and target != namespace:
+        yield broken(at, namespace=target)
 
 
 #: The name of a request is a label value of all objects that are created for it. Characters.
@@ -194,8 +188,8 @@ _LONGEST_NAME = 63
 )
 def the_name_of_a_request_is_a_label(obj: dict[str, Any], _facts: Facts) -> Violations:
     """The name of a request is a label value of the objects that are created for it."""
-    name = mapping(obj.get("metadata")).get("name")
-    if isinstance(name, str) and len(name) > _LONGEST_NAME:
+    name = text(below(obj, ("metadata", "name")))
+    if len(name) > _LONGEST_NAME:
         yield broken(("metadata", "name"), length=len(name), excess=len(name) - _LONGEST_NAME)
 
 
@@ -206,8 +200,7 @@ def overrides_are_fields_of_graphs(obj: dict[str, Any], _facts: Facts) -> Violat
     """An override becomes part of the graph that is generated after profiling, hours later, so its fields are checked
     now.
     """
-    override = mapping(mapping(mapping(obj.get("spec")).get("overrides")).get("dgd"))
-    for at, known in unknown_fields(override):
+    for at, known in unknown_fields(mapping(below(obj, ("spec", "overrides", "dgd")))):
         yield broken(("spec", "overrides", "dgd", *at), hint=suggestion_for(str(at[-1]), known))
 
 
@@ -220,7 +213,7 @@ _UNREADABLE = "hardware, sweep, engine and deployment have no effect until this 
 @ADVICE_FOR_REQUESTS.rule(_UNREADABLE, _PROFILER_CONFIG, versions=(ALPHA,), added=True)
 def what_the_profiler_does_not_read(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Some settings of the profiler's configuration have no effect, or cannot be read."""
-    config = mapping(spec.get("profilingConfig")).get("config")
+    config = below(spec, ("profilingConfig", "config"))
     if not isinstance(config, dict):
         return
     wrong = problems(ProfilerConfig, config)
@@ -233,7 +226,7 @@ def what_the_profiler_does_not_read(spec: dict[str, Any], _facts: Facts) -> Viol
 @ADVICE_FOR_REQUESTS.rule("{problem}", versions=(BETA,), added=True)  # the messages of the contract
 def what_the_planner_does_not_read(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Some settings of the planner's configuration have no effect."""
-    config = mapping(spec.get("features")).get("planner")
+    config = below(spec, ("features", "planner"))
     if isinstance(config, dict):
         for location, problem in remarks(PlannerConfig, config):
             yield ("spec", "features", "planner", *location), problem
@@ -264,7 +257,7 @@ _NO_CONTAINER = "has no effect: the Job has only the containers profiler and out
 @ADVICE_FOR_REQUESTS.rule(_ONE_IMAGE, _NO_CONTAINER, versions=(BETA,), added=True)
 def containers_are_those_of_the_job(spec: dict[str, Any], _facts: Facts) -> Violations:
     """A profiling Job has exactly two containers, and both run the profiler's image."""
-    pod = mapping(mapping(mapping(mapping(spec.get("overrides")).get("profilingJob")).get("template")).get("spec"))
+    pod = mapping(below(spec, ("overrides", "profilingJob", "template", "spec")))
     if _is_simulated(spec):
         return
     profiler, relay = profiling_containers(pod)
@@ -285,19 +278,18 @@ _LATENCIES = ("ttft", "itl", "e2eLatency")
 )
 def latencies_are_the_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
     """A simulation optimizes for latency or throughput only if the request sets no latencies."""
-    profiling = mapping(spec.get("profilingConfig"))
-    at: Location = ("spec", "profilingConfig", "config", "sla") if profiling else ("spec", "sla")
-    sla = mapping(mapping(profiling.get("config")).get("sla") if profiling else spec.get("sla"))
+    at: Location = ("profilingConfig", "config", "sla") if mapping(spec.get("profilingConfig")) else ("sla",)
+    sla = mapping(below(spec, at))
     given = [name for name in _LATENCIES if sla.get(name) is not None]
     if sla.get("optimizationType") and given and _is_simulated(spec):
-        yield broken((*at, "optimizationType"), names=listed(given))
+        yield broken(("spec", *at, "optimizationType"), names=listed(given))
 
 
 def _is_simulated(spec: dict[str, Any]) -> bool:
     profiling = mapping(spec.get("profilingConfig"))
     if not profiling:
         return spec.get("searchStrategy") != "thorough"
-    sweep = mapping(mapping(profiling.get("config")).get("sweep"))
+    sweep = mapping(below(profiling, ("config", "sweep")))
     simulates = any(sweep.get(name) is True for name in ("useAiConfigurator", "use_ai_configurator"))
     return simulates or spec.get("useMocker") is True or spec.get("backend") == "auto"
 
@@ -306,7 +298,7 @@ def _unused_in_a_simulation(spec: dict[str, Any]) -> Iterator[Location]:
     """Fields of a v1beta1 request that go to the profiler of a Job or to its pod. Placement and pull secrets apply to
     graphs.
     """
-    hardware, job = mapping(spec.get("hardware")), mapping(mapping(spec.get("overrides")).get("profilingJob"))
+    hardware, job = mapping(spec.get("hardware")), mapping(below(spec, ("overrides", "profilingJob")))
     template, at = mapping(job.get("template")), ("spec", "overrides", "profilingJob")
     yield from (("spec", "hardware", name) for name in ("interconnect", "rdma") if hardware.get(name))
     yield from ((*at, str(name)) for name in job if name != "template")
@@ -358,13 +350,12 @@ def _stage(old: dict[str, Any]) -> tuple[str, str]:
 def _is_deployed(old: dict[str, Any]) -> bool:
     """Whether a v1alpha1 request has its graph; its state stays Ready then."""
     field, phase = _stage(old)
-    created = mapping(mapping(old.get("status")).get("deployment")).get("created")
-    return field == "state" and phase == "Ready" and created is True
+    return field == "state" and phase == "Ready" and below(old, ("status", "deployment", "created")) is True
 
 
 def _applies(obj: dict[str, Any], field: str) -> bool:
     """Whether the result of a request is deployed: by default yes in v1beta1, and no in v1alpha1."""
-    auto_apply = mapping(obj.get("spec")).get("autoApply")
+    auto_apply = below(obj, ("spec", "autoApply"))
     return auto_apply is not False if field == "phase" else auto_apply is True
 
 

@@ -19,7 +19,7 @@ from dynamo_shared.api.graph_overrides import (
 )
 from dynamo_shared.api.registry.env import DYN_ROUTER_MODE
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import below, entries, items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import BETA, REQUEST, RuleSet, Violations, broken, listed, path
 
@@ -60,7 +60,7 @@ def arguments_that_replace_name_the_model(spec: dict[str, Any], _facts: Facts) -
 @ADVICE_FOR_OVERRIDES.rule("has no effect: {path} sets the router to {mode}; leave one of the two out", added=True)
 def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Violations:
     """If an override sets the router of the frontend, it takes precedence over the router in the request."""
-    if mapping(mapping(spec.get("features")).get("kvRouter")).get("enabled") is not True:
+    if below(spec, ("features", "kvRouter", "enabled")) is not True:
         return
     given = next(_router_modes(_override(spec)), None)
     if given is not None and given[1] != _KV:
@@ -71,14 +71,10 @@ def an_override_wins_over_the_router(spec: dict[str, Any], _facts: Facts) -> Vio
 @ADVICE_FOR_OVERRIDES.rule("has no effect: {backend} has no flag for it; leave it out", added=True)
 def trust_is_for_engines_with_a_flag(spec: dict[str, Any], _facts: Facts) -> Violations:
     """Some backends have no flag to trust a model's remote code, so trusting it has no effect there."""
-    backend, trusts = spec.get("backend"), mapping(spec.get("overrides")).get("trustRemoteCode")
-    if (
-        trusts is True
-        and isinstance(backend, str)
-        and backend in BACKENDS
-        and options.flags(backend, "trust_remote_code", value=True) is None
-    ):
-        yield broken(("spec", "overrides", "trustRemoteCode"), backend=backend)
+    backend, at = text(spec.get("backend")), ("overrides", "trustRemoteCode")
+    has_flag = backend not in BACKENDS or options.flags(backend, "trust_remote_code", value=True) is not None
+    if below(spec, at) is True and not has_flag:
+        yield broken(("spec", *at), backend=backend)
 
 
 _OF_METADATA = ("name", "labels", "annotations")
@@ -97,7 +93,7 @@ def an_override_says_only_what_a_graph_is(spec: dict[str, Any], _facts: Facts) -
 
 
 def _override(spec: dict[str, Any]) -> dict[str, Any]:
-    return mapping(mapping(spec.get("overrides")).get("dgd"))
+    return mapping(below(spec, ("overrides", "dgd")))
 
 
 def _router_modes(override: dict[str, Any]) -> Iterator[tuple[Location, str]]:
@@ -125,8 +121,8 @@ def _router_modes(override: dict[str, Any]) -> Iterator[tuple[Location, str]]:
 
 
 def _variables(variables: Any, at: Location) -> Iterator[tuple[Location, str]]:
-    for index, each in enumerate(items(variables)):
-        if mapping(each).get("name") == DYN_ROUTER_MODE:
+    for index, each in entries(variables):
+        if each.get("name") == DYN_ROUTER_MODE:
             yield (*at, index), text(each.get("value"))
 
 
@@ -135,11 +131,11 @@ def _main_containers(override: dict[str, Any]) -> Iterator[tuple[str, Location, 
     spec, start = mapping(override.get("spec")), (*_AT, "spec")
     if version_of(override) == ALPHA_GRAPH:
         for name, service in mapping(spec.get("services")).items():
-            main = mapping(mapping(mapping(service).get("extraPodSpec")).get("mainContainer"))
+            main = mapping(below(service, ("extraPodSpec", "mainContainer")))
             yield str(name), (*start, "services", name, "extraPodSpec", "mainContainer"), main
         return
-    for index, component in enumerate(items(spec.get("components"))):
-        for place, container in enumerate(containers_of(mapping(component).get("podTemplate"))):
+    for index, component in entries(spec.get("components")):
+        for place, container in enumerate(containers_of(component.get("podTemplate"))):
             if is_main(container):
                 at = (*start, "components", index, "podTemplate", "spec", "containers", place)
                 yield text(component.get("name")), at, container

@@ -7,7 +7,7 @@ from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.role_templates import LEADER, WORKER
 from dynamo_shared.api.role_templates import ROLES as ROLE_NAMES
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import integer, items, mapping
+from dynamo_shared.api.untrusted.reading import below, entries, integer, items, mapping
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView
@@ -48,8 +48,8 @@ def roles_have_the_pods_of_their_nodes(component: ComponentView, _facts: Facts) 
     """A replica has one leader, and a worker on each other node. Admission adds omitted numbers."""
     if not isinstance(component.spec.get("multinode"), dict):
         return
-    for index, role in enumerate(items(component.spec.get("roles"))):
-        name, given = mapping(role).get("name"), integer(mapping(role).get("replicas"))
+    for index, role in entries(component.spec.get("roles")):
+        name, given = role.get("name"), integer(role.get("replicas"))
         count = pods_of_role(name, component.nodes)
         # The schema reports numbers below one.
         if count is not None and given is not None and given >= 1 and given != count:
@@ -94,9 +94,8 @@ def templates_of_roles_are_whole(component: ComponentView, _facts: Facts) -> Vio
         for at in _without_template(component):
             yield at, _LACKS_TEMPLATE.format(**words)
     for template, at in own.values():
-        containers = items(mapping(template.get("spec")).get("containers"))
-        mains = (each for each in containers if mapping(each).get("name") == MAIN)
-        if not any(mapping(each).get("image") for each in mains):
+        containers = entries(below(template, ("spec", "containers")))
+        if not any(each.get("image") for _, each in containers if each.get("name") == MAIN):
             yield (*at, "spec", "containers"), _NO_MAIN
     for feature in (component.gms, component.failover):
         if feature is not None:
@@ -109,8 +108,8 @@ def _is_cache_alone(component: ComponentView) -> bool:
 
 
 def _without_template(component: ComponentView) -> Iterator[Location]:
-    for index, role in enumerate(items(component.spec.get("roles"))):
-        if mapping(role).get("name") in ROLE_NAMES and not isinstance(mapping(role).get("podTemplate"), dict):
+    for index, role in entries(component.spec.get("roles")):
+        if role.get("name") in ROLE_NAMES and not isinstance(role.get("podTemplate"), dict):
             yield component.field("roles", index, "podTemplate")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from dynamo_shared.api import quantity
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.objects import MAIN
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import below, entries, items, mapping, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.view import ComponentView, GraphView, of_each_role
@@ -25,8 +25,9 @@ def revisions_are_the_engines(component: ComponentView, _facts: Facts) -> Violat
 @UNUSED.rule("has no effect: an endpoint picker does not start without its configuration", added=True)
 def configuration_of_a_picker_must_exist(component: ComponentView, _facts: Facts) -> Violations:
     """An endpoint picker does not start without its ConfigMap, so the ConfigMap is not optional."""
-    if mapping(mapping(component.spec.get("eppConfig")).get("configMapRef")).get("optional") is True:
-        yield broken(component.field("eppConfig", "configMapRef", "optional"))
+    at = ("eppConfig", "configMapRef", "optional")
+    if below(component.spec, at) is True:
+        yield broken(component.field(*at))
 
 
 @UNUSED.rule("has no effect: checkpointRef names the checkpoint; leave one of the two out", added=True)
@@ -79,29 +80,26 @@ _OWN_SHARED_MEMORY = "the platform's {path} replaces it: set the size in {field}
 @of_each_role
 def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> Violations:
     """The platform's shared memory replaces a volume with its name, and all mounts at its path."""
-    legacy = component.is_alpha
     if has_no_shared_memory(component):
         return
-    field, off = ("sharedMemory.size", "disabled: true") if legacy else ("sharedMemorySize", "0")
+    field, off = ("sharedMemory.size", "disabled: true") if component.is_alpha else ("sharedMemorySize", "0")
     message = _OWN_SHARED_MEMORY.format(path=SHARED_MEMORY_PATH, field=field, off=off)
     main, main_at = component.main
     pod, pod_at = component.pod
-    mounts = [
-        (each, (*main_at, "volumeMounts", i), "mountPath") for i, each in enumerate(items(main.get("volumeMounts")))
-    ]
+    mounts = [(main, main_at, "mountPath")]
     if component.has_fields:
-        own = enumerate(items(component.spec.get("volumeMounts")))
-        mounts += [(each, component.field("volumeMounts", i), "mountPoint") for i, each in own]
-    for mount, at, place in mounts:
-        known = mapping(mount)
-        if known.get("name") == SHARED_MEMORY or known.get(place) == SHARED_MEMORY_PATH:
-            yield at, message
-    for index, volume in enumerate(items(pod.get("volumes"))):
-        if mapping(volume).get("name") == SHARED_MEMORY:
+        mounts.append((component.spec, component.at, "mountPoint"))
+    for owner, at, place in mounts:
+        for index, mount in entries(owner.get("volumeMounts")):
+            if mount.get("name") == SHARED_MEMORY or mount.get(place) == SHARED_MEMORY_PATH:
+                yield (*at, "volumeMounts", index), message
+    for index, volume in entries(pod.get("volumes")):
+        if volume.get("name") == SHARED_MEMORY:
             yield (*pod_at, "volumes", index), message
 
 
-_OF_PODS = frozenset({"labels", "annotations", "creationTimestamp"})
+#: Fields of the metadata of a pod template that have an effect, or that clients always write.
+METADATA_OF_PODS = frozenset({"labels", "annotations", "creationTimestamp"})
 
 
 @UNUSED.rule(
@@ -113,7 +111,7 @@ def metadata_of_pods_is_labels_and_annotations(component: ComponentView, _facts:
     """Pods do not get names, owners or finalizers from a template."""
     metadata, at = component.template_metadata
     for name, value in metadata.items():
-        if name not in _OF_PODS and value:
+        if name not in METADATA_OF_PODS and value:
             yield broken((*at, str(name)))
 
 
@@ -121,7 +119,7 @@ def metadata_of_pods_is_labels_and_annotations(component: ComponentView, _facts:
 def kinds_of_gpus_have_a_number(component: ComponentView, _facts: Facts) -> Violations:
     """The resource name of a GPU needs the number of GPUs in gpu."""
     for side in ("limits", "requests"):
-        given = mapping(mapping(component.spec.get("resources")).get(side))
+        given = mapping(below(component.spec, ("resources", side)))
         if given.get("gpuType") and not given.get("gpu"):
             yield broken(component.field("resources", side, "gpuType"))
 
@@ -205,8 +203,8 @@ def the_main_container_is_main_container(component: ComponentView, _facts: Facts
     main, at = component.main
     if main.get("name") not in (None, "", MAIN):
         yield (*at, "name"), _NAME_OF_MAIN
-    for index, container in enumerate(items(mapping(component.spec.get("extraPodSpec")).get("containers"))):
-        if mapping(container).get("name") == MAIN:
+    for index, container in entries(below(component.spec, ("extraPodSpec", "containers"))):
+        if container.get("name") == MAIN:
             yield component.field("extraPodSpec", "containers", index), _SECOND_MAIN
 
 
@@ -256,10 +254,9 @@ def planners_have_their_account(component: ComponentView, _facts: Facts) -> Viol
 )
 def claims_that_are_there_are_not_described(graph: GraphView, _facts: Facts) -> Violations:
     """Size, storage class and access mode apply only to a claim that the platform creates."""
-    for index, claim in enumerate(items(graph.spec.get("pvcs"))):
-        known = mapping(claim)
-        for name in ("size", "storageClass", "volumeAccessMode") if known.get("create") is not True else ():
-            if known.get(name) not in (None, ""):
+    for index, claim in entries(graph.spec.get("pvcs")):
+        for name in ("size", "storageClass", "volumeAccessMode") if claim.get("create") is not True else ():
+            if claim.get(name) not in (None, ""):
                 yield broken(("spec", "pvcs", index, name))
 
 

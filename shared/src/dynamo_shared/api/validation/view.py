@@ -15,7 +15,7 @@ from dynamo_shared.api.objects import MAIN, RUNTIME
 from dynamo_shared.api.registry.annotations import ENABLE_GROVE, WORKLOAD_PROVIDER
 from dynamo_shared.api.role_templates import FIELD, LEADER, ROLES, WORKER
 from dynamo_shared.api.rules import Location
-from dynamo_shared.api.untrusted.reading import annotation, below, integer, items, mapping, nodes, text
+from dynamo_shared.api.untrusted.reading import annotation, below, entries, integer, items, mapping, nodes, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import GRAPH
 from dynamo_shared.api.workload_provider import OF_COMPONENTS, OF_GROVE
@@ -99,10 +99,8 @@ class ComponentView:
     image: FieldValue = field(init=False)
     #: Engines that its command starts, if it is a worker.
     started: frozenset[str] = field(init=False)
-    #: Whether Grove may run it: a component of a graph that does not opt out.
-    may_be_of_grove: bool = False
-    #: Whether only Grove may run it, because its graph says so.
-    must_be_of_grove: bool = False
+    #: The workload provider of its graph, OF_COMPONENTS without a graph; "" if Grove may run it.
+    provider: str = OF_COMPONENTS
     #: Engine that the other workers of its graph start; "" if they start none or several.
     engine_of_graph: str = ""
     #: Role of the pods that this view describes. All roles have the same pods, unless one has its own template.
@@ -117,8 +115,9 @@ class ComponentView:
         main, at = self.main
         self.replicas, self.nodes = integer(self.spec.get("replicas")), nodes(self.spec.get("multinode"))
         self.gms, self.failover = self._feature(self.words.gms), self._feature(self.words.failover)
-        own = _gpu_fields(mapping(self.spec.get("resources")), self.field("resources")) if self.has_fields else None
-        self.gpus = own or _gpus(mapping(main.get("resources")), (*at, "resources"))
+        fields = (("gpu",), ("custom", NVIDIA_GPU)) if self.has_fields else ()
+        own = _gpus(self.spec.get("resources"), self.field("resources"), *fields)
+        self.gpus = own or _gpus(main.get("resources"), (*at, "resources"), (NVIDIA_GPU,))
         self.image = FieldValue(main.get("image"), (*at, "image") if main or self.has_fields else (*at, "containers"))
         lines = (each for field in _COMMAND for each in items(main.get(field)) if isinstance(each, str))
         self.started = engines_started(lines) if self.is_worker else frozenset()
@@ -163,7 +162,7 @@ class ComponentView:
 
     def of_grove(self, grove: bool | None) -> bool | None:
         """Whether Grove runs it; `grove` is whether Grove runs graphs at all."""
-        return self.must_be_of_grove or (grove if self.may_be_of_grove else False)
+        return self.provider == OF_GROVE if self.provider else grove
 
     @property
     def line(self) -> list[str]:
@@ -201,8 +200,7 @@ class ComponentView:
     @property
     def is_forced_group(self) -> bool:
         """Whether it must be a scaling group of Grove, whatever its replicas consist of. Only v1beta1 has this field."""
-        grove = mapping(mapping(self.spec.get("experimental")).get("grove"))
-        return grove.get("forceScalingGroup") is True
+        return below(self.spec, ("experimental", "grove", "forceScalingGroup")) is True
 
     @property
     def takes_flags(self) -> bool:
@@ -218,8 +216,8 @@ class ComponentView:
 
     def _templates_of_roles(self) -> dict[str, FieldValue]:
         templates: dict[str, FieldValue] = {}
-        for index, role in enumerate(items(self.spec.get("roles"))):
-            name, template = text(mapping(role).get("name")), mapping(role).get(FIELD)
+        for index, role in entries(self.spec.get("roles")):
+            name, template = text(role.get("name")), role.get(FIELD)
             if name in ROLES and isinstance(template, dict):
                 templates.setdefault(name, FieldValue(template, self.field("roles", index, FIELD)))
         return templates
@@ -288,8 +286,8 @@ class ComponentView:
         pod, at = self.pod
         if self.has_fields:
             return FieldValue(mapping(pod.get("mainContainer")), (*at, "mainContainer"))
-        for index, container in enumerate(items(pod.get("containers"))):
-            if mapping(container).get("name") == MAIN:
+        for index, container in entries(pod.get("containers")):
+            if container.get("name") == MAIN:
                 return FieldValue(container, (*at, "containers", index))
         return FieldValue({}, at)
 
@@ -297,8 +295,8 @@ class ComponentView:
     def sidecar(self) -> FieldValue | None:
         """The init container `runtime`, of any purpose; None without one. The pods of any role may have it."""
         for pod, at in (each.pod for each in self.of_each_role):
-            for index, container in enumerate(items(pod.get("initContainers"))):
-                if mapping(container).get("name") == RUNTIME:
+            for index, container in entries(pod.get("initContainers")):
+                if container.get("name") == RUNTIME:
                     return FieldValue(container, (*at, "initContainers", index))
         return None
 
@@ -369,8 +367,7 @@ class GraphView:
         self.annotations, self.status = mapping(metadata.get("annotations")), mapping(self.obj.get("status"))
         started = frozenset().union(*(each.started for each in self.components))
         for component in self.components:
-            component.may_be_of_grove = not self._opts_out
-            component.must_be_of_grove = self.provider == OF_GROVE
+            component.provider = self.provider or (OF_COMPONENTS if self.opts_out else "")
             component.engine_of_graph = next(iter(started)) if len(started) == 1 else ""
 
     @property
@@ -387,7 +384,7 @@ class GraphView:
         """Whether Grove runs the graph; `grove` is whether Grove runs graphs at all."""
         if self.provider:
             return self.provider == OF_GROVE
-        return False if grove and self._opts_out else grove
+        return False if self.opts_out else grove
 
     @property
     def provider(self) -> str:
@@ -396,28 +393,14 @@ class GraphView:
         return value if value in (OF_GROVE, OF_COMPONENTS) else ""
 
     @property
-    def _opts_out(self) -> bool:
-        if self.provider:
-            return self.provider != OF_GROVE
+    def opts_out(self) -> bool:
+        """Whether its annotation turns Grove off; the annotation with the workload provider takes precedence."""
         return str(self.annotations.get(ENABLE_GROVE, "")).lower() == "false"
 
 
-def _gpus(resources: dict[str, Any], at: Location) -> FieldValue | None:
-    """Number of GPUs in the resources of a container; limits take precedence over requests."""
-    for kind in ("limits", "requests"):
-        amounts = mapping(resources.get(kind))
-        if amounts.get(NVIDIA_GPU) not in (None, ""):
-            return FieldValue(amounts[NVIDIA_GPU], (*at, kind, NVIDIA_GPU))
-    return None
-
-
-def _gpu_fields(resources: dict[str, Any], at: Location) -> FieldValue | None:
-    """Number of GPUs of a v1alpha1 service, from its field `gpu` or from `custom`, which has the other resources."""
-    for kind in ("limits", "requests"):
-        amounts = mapping(resources.get(kind))
-        if amounts.get("gpu") not in (None, ""):
-            return FieldValue(amounts["gpu"], (*at, kind, "gpu"))
-        custom = mapping(amounts.get("custom"))
-        if custom.get(NVIDIA_GPU) not in (None, ""):
-            return FieldValue(custom[NVIDIA_GPU], (*at, kind, "custom", NVIDIA_GPU))
+def _gpus(resources: Any, at: Location, *fields: tuple[str, ...]) -> FieldValue | None:
+    """Number of GPUs in one of the fields of `resources`; limits take precedence over requests."""
+    for path in ((kind, *name) for kind in ("limits", "requests") for name in fields):
+        if (value := below(resources, path)) not in (None, ""):
+            return FieldValue(value, (*at, *path))
     return None
