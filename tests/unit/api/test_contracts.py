@@ -1,6 +1,5 @@
 """The documents inside the platform's objects: schemas, examples, and the messages for invalid values."""
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tools.generate.json_schema import document, file_name
+from tools.generate.json_schema import document
 
 ROOT = Path(__file__).resolve().parents[3]
 REQUESTS = sorted((ROOT / ".." / "shared" / "planning" / "dgdr").glob("*.yaml"))
@@ -53,12 +52,6 @@ def test_examples_are_valid_without_warnings(contract: Contract) -> None:
         validator(contract.name).validate(example)
         assert errors(contract.model, example) == []
         assert warnings(contract.model, example) == []
-
-
-@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
-def test_the_published_file_matches_the_types(contract: Contract) -> None:
-    file = ROOT / "proto" / "schemas" / "contracts" / file_name(contract)
-    assert json.loads(file.read_text()) == json.loads(json.dumps(document(contract)))
 
 
 @pytest.mark.parametrize("file", REQUESTS, ids=lambda file: file.stem)

@@ -82,20 +82,13 @@ CASES = [
     ),
     Case(
         "alpha: containers that share GPU memory",
-        alpha(
-            """
+        alpha("""
             a:
               gpus: '1'
               gpuMemoryService: {enabled: true, mode: intraPod, extraClientContainers: [main, log, gone]}
               pod: {containers: [{name: log, image: l}]}
-            b: {gpus: '1', gpuMemoryService: {enabled: true, mode: interPod, extraClientContainers: [log]}}
-            """,
-            backendFramework="vllm",
-        ),
+        """),
         "error: spec.services.a.gpuMemoryService.extraClientContainers[2]: 'gone' is not a container of extraPodSpec.containers (log): add it there, or leave it out",
-        "error: spec.services.b.gpuMemoryService.extraClientContainers: not allowed with mode 'interPod': the "
-        "service runs in its own pod, and no other container uses it; leave it out",
-        facts=GROVE,
     ),
     Case(
         "alpha: replicas that share a claim",
@@ -119,14 +112,6 @@ CASES = [
         "devices of ResourceClaim 'c', and more pods get no more devices; with resourceClaimTemplateName each pod "
         "gets its own",
         facts=GROVE,
-    ),
-    Case(
-        "beta: failover of a planner",
-        components(component("a", "planner", "1", experimental={"failover": {"mode": "InterPod"}})),
-        "error: spec.components[0].experimental.failover: needs gpuMemoryService in the same mode, InterPod: "
-        "failover engines get their weights from it",
-        "error: spec.components[0].experimental.failover: not allowed for type planner, which runs no engine: "
-        "leave failover out",
     ),
     Case(
         "beta: a checkpoint with shared GPU memory where it is allowed",

@@ -38,66 +38,47 @@ def wrong(name: str) -> dict[str, Any]:
     )
 
 
+def refused(at: str, *, probe: bool = True) -> tuple[str, ...]:
+    """The errors of `wrong`. Pods that serve have a default startup probe, so `probe` is False for them."""
+    pods = "without Grove, pods belong to a LeaderWorkerSet, which"
+    return (
+        f"error: {at}.spec.restartPolicy: must be Always, not Never: {pods} restarts them; leave it out",
+        f"error: {at}.spec.activeDeadlineSeconds: not allowed without Grove: {pods.partition(', ')[2]} runs them without "
+        "end; leave it out",
+        f"error: {at}.spec.initContainers[0].image: required: only the image of the engine's container may be added later",
+        f'error: {at}.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: '
+        "nvidia.com/gpu cannot be overcommitted",
+        *(
+            [
+                f"error: {at}.spec.containers[0].startupProbe: has no action, and the platform has no default for it: add "
+                "httpGet, exec, tcpSocket or grpc"
+            ]
+            if probe
+            else []
+        ),
+        f"error: {at}.spec.containers[0].volumeMounts[0].name: is read as the name of a claim, because the pod has no "
+        "volume of this name, and 'no_claim' is not a valid object name: lower-case letters, digits, '-' and '.', a letter "
+        "or digit first and last",
+        f"error: {at}.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume of the pod; did you mean cache?: "
+        f"add it to {at}.spec.volumes; only main can mount claims by name",
+    )
+
+
 CASES = [
     Case(
         "beta: what rules of pods refuse, of the workers alone",
         components(spread(role("leader", VLLM), wrong("worker"))),
-        "error: spec.components[0].roles[1].podTemplate.spec.restartPolicy: must be Always, not Never: without "
-        "Grove, pods belong to a LeaderWorkerSet, which restarts them; leave it out",
-        "error: spec.components[0].roles[1].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: "
-        "pods belong to a LeaderWorkerSet, which runs them without end; leave it out",
-        "error: spec.components[0].roles[1].podTemplate.spec.initContainers[0].image: required: only the image of "
-        "the engine's container may be added later",
-        'error: spec.components[0].roles[1].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: '
-        "needs a limit of the same amount: nvidia.com/gpu cannot be overcommitted",
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].startupProbe: has no action, and the "
-        "platform has no default for it: add httpGet, exec, tcpSocket or grpc",
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0].name: is read as the "
-        "name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name: "
-        "lower-case letters, digits, '-' and '.', a letter or digit first and last",
-        "error: spec.components[0].roles[1].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not "
-        "a volume of the pod; did you mean cache?: add it to spec.components[0].roles[1].podTemplate.spec.volumes; "
-        "only main can mount claims by name",
+        *refused("spec.components[0].roles[1].podTemplate"),
     ),
     Case(
         "beta: what rules of pods refuse, of the leader alone",
         components(spread(wrong("leader"), role("worker", VLLM))),
-        "error: spec.components[0].roles[0].podTemplate.spec.restartPolicy: must be Always, not Never: without "
-        "Grove, pods belong to a LeaderWorkerSet, which restarts them; leave it out",
-        "error: spec.components[0].roles[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: "
-        "pods belong to a LeaderWorkerSet, which runs them without end; leave it out",
-        "error: spec.components[0].roles[0].podTemplate.spec.initContainers[0].image: required: only the image of "
-        "the engine's container may be added later",
-        'error: spec.components[0].roles[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: '
-        "needs a limit of the same amount: nvidia.com/gpu cannot be overcommitted",
-        "error: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].name: is read as the "
-        "name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name: "
-        "lower-case letters, digits, '-' and '.', a letter or digit first and last",
-        "error: spec.components[0].roles[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not "
-        "a volume of the pod; did you mean cache?: add it to spec.components[0].roles[0].podTemplate.spec.volumes; "
-        "only main can mount claims by name",
+        *refused("spec.components[0].roles[0].podTemplate", probe=False),
     ),
     Case(
         "beta: what rules of pods refuse, of the component's template that workers go by",
-        components(
-            spread(role("leader", VLLM), {"name": "worker"}, podTemplate=wrong("worker")["podTemplate"]),
-        ),
-        "error: spec.components[0].podTemplate.spec.restartPolicy: must be Always, not Never: without Grove, pods "
-        "belong to a LeaderWorkerSet, which restarts them; leave it out",
-        "error: spec.components[0].podTemplate.spec.activeDeadlineSeconds: not allowed without Grove: pods belong "
-        "to a LeaderWorkerSet, which runs them without end; leave it out",
-        "error: spec.components[0].podTemplate.spec.initContainers[0].image: required: only the image of the "
-        "engine's container may be added later",
-        'error: spec.components[0].podTemplate.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a '
-        "limit of the same amount: nvidia.com/gpu cannot be overcommitted",
-        "error: spec.components[0].podTemplate.spec.containers[0].startupProbe: has no action, and the platform "
-        "has no default for it: add httpGet, exec, tcpSocket or grpc",
-        "error: spec.components[0].podTemplate.spec.containers[0].volumeMounts[0].name: is read as the name of a "
-        "claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name: lower-case "
-        "letters, digits, '-' and '.', a letter or digit first and last",
-        "error: spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume "
-        "of the pod; did you mean cache?: add it to spec.components[0].podTemplate.spec.volumes; only main can "
-        "mount claims by name",
+        components(spread(role("leader", VLLM), {"name": "worker"}, podTemplate=wrong("worker")["podTemplate"])),
+        *refused("spec.components[0].podTemplate"),
     ),
     Case(
         "beta: paths, images and claims of roles",

@@ -59,17 +59,8 @@ CASES: list[Case] = [
     ),
     Case(
         "alpha: several nodes without an engine",
-        alpha(
-            "a: {multinode: {nodeCount: 2}}",
-            "b: {kind: frontend, multinode: {nodeCount: 2}}",
-            "c: {kind: default, multinode: {nodeCount: 2}}",
-        ),
-        "error: spec.services.a.multinode: the engine connects the 2 nodes of a replica, but the platform does not "
-        "know the engine: set backendFramework to vllm, sglang or trtllm, or start the engine with python3 -m "
-        "dynamo.<engine>",
-        "error: spec.services.b.multinode: not allowed for componentType 'frontend', which runs no engine that "
-        "could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
-        "error: spec.services.c.multinode: not allowed for componentType none, which runs no engine that could use "
+        alpha("a: {kind: default, multinode: {nodeCount: 2}}"),
+        "error: spec.services.a.multinode: not allowed for componentType none, which runs no engine that could use "
         "several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
         facts=GROVE,
     ),
@@ -183,19 +174,6 @@ CASES: list[Case] = [
         ),
         "error: spec.components[0].experimental.failover: only vLLM can fail over within a pod, but the engine is "
         "not known: leave failover out",
-    ),
-    Case(
-        "beta: checkpoints without a model, and of several pods",
-        components(
-            component("a", "planner", experimental={"checkpoint": IDENTITY}),
-            component("b", "decode", multinode=MULTINODE, experimental={"checkpoint": IDENTITY}),
-            backendFramework="sglang",
-        ),
-        "error: spec.components[0].experimental.checkpoint: not allowed for type 'planner', which loads no model: "
-        "leave the checkpoint out",
-        "error: spec.components[1].experimental.checkpoint: cannot be combined with multinode: a checkpoint "
-        "contains one pod; leave one of the two out",
-        facts=GROVE,
     ),
     *both(
         "several nodes of a component deployment, and no LeaderWorkerSet",

@@ -162,51 +162,27 @@ WORKER_METADATA = _of_both_versions(
     ("dwm",),
     VersionDefinition(resources.DYNAMO_WORKER_METADATAS, v1alpha1.DynamoWorkerMetadata, (_AGE,), status=False),
 )
-LEGACY = (
-    Definition(
-        (),
+LEGACY = tuple(
+    Definition((), (VersionDefinition(resource, model, (*columns, _AGE)),))
+    for resource, model, *columns in (
         (
-            VersionDefinition(
-                resources.DYNAMO_DEPLOYMENTS,
-                legacy.DynamoDeployment,
-                (Column("State", ".status.state", "State of the deployment"), _AGE),
-            ),
+            resources.DYNAMO_DEPLOYMENTS,
+            legacy.DynamoDeployment,
+            Column("State", ".status.state", "State of the deployment"),
         ),
-    ),
-    Definition(
-        (),
         (
-            VersionDefinition(
-                resources.DYNAMO_NIM_DEPLOYMENTS,
-                legacy.DynamoNimDeployment,
-                (Column("Service", ".spec.serviceName", "Name of the service"), _AGE),
-            ),
+            resources.DYNAMO_NIM_DEPLOYMENTS,
+            legacy.DynamoNimDeployment,
+            Column("Service", ".spec.serviceName", "Name of the service"),
         ),
-    ),
-    Definition(
-        (),
         (
-            VersionDefinition(
-                resources.DYNAMO_NIM_REQUESTS,
-                legacy.DynamoNimRequest,
-                (
-                    Column("Tag", ".spec.bentoTag", "Archive from which the image is built"),
-                    Column("Phase", ".status.phase", "Pending, Building, Ready or Failed"),
-                    Column("Cached", ".status.cached", "Whether the image already existed", type="boolean"),
-                    _AGE,
-                ),
-            ),
+            resources.DYNAMO_NIM_REQUESTS,
+            legacy.DynamoNimRequest,
+            Column("Tag", ".spec.bentoTag", "Archive from which the image is built"),
+            Column("Phase", ".status.phase", "Pending, Building, Ready or Failed"),
+            Column("Cached", ".status.cached", "Whether the image already existed", type="boolean"),
         ),
-    ),
+    )
 )
 
-DEFINITIONS: tuple[Definition, ...] = (
-    GRAPH,
-    COMPONENT,
-    ADAPTER,
-    REQUEST,
-    MODEL,
-    CHECKPOINT,
-    WORKER_METADATA,
-    *LEGACY,
-)
+DEFINITIONS: tuple[Definition, ...] = (GRAPH, COMPONENT, ADAPTER, REQUEST, MODEL, CHECKPOINT, WORKER_METADATA, *LEGACY)

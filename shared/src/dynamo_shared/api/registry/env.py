@@ -21,13 +21,21 @@ _of_all, _of_workers = partial(_add, where=_EVERY), partial(_add, where=_WORKERS
 _of_policies = partial(_evolving, where="workers whose graph has a kvTransferPolicy")
 _of_failover = partial(_evolving, where="engines of a failover group")
 _of_planners = partial(_add, set_by="user", read_by="planners after 1.1", where="planners")
+_if_configured = partial(_add, where="main containers, if configured")
+_of_pickers = partial(_add, read_by="EPP", where="endpoint pickers")
+_of_elastic_experts = partial(_add, where="vLLM workers on one node with elastic experts")
+_of_lws = partial(
+    _add, set_by="LeaderWorkerSet", read_by="commands that pod-builder writes", where="pods of LeaderWorkerSets"
+)
+_of_grove = partial(_evolving, set_by="Grove", read_by="commands that pod-builder writes")
+_of_waiting = partial(_add, read_by="the script wait-for-leader.py", where="init containers of multi-node vLLM workers")
+_of_restored = partial(_evolving, set_by="admission", where="containers that start from a PodSnapshot")
+_of_platform = partial(_evolving, set_by="the installer", where="pods of the platform")
 _of_profiling = partial(_evolving, set_by="profiler", read_by="profiler", where="profiling jobs")
 
 # Identity and location of the container
 DYN_NAMESPACE = _of_all(
-    "DYN_NAMESPACE",
-    "Dynamo namespace in which the component registers.",
-    values="`dynamo`, or `<namespace>-<graph>`",
+    "DYN_NAMESPACE", "Dynamo namespace in which the component registers.", values="`dynamo`, or `<namespace>-<graph>`"
 )
 DYN_NAMESPACE_PREFIX = _add(
     "DYN_NAMESPACE_PREFIX",
@@ -110,29 +118,19 @@ DYN_KUBE_DISCOVERY_MODE = _add(
     values="`container`",
     where="main containers with discovery mode `container`",
 )
-NATS_SERVER = _add(
+NATS_SERVER = _if_configured(
     "NATS_SERVER",
     "NATS of the workloads. The platform never sets its own NATS here, because the runtime connects if "
     "the variable is set.",
     values="URL, from infrastructure.natsAddress",
-    where="main containers, if configured",
 )
-ETCD_ENDPOINTS = _add(
-    "ETCD_ENDPOINTS",
-    "etcd of the workloads.",
-    values="URL, from infrastructure.etcdAddress",
-    where="main containers, if configured",
+ETCD_ENDPOINTS = _if_configured(
+    "ETCD_ENDPOINTS", "etcd of the workloads.", values="URL, from infrastructure.etcdAddress"
 )
 
 
 def _tls(name: str, what: str, setting: str) -> str:
-    return _add(
-        name,
-        f"{what}.",
-        values=f"from infrastructure.{setting}",
-        where="main containers, if configured",
-        stability=Stability.COMPATIBILITY,
-    )
+    return _if_configured(name, f"{what}.", values=f"from infrastructure.{setting}", stability=Stability.COMPATIBILITY)
 
 
 #: TLS between the components of a graph, and to the workloads' NATS; pod templates mount the files.
@@ -152,18 +150,16 @@ DYN_TCP_TLS_CLIENT_CA_CERT_PATH = _tls(
 DYN_TCP_TLS_SERVER_NAME = _tls(
     "DYN_TCP_TLS_SERVER_NAME", "Host name in the certificate of TCP servers", "tcpTLSServerName"
 )
-MODEL_EXPRESS_URL = _add(
+MODEL_EXPRESS_URL = _if_configured(
     "MODEL_EXPRESS_URL",
     "Model Express server from which workers fetch weights.",
     values="URL, from infrastructure.modelExpressURL",
-    where="main containers, if configured",
 )
-PROMETHEUS_ENDPOINT = _add(
+PROMETHEUS_ENDPOINT = _if_configured(
     "PROMETHEUS_ENDPOINT",
     "Prometheus server that the planner queries.",
     read_by="planner",
     values="URL, from infrastructure.prometheusEndpoint",
-    where="main containers, if configured",
 )
 
 # Frontend
@@ -213,16 +209,8 @@ VLLM_CACHE_ROOT = _add(
 PLANNER_PROMETHEUS_PORT = _add(
     "PLANNER_PROMETHEUS_PORT", "Port of the planner's metrics.", read_by="planner", values="`9085`", where="planners"
 )
-USE_STREAMING = _add(
-    "USE_STREAMING",
-    "Mode of streaming between gateway and picker.",
-    read_by="EPP",
-    values="`true`",
-    where="endpoint pickers",
-)
-RUST_LOG = _add(
-    "RUST_LOG", "Log filter of the picker's router.", read_by="EPP", values="tracing filter", where="endpoint pickers"
-)
+USE_STREAMING = _of_pickers("USE_STREAMING", "Mode of streaming between gateway and picker.", values="`true`")
+RUST_LOG = _of_pickers("RUST_LOG", "Log filter of the picker's router.", values="tracing filter")
 HOME = _add(
     "HOME",
     "Home directory, in which the picker of 1.5.0 and later stores downloaded model files.",
@@ -230,12 +218,10 @@ HOME = _add(
     values="`/home/dynamo`",
     where="endpoint pickers without eppConfig",
 )
-DYN_ENFORCE_DISAGG = _add(
+DYN_ENFORCE_DISAGG = _of_pickers(
     "DYN_ENFORCE_DISAGG",
     "Whether requests must wait for a prefill worker, instead of going to a decode worker only.",
-    read_by="EPP",
     values="`false`",
-    where="endpoint pickers",
 )
 DYN_DEPLOYMENT_CONFIG = _add(
     "DYN_DEPLOYMENT_CONFIG",
@@ -258,19 +244,17 @@ DYN_ROUTER_MODE = _add(
 )
 
 # Several nodes
-POD_IP = _add(
+POD_IP = _of_elastic_experts(
     "POD_IP",
     "Address of the pod, under which its Ray head registers.",
     read_by="Ray",
     values="downward API status.podIP",
-    where="vLLM workers on one node with elastic experts",
 )
-VLLM_DP_MASTER_IP = _add(
+VLLM_DP_MASTER_IP = _of_elastic_experts(
     "VLLM_DP_MASTER_IP",
     "Address of the Ray node that data-parallel engines connect to.",
     read_by="vLLM",
     values="downward API status.podIP",
-    where="vLLM workers on one node with elastic experts",
 )
 VLLM_NIXL_SIDE_CHANNEL_HOST = _add(
     "VLLM_NIXL_SIDE_CHANNEL_HOST",
@@ -314,15 +298,10 @@ DYN_VLLM_KV_EVENT_PORT = _of_failover(
     "DYN_VLLM_KV_EVENT_PORT", "Port of an engine's KV cache events.", values="20080 plus the engine's index"
 )
 NNODES = _evolving(
-    "NNODES",
-    "Number of nodes of a component.",
-    values="integer",
-    where="engines of multi-node failover groups",
+    "NNODES", "Number of nodes of a component.", values="integer", where="engines of multi-node failover groups"
 )
 DYN_TOPOLOGY_ENABLED = _of_policies(
-    "DYN_TOPOLOGY_ENABLED",
-    "Makes a worker read its topology domains from files, and register them.",
-    values="`true`",
+    "DYN_TOPOLOGY_ENABLED", "Makes a worker read its topology domains from files, and register them.", values="`true`"
 )
 DYN_TOPOLOGY_MOUNT_PATH = _of_policies(
     "DYN_TOPOLOGY_MOUNT_PATH",
@@ -351,90 +330,48 @@ DYN_SNAPSHOT_CONTROL_DIR = _evolving(
     values="`/snapshot-control`",
     where="containers of checkpoint jobs",
 )
-SNAPSHOT_CONTROL_DIR = _evolving(
+SNAPSHOT_CONTROL_DIR = _of_restored(
     "SNAPSHOT_CONTROL_DIR",
     "Directory for signal files between a container and Snapshot's agent.",
-    set_by="admission",
     read_by="Dynamo runtime, Snapshot's agent",
     values="`/snapshot-control`",
-    where="containers that start from a PodSnapshot",
 )
-SNAPSHOT_RESTORE_STANDBY = _evolving(
+SNAPSHOT_RESTORE_STANDBY = _of_restored(
     "SNAPSHOT_RESTORE_STANDBY",
     "Makes an engine wait for Snapshot's agent, which replaces it with the captured processes.",
-    set_by="admission",
     values="`1`",
-    where="containers that start from a PodSnapshot",
 )
 
 # Several nodes, set by the controllers of the groups
-LWS_LEADER_ADDRESS = _add(
-    "LWS_LEADER_ADDRESS",
-    "Host name of the leader of a pod's group.",
-    set_by="LeaderWorkerSet",
-    read_by="commands that pod-builder writes",
-    values="host name",
-    where="pods of LeaderWorkerSets",
-)
-LWS_WORKER_INDEX = _add(
-    "LWS_WORKER_INDEX",
-    "Rank of a pod in its group.",
-    set_by="LeaderWorkerSet",
-    read_by="commands that pod-builder writes",
-    values="integer, 0 for the leader",
-    where="pods of LeaderWorkerSets",
-)
-LEADER_HOST = _add(
-    "LEADER_HOST",
-    "Leader that a vLLM worker waits for before it starts.",
-    read_by="the script wait-for-leader.py",
-    values="host name",
-    where="init containers of multi-node vLLM workers",
-)
-LEADER_PORT = _add(
-    "LEADER_PORT",
-    "Port of that leader.",
-    read_by="the script wait-for-leader.py",
-    values="`29500`",
-    where="init containers of multi-node vLLM workers",
-)
-GROVE_PCSG_NAME = _evolving(
+LWS_LEADER_ADDRESS = _of_lws("LWS_LEADER_ADDRESS", "Host name of the leader of a pod's group.", values="host name")
+LWS_WORKER_INDEX = _of_lws("LWS_WORKER_INDEX", "Rank of a pod in its group.", values="integer, 0 for the leader")
+LEADER_HOST = _of_waiting("LEADER_HOST", "Leader that a vLLM worker waits for before it starts.", values="host name")
+LEADER_PORT = _of_waiting("LEADER_PORT", "Port of that leader.", values="`29500`")
+GROVE_PCSG_NAME = _of_grove(
     "GROVE_PCSG_NAME",
     "PodCliqueScalingGroup of a pod; the host names in the group begin with its name.",
-    set_by="Grove",
-    read_by="commands that pod-builder writes",
     values="name",
     where="pods of PodCliqueScalingGroups",
 )
-GROVE_PCSG_INDEX = _evolving(
+GROVE_PCSG_INDEX = _of_grove(
     "GROVE_PCSG_INDEX",
     "Index of the pod's replica in its PodCliqueScalingGroup.",
-    set_by="Grove",
-    read_by="commands that pod-builder writes",
     values="integer from 0",
     where="pods of PodCliqueScalingGroups",
 )
-GROVE_PCLQ_POD_INDEX = _evolving(
-    "GROVE_PCLQ_POD_INDEX",
-    "Index of a pod in its PodClique.",
-    set_by="Grove",
-    read_by="commands that pod-builder writes",
-    values="integer from 0",
-    where="pods of PodCliques",
+GROVE_PCLQ_POD_INDEX = _of_grove(
+    "GROVE_PCLQ_POD_INDEX", "Index of a pod in its PodClique.", values="integer from 0", where="pods of PodCliques"
 )
-GROVE_PCSG_POD_INDEX = _evolving(
+GROVE_PCSG_POD_INDEX = _of_grove(
     "GROVE_PCSG_POD_INDEX",
     "Index of a pod among all pods of its replica, since Grove 0.1.0-alpha.14.",
-    set_by="Grove",
     read_by="DYNAMO_RANK",
     values="integer from 0",
     where="pods of PodCliqueScalingGroups",
 )
-GROVE_HEADLESS_SERVICE = _evolving(
+GROVE_HEADLESS_SERVICE = _of_grove(
     "GROVE_HEADLESS_SERVICE",
     "Headless Service that provides the host names of a PodCliqueSet's pods.",
-    set_by="Grove",
-    read_by="commands that pod-builder writes",
     values="host name",
     where="pods of PodCliqueSets",
 )
@@ -475,19 +412,15 @@ POD_SERVICE_ACCOUNT = _add(
     values="downward API spec.serviceAccountName",
     where="pods of the platform",
 )
-DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _evolving(
+DYN_OPERATOR_ALLOW_GMS_SNAPSHOT = _of_platform(
     "DYN_OPERATOR_ALLOW_GMS_SNAPSHOT",
     "Allows checkpoints together with a GPU memory service, which admission refuses by default.",
-    set_by="the installer",
     read_by="admission, pod-builder",
     values="`1`",
-    where="pods of the platform",
 )
-DCGM_METRICS_ENDPOINT_TEMPLATE = _evolving(
+DCGM_METRICS_ENDPOINT_TEMPLATE = _of_platform(
     "DCGM_METRICS_ENDPOINT_TEMPLATE",
     "Address of the metrics of a DCGM exporter's pod.",
-    set_by="the installer",
     read_by="planner (GPU discovery)",
     values="URL with `{POD_IP}`; `http://{POD_IP}:9400/metrics` by default",
-    where="pods of the platform",
 )

@@ -5,10 +5,7 @@ from functools import partial
 from dynamo_shared.api.registry.catalog import Catalog, Stability
 
 CATALOG = Catalog(
-    "Labels",
-    "Services, PodMonitors, watches and Dynamo's own discovery select objects by labels.",
-    "Label",
-    "Values",
+    "Labels", "Services, PodMonitors, watches and Dynamo's own discovery select objects by labels.", "Label", "Values"
 )
 _add = CATALOG.add
 _evolving = partial(CATALOG.add, stability=Stability.EVOLVING)

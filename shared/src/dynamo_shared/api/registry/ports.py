@@ -5,12 +5,7 @@ from functools import partial
 
 from dynamo_shared.api.registry.catalog import Catalog, Stability
 
-CATALOG = Catalog(
-    "Ports",
-    "All ports use TCP. Probes, Services and PodMonitors refer to them by name.",
-    "Port",
-    "Name",
-)
+CATALOG = Catalog("Ports", "All ports use TCP. Probes, Services and PodMonitors refer to them by name.", "Port", "Name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +60,7 @@ NIXL = _add(
     read_by="PodMonitors",
     where="workers",
 )
-PLANNER_METRICS = _add(
-    9085,
-    "Metrics of the planner.",
-    name="metrics",
-    read_by="PodMonitors",
-    where="planners",
-)
+PLANNER_METRICS = _add(9085, "Metrics of the planner.", name="metrics", read_by="PodMonitors", where="planners")
 EPP_GRPC = _add(
     9002,
     "Endpoint picker: the gateway calls it for each request.",
@@ -80,18 +69,10 @@ EPP_GRPC = _add(
     where="endpoint pickers",
 )
 EPP_HEALTH = _add(
-    9003,
-    "gRPC health service of the endpoint picker.",
-    name="grpc-health",
-    read_by="probes",
-    where="endpoint pickers",
+    9003, "gRPC health service of the endpoint picker.", name="grpc-health", read_by="probes", where="endpoint pickers"
 )
 EPP_METRICS = _add(
-    9090,
-    "Metrics of the endpoint picker.",
-    name="metrics",
-    read_by="PodMonitors",
-    where="endpoint pickers",
+    9090, "Metrics of the endpoint picker.", name="metrics", read_by="PodMonitors", where="endpoint pickers"
 )
 FORWARD_PASS_METRICS = _add(
     20380,
@@ -112,22 +93,13 @@ VLLM_RAY = _add(
     where="multi-node vLLM leaders, engines with elastic experts",
 )
 VLLM_MASTER = _add(
-    29500,
-    "Rendezvous of vLLM's multiprocessing executor.",
-    read_by="vLLM workers",
-    where="multi-node vLLM leaders",
+    29500, "Rendezvous of vLLM's multiprocessing executor.", read_by="vLLM workers", where="multi-node vLLM leaders"
 )
 VLLM_DATA_PARALLEL_RPC = _add(
-    13445,
-    "Coordination of vLLM's data-parallel engines.",
-    read_by="vLLM workers",
-    where="multi-node vLLM leaders",
+    13445, "Coordination of vLLM's data-parallel engines.", read_by="vLLM workers", where="multi-node vLLM leaders"
 )
 SGLANG_DIST_INIT = _add(
-    29500,
-    "Rendezvous of SGLang's ranks.",
-    read_by="SGLang workers",
-    where="multi-node SGLang leaders",
+    29500, "Rendezvous of SGLang's ranks.", read_by="SGLang workers", where="multi-node SGLang leaders"
 )
 VLLM_NIXL_SIDE_CHANNEL = _evolving(
     5600,
