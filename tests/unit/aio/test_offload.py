@@ -75,7 +75,30 @@ async def test_a_lane_whose_callers_are_cancelled_does_not_delay_others() -> Non
     await asyncio.sleep(0)
     go_on.set()
     await asyncio.gather(last, other)
-    assert done == ["changed", "other"]
+    assert done == ["other", "changed"]
+
+
+async def test_a_lane_has_one_thread_even_if_its_callers_do_not_wait() -> None:
+    """A query that timed out left its thread at a name whose name servers did not answer, and began the next one."""
+    offload = Offload(above=0, at_once=2)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def silent() -> None:
+        begun.set()
+        go_on.wait()
+
+    try:
+        gone = asyncio.create_task(offload.run(1, silent, "silent"))
+        await asyncio.to_thread(begun.wait)
+        await ended(gone)
+        again = asyncio.create_task(offload.run(1, silent, "silent"))
+        async with asyncio.timeout(60):
+            assert await offload.run(1, lambda: "other", "other") == "other"
+            assert await offload.run(1, lambda: "third", "third") == "third"
+    finally:
+        go_on.set()
+    await again
+    assert await offload.run(1, lambda: "last", "silent") == "last"
 
 
 @pytest.mark.parametrize("size", [1, 100])

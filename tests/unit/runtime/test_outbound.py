@@ -104,7 +104,9 @@ def test_hosts_of_the_platform_are_known() -> None:
 async def test_unanswered_names_of_tenants_do_not_block_other_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The event loop resolves two names at a time: NATS could not reconnect while such names are resolved."""
+    """The event loop resolves two names at a time: NATS could not reconnect while such names are resolved. And names of one
+    namespace do not block those of another.
+    """
     answered, lookups = threading.Event(), socket.getaddrinfo
 
     def silent(host: str, *arguments: Any, **options: Any) -> Any:
@@ -113,11 +115,13 @@ async def test_unanswered_names_of_tenants_do_not_block_other_names(
         return lookups("127.0.0.1" if host == "tenant.example" else host, *arguments, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", silent)
-    waiting = [asyncio.create_task(CheckedResolver().resolve("tenant.example", 9090)) for _ in range(8)]
+    waiting = [asyncio.create_task(CheckedResolver(lane="one").resolve("tenant.example", 9090)) for _ in range(8)]
     try:
         await turns()
         async with asyncio.timeout(60):
             assert await asyncio.get_running_loop().getaddrinfo("localhost", 4222)
+            with pytest.raises(RefusedAddressError):
+                await CheckedResolver(lane="other").resolve("localhost", 9090)
         assert not any(each.done() for each in waiting)
     finally:
         answered.set()

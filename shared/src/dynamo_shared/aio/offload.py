@@ -3,9 +3,10 @@
 import asyncio
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dynamo_shared.aio.lanes import Lanes
 
@@ -22,6 +23,8 @@ class Offload:
     def __init__(self, *, above: int, at_once: int) -> None:
         self._above = above
         self._threads = ThreadPoolExecutor(at_once, "offload")
+        self._left: set[asyncio.Task[None]] = set()
+        """work that goes on without its caller"""
         # The threads limit the work of all lanes.
         self._lanes = Lanes(at_once=sys.maxsize)
 
@@ -29,14 +32,25 @@ class Offload:
         """The result of the work on an input of this size; its errors are raised.
 
         Large work of one lane (a namespace) waits for the earlier work of that lane, and lanes take turns at the threads.
-        Work that has begun is completed even if the caller is cancelled, and keeps its thread until then.
+        Work that has begun is completed even if the caller is cancelled, and keeps its thread and the turn of its lane until
+        then.
         """
         if size <= self._above:
             return work()
-        if lane is None:
-            return await self._in_thread(work)
-        async with self._lanes.turn(lane):
-            return await self._in_thread(work)
+        async with AsyncExitStack() as turn:
+            if lane is not None:
+                await turn.enter_async_context(self._lanes.turn(lane))
+            begun = self._threads.submit(copy_context().run, work)
+            try:
+                return await asyncio.wrap_future(begun)
+            except asyncio.CancelledError:
+                if begun.running():
+                    left = asyncio.create_task(_ended(begun, turn.pop_all()))
+                    self._left.add(left)
+                    left.add_done_callback(self._left.discard)
+                raise
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, work)
+
+async def _ended(work: Future[Any], turn: AsyncExitStack) -> None:
+    async with turn:
+        await asyncio.gather(asyncio.wrap_future(work), return_exceptions=True)

@@ -8,7 +8,6 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
@@ -18,7 +17,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
-from dynamo_shared.aio import all_of
+from dynamo_shared.aio import Offload, all_of
 from dynamo_shared.api.untrusted.addresses import may_be_called, parsed
 from dynamo_shared.runtime.settings import Settings
 
@@ -27,10 +26,11 @@ REMEMBERED = 60.0
 _API_SERVER = ("kubernetes.default.svc", "kubernetes.default", "kubernetes.default.svc.cluster.local")
 
 
-#: Names of tenants that are resolved at a time, in threads of their own: the event loop resolves two names at a time,
-#: and a name whose name servers do not answer takes half a minute, in which NATS could not be reconnected.
+#: Names of tenants that are resolved at a time, in threads of their own and one of each namespace: the event loop resolves
+#: two names at a time, and a name whose name servers do not answer takes half a minute, in which NATS could not be
+#: reconnected.
 LOOKUPS = 4
-_THREADS = ThreadPoolExecutor(LOOKUPS, "names-of-tenants")
+_THREADS = Offload(above=0, at_once=LOOKUPS)
 
 
 class RefusedAddressError(OSError):
@@ -40,20 +40,24 @@ class RefusedAddressError(OSError):
 class _OwnThreads:
     """The part of an event loop that `ThreadedResolver` uses."""
 
+    def __init__(self, lane: str) -> None:
+        self._lane = lane
+
     async def getaddrinfo(self, *arguments: Any, **options: Any) -> Any:
-        work = partial(socket.getaddrinfo, *arguments, **options)
-        return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
+        return await _THREADS.run(1, partial(socket.getaddrinfo, *arguments, **options), self._lane)
 
     async def getnameinfo(self, *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(_THREADS, socket.getnameinfo, *arguments)
+        return await _THREADS.run(1, partial(socket.getnameinfo, *arguments), self._lane)
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves names of servers that tenants name. `forbidden`: names or addresses of the platform's own hosts."""
+    """Resolves names of servers that tenants name. `forbidden`: names or addresses of the platform's own hosts. `lane`: the
+    tenant's namespace.
+    """
 
-    def __init__(self, forbidden: Iterable[str] = (), names: AbstractResolver | None = None) -> None:
+    def __init__(self, forbidden: Iterable[str] = (), names: AbstractResolver | None = None, *, lane: str = "") -> None:
         self._forbidden = frozenset(host.lower().rstrip(".") for host in forbidden if host)
-        self._names = names or ThreadedResolver(cast("asyncio.AbstractEventLoop", _OwnThreads()))
+        self._names = names or ThreadedResolver(cast("asyncio.AbstractEventLoop", _OwnThreads(lane)))
         self._known: dict[str, frozenset[str]] = {}
         self._known_at: float | None = None
 
@@ -97,11 +101,13 @@ def check(host: str, forbidden: frozenset[str] = frozenset()) -> None:
         raise RefusedAddressError("the address is this host, a cloud metadata server, or a server of the platform")
 
 
-def connector(limit: int, forbidden: Iterable[str] = ()) -> aiohttp.TCPConnector:
-    """A connector that connects only to allowed addresses. Literal addresses in URLs must go through `check`."""
+def connector(limit: int, forbidden: Iterable[str] = (), *, lane: str = "") -> aiohttp.TCPConnector:
+    """A connector that connects only to allowed addresses. Literal addresses in URLs must go through `check`. `lane`: the
+    tenant's namespace.
+    """
     # Without its own cache: the connected address is the one that was checked for this connection.
     return aiohttp.TCPConnector(
-        limit=limit, keepalive_timeout=30, resolver=CheckedResolver(forbidden), use_dns_cache=False
+        limit=limit, keepalive_timeout=30, resolver=CheckedResolver(forbidden, lane=lane), use_dns_cache=False
     )
 
 

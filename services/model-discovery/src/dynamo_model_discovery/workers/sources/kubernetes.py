@@ -1,5 +1,6 @@
 """Records in DynamoWorkerMetadata, and the workers' pods, from STATE."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from dynamo_shared.bus import Bus
 from dynamo_shared.state import ObjectCache, StateReader
 
 from dynamo_model_discovery.workers import metadata
-from dynamo_model_discovery.workers.assembly import KUBERNETES, SourcedRecord
+from dynamo_model_discovery.workers.assembly import KUBERNETES, MAX_RECORDS_OF_NAMESPACE, SourcedRecord
 from dynamo_model_discovery.workers.locations import POD_LABELS, WorkerLocation, by_address
 from dynamo_model_discovery.workers.metadata import SLICE_LABELS
 
@@ -33,10 +34,12 @@ class KubernetesSource:
         # with small values takes 20 MB of memory.
         self._cache.keep_only(PODS, _pod)
         self._cache.keep_only(ENDPOINT_SLICES, _slice)
-        self._cache.keep_only(DYNAMO_WORKER_METADATAS, _records)
+        self._cache.keep_only(DYNAMO_WORKER_METADATAS, self._parsed)
         self._cache.add_index(ENDPOINT_SLICES, _READY, lambda each: each[_READY])
         self._reader = StateReader(bus, cluster, READS, self._cache)
         self._places: Mapping[str, WorkerLocation] | None = None
+        #: Number of records by namespace.
+        self._counts: Counter[str] = Counter()
         self._cache.on_change(self._take)
         self._reader.on_resync(lambda _: changed())
 
@@ -87,7 +90,21 @@ class KubernetesSource:
     def _is_ready(self, pod: ObjectKey) -> bool:
         return bool(self._cache.keys_by_index(ENDPOINT_SLICES, _READY, str(pod)))
 
-    def _take(self, resource: Resource, _: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+    def _parsed(self, each: KubeObject) -> KubeObject:
+        """An object with its records; without them if its namespace already has more than are published.
+
+        Any number of objects may name one ready pod, each with thousands of records. Records that were left out are read
+        when their object changes.
+        """
+        full = self._counts[each["metadata"].get("namespace", "")] > MAX_RECORDS_OF_NAMESPACE
+        records = metadata.MetadataRecords((), 0, readable=True) if full else metadata.read(each)
+        owner = {"kind": PODS.kind, "name": metadata.owner_of(each)}
+        kept = _only(_METADATA, each["metadata"]) | {"ownerReferences": [owner]}
+        return {"metadata": kept, _RECORDS: records}
+
+    def _take(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        if resource == DYNAMO_WORKER_METADATAS:
+            self._counts[key.namespace] += _size(new) - _size(old)
         if _has_same_content(old, new):
             return
         if resource == PODS:
@@ -113,12 +130,8 @@ def _slice(each: KubeObject) -> KubeObject:
     return {"metadata": _metadata(each, SLICE_LABELS), _READY: metadata.ready_pods(each)}
 
 
-def _records(each: KubeObject) -> KubeObject:
-    owner = {"kind": PODS.kind, "name": metadata.owner_of(each)}
-    return {
-        "metadata": _only(_METADATA, each["metadata"]) | {"ownerReferences": [owner]},
-        _RECORDS: metadata.read(each),
-    }
+def _size(metadata: KubeObject | None) -> int:
+    return len(metadata[_RECORDS].records) if metadata is not None else 0
 
 
 def _metadata(obj: KubeObject, names: tuple[str, ...]) -> dict[str, Any]:

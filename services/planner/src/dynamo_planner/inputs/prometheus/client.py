@@ -146,10 +146,11 @@ class PrometheusClient:
         cls, options: PrometheusOptions, shared: PrometheusConnections | None = None, *, lane: str = ""
     ) -> AsyncIterator[Self]:
         """A client with the shared connections; with its own if there are none, or if a PlannerConfig names the
-        Prometheus. `lane`: the graph's namespace; namespaces take turns at reading large answers.
+        Prometheus. `lane`: the graph's namespace; namespaces take turns at resolving names, and at reading
+        large answers.
         """
         if options.named_by_tenant:
-            connections = PrometheusConnections(outbound.connector(CONNECTIONS, options.forbidden))
+            connections = PrometheusConnections(outbound.connector(CONNECTIONS, options.forbidden, lane=lane))
         else:
             connections = shared or PrometheusConnections()
         session = aiohttp.ClientSession(
