@@ -229,9 +229,14 @@ stored(
 async def _records_of_one_pod(world: World) -> None:
     await world.create(graph(world.namespace, "owner"))
     ready = {"labelSelector": f"{labels.GRAPH_DEPLOYMENT_NAME}=owner"}
-    found = await eventually(lambda: world.admin.list(resources.PODS, world.namespace, urlencode(ready)), "a pod")
+    observed = await eventually(lambda: world.admin.list(resources.PODS, world.namespace, urlencode(ready)), "a pod")
     owners = [
-        {"apiVersion": "v1", "kind": "Pod", "name": found[0]["metadata"]["name"], "uid": found[0]["metadata"]["uid"]}
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": observed[0]["metadata"]["name"],
+            "uid": observed[0]["metadata"]["uid"],
+        }
     ]
     names = [{"namespace": "d", "component": "c", "endpoint": f"e{n}", "instance_id": n} for n in range(1000)]
     cards = [{**each, "card_json": {"display_name": each["endpoint"], "model_type": "Chat"}} for each in names]
