@@ -19,7 +19,7 @@ from aiohttp import web
 from dynamo_shared.aio import Lanes, Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
-from dynamo_shared.runtime.accepting import Connection
+from dynamo_shared.runtime.accepting import AcceptedConnection
 from dynamo_shared.runtime.endpoints import serving
 from msgspec import Raw
 
@@ -371,5 +371,5 @@ def listening(app: web.Application, host: str, port: int, tls: ssl.SSLContext) -
 
     OSError if the port is taken.
     """
-    connection = partial(Connection, keepalive_timeout=KEEP_ALIVE)
+    connection = partial(AcceptedConnection, keepalive_timeout=KEEP_ALIVE)
     return serving(app, host, port, tls, connection, most=MOST_OPEN, finish_within=FINISH_WITHIN)

@@ -20,7 +20,7 @@ PAUSE = 1.0
 log = structlog.get_logger("dynamo.runtime")
 
 
-class Connection(web.RequestHandler):
+class AcceptedConnection(web.RequestHandler):
     """aiohttp's connection, with an event for its end."""
 
     __slots__ = ("lost",)
@@ -43,7 +43,7 @@ class Acceptor:
     its first request. Above `most`, the client (an address) with the most connections loses its oldest one.
     """
 
-    def __init__(self, new_connection: Callable[[], Connection], tls: ssl.SSLContext | None, most: int) -> None:
+    def __init__(self, new_connection: Callable[[], AcceptedConnection], tls: ssl.SSLContext | None, most: int) -> None:
         self._new_connection = new_connection
         self._tls = tls
         self._most = most

@@ -15,7 +15,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from dynamo_shared.aio import ended
-from dynamo_shared.runtime.accepting import Acceptor, Connection
+from dynamo_shared.runtime.accepting import AcceptedConnection, Acceptor
 from dynamo_shared.runtime.health import Health
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
 from dynamo_shared.runtime.sockets import listening_socket
@@ -31,8 +31,8 @@ MOST_OPEN = 256
 log = structlog.get_logger("dynamo.runtime")
 
 
-def _connection(manager: web.Server, **given: Any) -> Connection:
-    return Connection(manager, keepalive_timeout=KEPT_FOR, **given)
+def _connection(manager: web.Server, **given: Any) -> AcceptedConnection:
+    return AcceptedConnection(manager, keepalive_timeout=KEPT_FOR, **given)
 
 
 @asynccontextmanager
@@ -41,7 +41,7 @@ async def serving(
     address: str,
     port: int,
     tls: ssl.SSLContext | None = None,
-    connection: Callable[..., Connection] = _connection,
+    connection: Callable[..., AcceptedConnection] = _connection,
     *,
     most: int = MOST_OPEN,
     finish_within: float = 2.0,

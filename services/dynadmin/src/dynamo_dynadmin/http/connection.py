@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
-from dynamo_shared.runtime.accepting import Connection
+from dynamo_shared.runtime.accepting import AcceptedConnection
 
 from dynamo_dynadmin.http.pacing import PacedTransport
 
@@ -77,7 +77,7 @@ class Connections:
         self._waiting.pop(connection, None)
 
 
-class HttpConnection(Connection):
+class HttpConnection(AcceptedConnection):
     """aiohttp's connection, with `refuse` for the answer to an unreadable request.
 
     aiohttp waits for a slow reader without limit, even after the handler ended and the request no longer counts.
