@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 from aiohttp import web
-from dynamo_dynadmin.api import writing
+from dynamo_dynadmin.api import details, writing
 from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.deploying import IntentDeployer
+from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.deploy import PlatformDefaults
@@ -21,6 +22,7 @@ from dynamo_dynadmin.http.streaming import Streams
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.untrusted.yaml_text import documents
+from dynamo_shared.api.yaml_output import to_yaml
 from multidict import CIMultiDict
 from prometheus_client import CollectorRegistry
 
@@ -94,6 +96,30 @@ async def test_what_a_large_intent_becomes_is_planned_while_others_are_answered(
     intent = {"mode": "graph", "name": "a", "backend": "vllm", "model": {"name": "m"}, "engine": {"args": ["a" * size]}}
     async with serving(deployer.deploy, path="/{namespace}") as client:
         assert (await client.post("/n", json=intent)).status == 409
+    assert {each != threading.get_ident() for each in threads} == {apart}
+
+
+@pytest.mark.parametrize(("size", "apart"), [(100, False), (1 << 16, True)], ids=["small", "large"])
+async def test_a_large_object_becomes_yaml_while_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch, size: int, apart: bool
+) -> None:
+    """A megabyte took a second, and its owner may read it again and again."""
+    threads: list[int] = []
+
+    class Large(Managed):
+        async def get(self, *_: Any) -> dict[str, Any]:
+            return {**await super().get(), "spec": "x" * size}
+
+    def noted(obj: Any) -> str:
+        threads.append(threading.get_ident())
+        return to_yaml(obj)
+
+    monkeypatch.setattr(details, "to_yaml", noted)
+    read = asking(Large(), Details(ABSENT, ABSENT).manifest, DEPLOYMENTS)
+    route = dataclasses.replace(route_of(read, "GET", "/{namespace}/{name}", public=True), lenient=True)
+    async with server_of([route]) as client:
+        answer = await client.get("/n/a?format=yaml")
+        assert "spec: xxx" in await answer.text()
     assert {each != threading.get_ident() for each in threads} == {apart}
 
 

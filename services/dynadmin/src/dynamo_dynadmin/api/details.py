@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 
 from aiohttp import web
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS, ObjectKey, Resource
@@ -58,7 +60,9 @@ class Details:
         """The manifest that a user would apply: without status and without fields that the API server writes."""
         clean = manifest_of(await self.object(call, kind))
         if call.text("format") == "yaml":
-            return web.Response(text=to_yaml(clean), content_type=YAML)
+            # Takes a second if the object is as large as Kubernetes stores it.
+            text = await call.apart(partial(to_yaml, clean), objects.size_of(clean))
+            return web.Response(text=text, content_type=YAML)
         return call.answer(clean)
 
     async def pods(self, call: Call, kind: Kind) -> web.StreamResponse:

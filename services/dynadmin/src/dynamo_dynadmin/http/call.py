@@ -70,7 +70,7 @@ TURN = web.RequestKey("turn", OngoingRequest)
 
 @dataclass(slots=True)
 class Call:
-    """A request whose caller is known. `large` runs work on large bodies."""
+    """A request whose caller is known. `large` runs work on large bodies and objects."""
 
     request: web.Request
     route: Route
@@ -179,11 +179,11 @@ class Call:
             raise ProblemError("bad-request", "the body is empty")
         return await self.apart(lambda: _parsed(kind, content))
 
-    async def apart(self, work: Callable[[], T]) -> T:
-        """Runs work on the body and returns its result or raises its error. Only work on a small body blocks other
-        requests.
+    async def apart(self, work: Callable[[], T], size: int | None = None) -> T:
+        """Runs work on the body, or on an object of this size, and returns its result or raises its error. Only small work
+        blocks other requests, and large work of one user waits for each other.
         """
-        return await self.large.run(self.size, work)
+        return await self.large.run(self.size if size is None else size, work, self.caller.limit_key)
 
     async def _content(self) -> bytes:
         try:
