@@ -41,7 +41,7 @@ QUOTA = refused("exceeded quota: gpus")
         (deployment(desired=0, updated=0, available=0, total=1), False, "0 of 0"),
         (deployment(observed=2), False, "has not observed the latest change yet"),
         (deployment(updated=1), False, "1 updated"),
-        (deployment(total=3), False, "3 in all"),
+        (deployment(total=3), False, "3 in total"),
         (deployment(available=1), False, "1 of 2"),
         (deployment(available=0, conditions=[QUOTA]), False, "FailedCreate: exceeded quota: gpus"),
         (deployment(available=0, conditions=[LATE]), False, "ProgressDeadlineExceeded: too slow"),
@@ -105,7 +105,7 @@ UNANSWERED = "pending WebhookUnavailable: Resources not ready: "
         (GraphOutcome({"A": [RUNS]}), "successful all_resources_are_ready: All resources are ready"),
         (
             GraphOutcome(TWO),
-            f"{PENDING}A: 1 of 2 replicas available, 2 updated, 2 in all; B: its workload does not exist yet",
+            f"{PENDING}A: 1 of 2 replicas available; B: its workload does not exist yet",
         ),
         (GraphOutcome({"A": []}, failure=REMAINS), f"{PENDING}waiting until it is deleted"),
         (GraphOutcome({"A": []}, failure=AWAY), f"{UNANSWERED}no answer"),

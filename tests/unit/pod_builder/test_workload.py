@@ -30,10 +30,10 @@ def groups(desired: int = 2, available: bool = True, **status: Any) -> dict[str,
     ("workload", "ready", "says"),
     [
         (groups(), True, "2 of 2 groups ready"),
-        (groups(readyReplicas=1), False, "1 of 2 groups ready, 2 updated, 2 in all"),
-        (groups(updatedReplicas=1), False, "2 of 2 groups ready, 1 updated, 2 in all"),
-        (groups(replicas=3), False, "2 of 2 groups ready, 2 updated, 3 in all"),
-        (groups(available=False), False, "2 of 2 groups ready, 2 updated, 2 in all"),
+        (groups(readyReplicas=1), False, "1 of 2 groups ready"),
+        (groups(updatedReplicas=1), False, "2 of 2 groups ready, 1 updated, 2 in total"),
+        (groups(replicas=3), False, "2 of 2 groups ready, 2 updated, 3 in total"),
+        (groups(available=False), False, "2 of 2 groups ready"),
         (groups(0, available=False), True, "0 of 0 groups ready"),
         (None, False, "its workload does not exist yet"),
     ],
@@ -101,10 +101,10 @@ def test_grove_workloads_are_ready_when_all_counts_are_as_desired(kind, serving,
 
     assert state() == (True, f"2 of 2 {unit} ready")
     assert state(desired=0) == (True, f"0 of 0 {unit} ready")
-    assert state(**{serving: 1}) == (False, f"1 of 2 {unit} ready, 2 updated, 2 in all")
-    assert state(updatedReplicas=0) == (False, f"2 of 2 {unit} ready, 0 updated, 2 in all")
+    assert state(**{serving: 1}) == (False, f"1 of 2 {unit} ready")
+    assert state(updatedReplicas=0) == (False, f"2 of 2 {unit} ready, 0 updated, 2 in total")
     assert state(updatedReplicas=3) == (True, f"2 of 2 {unit} ready"), "Grove may count what is gone"
-    assert state(replicas=3) == (False, f"2 of 2 {unit} ready, 2 updated, 3 in all")
+    assert state(replicas=3) == (False, f"2 of 2 {unit} ready, 2 updated, 3 in total")
     assert state(observedGeneration=2) == (False, f"Grove has not observed the latest change of the {kind} yet")
     assert state(observedGeneration=None) == (False, f"Grove has not observed the latest change of the {kind} yet")
     assert replicas_of(of_grove(kind, serving)) == replicas_of(of_grove(kind, serving, updatedReplicas=3))

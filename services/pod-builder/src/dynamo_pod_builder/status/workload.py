@@ -166,8 +166,13 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     if refused is not None and refused["status"] == "True":
         reason = _refused(refused.get("message", "")) or refused.get("reason", "")
         trouble.insert(0, _reason_and_message(refused))
-    progress = f"{available} of {desired} replicas available, {updated} updated, {total} in all"
-    return WorkloadReadiness(False, "; ".join([progress, *trouble]), reason)
+    counts = f"{available} of {desired} replicas available{_rolling(desired, updated, total)}"
+    return WorkloadReadiness(False, "; ".join([counts, *trouble]), reason)
+
+
+def _rolling(desired: int, updated: int, total: int) -> str:
+    """The other counts, while an update or a change of the number is under way."""
+    return "" if desired == updated == total else f", {updated} updated, {total} in total"
 
 
 def _reason_and_message(condition: KubeObject) -> str:
@@ -238,7 +243,7 @@ def _leader_worker_set(workload: KubeObject) -> WorkloadReadiness:
     ready, updated, total = counts = _counts(workload)
     if _all_serve(workload, desired, counts):
         return WorkloadReadiness(True, f"{desired} of {desired} groups ready")
-    return WorkloadReadiness(False, f"{ready} of {desired} groups ready, {updated} updated, {total} in all")
+    return WorkloadReadiness(False, f"{ready} of {desired} groups ready{_rolling(desired, updated, total)}")
 
 
 def _all_serve(workload: KubeObject, desired: int, counts: tuple[int, int, int]) -> bool:
@@ -262,7 +267,7 @@ def _of_grove(workload: KubeObject, unit: str) -> WorkloadReadiness:
     serving, updated, total = _counts(workload)
     if serving == total == desired and updated >= desired:
         return WorkloadReadiness(True, f"{desired} of {desired} {unit} ready")
-    return WorkloadReadiness(False, f"{serving} of {desired} {unit} ready, {updated} updated, {total} in all")
+    return WorkloadReadiness(False, f"{serving} of {desired} {unit} ready{_rolling(desired, updated, total)}")
 
 
 def _counts(workload: KubeObject) -> tuple[int, int, int]:
