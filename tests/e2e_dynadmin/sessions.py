@@ -88,6 +88,8 @@ async def the_list_of_namespaces_keeps_the_keyboard(stage: Stage) -> None:
     await person.page.wait_for_function("name => location.hash.includes(name)", arg=TEAM)
     await person.page.wait_for_timeout(300)
     await expect(choice).to_be_focused()
+    await person.go("#/")  # the list shows a namespace, so this one opens
+    await person.page.wait_for_function("name => location.hash.includes(name)", arg=TEAM)
 
 
 async def a_namespace_that_is_created_appears(stage: Stage) -> None:

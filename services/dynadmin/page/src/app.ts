@@ -87,8 +87,13 @@ class App extends Part {
     const spaces = await namespaces();
     if (session !== this.session) return;
     this.spaces = spaces;
+    this.toNamespace();
+  }
+
+  /** Open the last namespace if the address names none: the list of namespaces shows one, so the user could not choose it. */
+  private toNamespace(): void {
     // Read the current address: the user may have navigated while the namespaces were read.
-    if (parse(location.hash).namespace) return;
+    if (!this.spaces || parse(location.hash).namespace) return;
     const last = localStorage.getItem(LAST) ?? "";
     const first = this.spaces.includes(last) ? last : this.spaces[0];
     if (first) location.hash = format({ namespace: first });
@@ -104,6 +109,7 @@ class App extends Part {
     if (before.view === "list") this.list = from;
     this.route = parse(location.hash);
     this.isOpen = false;
+    this.toNamespace();
     if (this.route.namespace) localStorage.setItem(LAST, this.route.namespace);
     const isOther = ["view", "namespace", "kind", "name"].some((key) => before[key as "view"] !== this.route[key as "view"]);
     // Focus the new view for screen readers and the keyboard; but not while the user steps through the list of namespaces.
@@ -174,7 +180,7 @@ class App extends Part {
     if (!namespace) {
       if (this.problem) return html`<h1 tabindex="-1">Namespaces cannot be listed</h1><p class="notice bad" role="alert">${this.problem}</p>`;
       const none = this.spaces?.length === 0;
-      return html`<h1 tabindex="-1">${none ? "Nothing to see yet" : "Choose a namespace"}</h1>
+      return html`<h1 tabindex="-1">${none ? "Nothing to see yet" : "Loading"}</h1>
         ${none ? html`<p class="lead">You may not list graphs in any namespace. Request a role; <code>kubectl auth can-i list dynamographdeployments</code> shows your rights.</p>` : nothing}`;
     }
     if (view === "deploy") return html`<dyn-deploy .namespace=${namespace} .user=${this.session?.user ?? ""}></dyn-deploy>`;

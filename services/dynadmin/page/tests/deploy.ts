@@ -1,6 +1,6 @@
 import { verdictOf } from "../src/logic/fit.ts";
 import { applied, changes, offered } from "../src/logic/inverse.ts";
-import { asGraph, graphWords, isWhole, pointWords } from "../src/logic/points.ts";
+import { asGraph, frontOf, graphWords, isWhole, pointWords } from "../src/logic/points.ts";
 import { get, set } from "../src/logic/pointer.ts";
 import { meant, shown } from "../src/logic/text.ts";
 import { fieldAt, FIELDS, isShown, typeOf } from "../src/deploy/fields.ts";
@@ -110,4 +110,10 @@ test("GPUs that are not known are not said to fit", () => {
   equal(verdictOf({ fits: true, uncounted: [] }), "fits");
   equal(verdictOf({ fits: true, uncounted: ["ResourceClaim a"] }), "fits without what is not counted");
   equal(verdictOf({ fits: false, uncounted: ["ResourceClaim a"] }), "does not fit");
+});
+
+test("the front leads past a selected point that others exceed", () => {
+  const point = (tokensPerSecondPerUser: number, tokensPerSecondPerGPU: number) => ({ figures: { tokensPerSecondPerUser, tokensPerSecondPerGPU } });
+  const [selected, fast, cheap, both] = [point(60, 444), point(90, 545), point(20, 1000), point(66, 677)];
+  deepEqual(frontOf([selected, fast, cheap, both]), [cheap, both, fast]);
 });

@@ -2,6 +2,7 @@
 import { html, nothing, svg, type SVGTemplateResult, type TemplateResult } from "lit";
 import type { Any } from "../api/client.ts";
 import { figure } from "../logic/format.ts";
+import { frontOf } from "../logic/points.ts";
 import { scale, ticks } from "../logic/scale.ts";
 import { Part, properties } from "../parts/part.ts";
 
@@ -38,13 +39,13 @@ class Pareto extends Part {
     const x = scale(points.map((each) => each.figures.tokensPerSecondPerUser), LEFT, WIDTH - RIGHT);
     const y = scale(points.map((each) => each.figures.tokensPerSecondPerGPU), HEIGHT - BOTTOM, TOP);
     const at = (each: Point): [number, number] => [x.place(each.figures.tokensPerSecondPerUser), y.place(each.figures.tokensPerSecondPerGPU)];
-    const line = [...points].sort((a, b) => at(a)[0] - at(b)[0]).map((each) => at(each).join(",")).join(" ");
+    const line = frontOf(points).map((each) => at(each).join(",")).join(" ");
     return html`<figure class="plot">
       <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label="Pareto front: tokens per second per user, against tokens per second per GPU">
         ${ticks(y.least, y.most).map((value) => svg`<g class="tick"><line x1=${LEFT} x2=${WIDTH - RIGHT} y1=${y.place(value)} y2=${y.place(value)} /><text x=${LEFT - 8} y=${y.place(value) + 4} text-anchor="end">${figure(value)}</text></g>`)}
         ${ticks(x.least, x.most).map((value) => svg`<text class="tick" x=${x.place(value)} y=${HEIGHT - BOTTOM + 18} text-anchor="middle">${figure(value)}</text>`)}
-        <text class="axis" x=${(WIDTH + LEFT) / 2} y=${HEIGHT - 4} text-anchor="middle">tokens/s of a user</text>
-        <text class="axis" transform="translate(12 ${(HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">tokens/s of a GPU</text>
+        <text class="axis" x=${(WIDTH + LEFT) / 2} y=${HEIGHT - 4} text-anchor="middle">tokens/s/user</text>
+        <text class="axis" transform="translate(12 ${(HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">tokens/s/GPU</text>
         <polyline class="front" points=${line} />
         ${points.map((each) => this.point(each, at(each)))}
       </svg>
@@ -68,17 +69,17 @@ class Pareto extends Part {
   private table(): TemplateResult {
     return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of points"><table class="rows tight points">
       <caption class="hidden">Points of the Pareto front</caption>
-      <thead><tr><th scope="col">Point</th><th scope="col">Deployment</th><th scope="col" class="number">TTFT, ms</th><th scope="col" class="number">ITL, ms</th><th scope="col" class="number">GPUs</th><th scope="col" class="number">tok/s a user</th><th scope="col" class="number">tok/s a GPU</th></tr></thead>
+      <thead><tr><th scope="col">Point</th><th scope="col">Deployment</th><th scope="col" class="number">TTFT, ms</th><th scope="col" class="number">ITL, ms</th><th scope="col" class="number">GPUs</th><th scope="col" class="number">tok/s/user</th><th scope="col" class="number">tok/s/GPU</th></tr></thead>
       <tbody>
         ${this.points.map(
           (each) => html`<tr class=${each.number === this.chosen ? "chosen" : ""}>
-            <th scope="row"><label class="check"><input type="radio" name="point" .checked=${each.number === this.chosen} @change=${() => this.choose(each)} /> ${each.number}${each.selected ? html` <span class="badge good">best</span>` : nothing}</label></th>
-            <td data-title="Deployment">${each.title}</td>
+            <th scope="row"><label class="check"><input type="radio" name="point" .checked=${each.number === this.chosen} @change=${() => this.choose(each)} /> ${each.number}${each.selected ? html` <span class="badge good">selected</span>` : nothing}</label></th>
+            <td data-title="Deployment">${each.title}${each.figures.meetsSLA === false ? html` <span class="badge busy">misses the objective</span>` : nothing}</td>
             <td data-title="TTFT, ms" class="number">${figure(each.figures.ttft)}</td>
             <td data-title="ITL, ms" class="number">${figure(each.figures.itl)}</td>
             <td data-title="GPUs" class="number">${figure(each.figures.gpus)}</td>
-            <td data-title="tok/s a user" class="number">${figure(each.figures.tokensPerSecondPerUser)}</td>
-            <td data-title="tok/s a GPU" class="number">${figure(each.figures.tokensPerSecondPerGPU)}</td>
+            <td data-title="tok/s/user" class="number">${figure(each.figures.tokensPerSecondPerUser)}</td>
+            <td data-title="tok/s/GPU" class="number">${figure(each.figures.tokensPerSecondPerGPU)}</td>
           </tr>`,
         )}
       </tbody>

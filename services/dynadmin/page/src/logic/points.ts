@@ -32,6 +32,14 @@ export function graphWords(graph: Any): string {
   return [graph.spec?.backendFramework, ...words].filter(Boolean).join(", ");
 }
 
+/** The points of the front, ordered by tokens per second of a user: a selected point may be below it. */
+export function frontOf<P extends { figures: Any }>(points: P[]): P[] {
+  const user = (each: P): number => each.figures.tokensPerSecondPerUser;
+  let best = 0;
+  const front = [...points].sort((a, b) => user(b) - user(a)).filter(({ figures: { tokensPerSecondPerGPU: here } }) => here > best && (best = here));
+  return front.reverse();
+}
+
 /** The graph intent of a point; fields that both modes share stay. */
 export function asGraph(intent: Any, figures: Any): Any {
   const roles = Object.entries<Any>(figures.parallelism ?? {});

@@ -1,7 +1,7 @@
 // Who changed an object, when, and which fields.
 import { html, nothing, type TemplateResult } from "lit";
 import { get, type KubeObject, type Schemas } from "../api/client.ts";
-import { writerOf } from "../logic/changes.ts";
+import { fieldsOf, writerOf } from "../logic/changes.ts";
 import { age, moment } from "../logic/format.ts";
 import { Part, properties, state } from "./part.ts";
 
@@ -37,7 +37,7 @@ class Changes extends Part {
         ${changes.slice(0, this.all ? undefined : SHOWN).map(
           (each) => html`<li>
             <strong>${writerOf(each.manager)}</strong> <span class="muted" title=${moment(each.time)}>${each.time ? `${age(each.time, now)} ago` : ""}</span>
-            <p class="muted">set ${each.fields.join(", ")}</p>
+            <p class="muted">set ${fieldsOf(each.fields).join(", ")}</p>
           </li>`,
         )}
       </ul>
