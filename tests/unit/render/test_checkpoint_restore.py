@@ -163,7 +163,6 @@ OPEN = CheckpointDefaults(enabled=True, gpu_memory=True)
 @pytest.mark.parametrize(
     ("defaults", "fields", "message"),
     [
-        (CheckpointDefaults(), {"experimental": {"checkpoint": {"checkpointRef": "c"}}}, "set checkpoint.enabled"),
         (
             CheckpointDefaults(enabled=True),
             {"experimental": GATED},
@@ -176,7 +175,7 @@ OPEN = CheckpointDefaults(enabled=True, gpu_memory=True)
             "not several nodes",
         ),
     ],
-    ids=["switched off", "the gate", "memory in another pod", "several nodes"],
+    ids=["the gate", "memory in another pod", "several nodes"],
 )
 def test_refusals(defaults: CheckpointDefaults, fields: KubeObject, message: str) -> None:
     config = replace(CONFIG, checkpoints=defaults, leader_worker_sets=True, device_claims=True, grove=True)
