@@ -1,4 +1,4 @@
-"""An Offload that does the work at once and records the sizes and lanes with which it was called."""
+"""An Offload that does all work in a thread and records the sizes and lanes with which it was called."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -17,4 +17,4 @@ class RecordedOffload(Offload):
     async def run(self, size: int, work: Callable[[], T], lane: str | None = None) -> T:
         self.sizes.append(size)
         self.lanes.append(lane)
-        return work()
+        return await super().run(size, work, lane)

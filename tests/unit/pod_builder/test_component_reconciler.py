@@ -14,7 +14,6 @@ from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentR
 from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.status.component import failure_of
-from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
@@ -25,6 +24,7 @@ from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import SETTLE
 
 from tests.building.clock import ManualClock
+from tests.building.recorded_offload import RecordedOffload
 from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_deployments, graph
 from tests.unit.written import Written
@@ -108,7 +108,7 @@ class World:
     def __init__(self, *observed: KubeObject, config: RenderConfig = CONFIG, **refusals: Exception) -> None:
         self.cache = indexed(*observed)
         self.applier, self.writer, self.announced = Applier(**refusals), Written(), Announced()
-        self.keys = Keys()
+        self.keys, self.large = Keys(), RecordedOffload()
         self.reconciler = ComponentReconciler(
             self.cache,
             self.applier,  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ class World:
             lambda: NOW,
             NoSecrets(),  # type: ignore[arg-type]
             PodEvents(None),  # type: ignore[arg-type]
-            Offload(above=0, at_once=1),
+            self.large,
             self.keys,  # type: ignore[arg-type]
         )
 
@@ -148,6 +148,7 @@ async def test_requested_gpus_are_reported():
     await world.reconcile(of)
     counted = world.writer.statuses[-1]["component"]
     assert (counted["gpusPerEngine"], counted["gpusPerReplica"]) == (4, 4)
+    assert world.large.lanes == ["ns"]
 
 
 async def test_a_missing_component_changes_nothing():

@@ -17,7 +17,6 @@ from dynamo_pod_builder.events import legacy_held_up
 from dynamo_pod_builder.reconcilers.legacy import LegacyReconciler, graph_of, status_of, successor_of
 from dynamo_pod_builder.reconcilers.requeue import RETRY_REFUSED, RETRY_WEBHOOK
 from dynamo_pod_builder.status.component import Failure
-from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
@@ -35,6 +34,7 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 
 from tests.building.objects import stored_object, with_metadata
+from tests.building.recorded_offload import RecordedOffload
 from tests.unit.announced import Announced
 from tests.unit.render.building import component_children, graph_children, of_kind
 from tests.unit.routed import tasks_of
@@ -307,7 +307,7 @@ class World:
         self.cache, self.applier, self.writer = indexed(*observed), Ledger(**refusals), Written()
         self.announced = Announced()
         applier: Any = self.applier
-        large = Offload(above=0, at_once=1)
+        large = RecordedOffload()
         self.reconciler = LegacyReconciler(of, self.cache, applier, self.writer, self.announced, lambda: NOW, large)
 
     async def reconcile(self) -> tuple[list[str], list[KubeObject]]:

@@ -12,7 +12,6 @@ from dynamo_pod_builder.reconcilers.graph.carry_out import Executor
 from dynamo_pod_builder.reconcilers.graph.observe import GraphObserver
 from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RETRY_REFUSED
-from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
@@ -22,6 +21,7 @@ from dynamo_shared.runtime.status_writer import SETTLE
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.building.objects import object_of
+from tests.building.recorded_offload import RecordedOffload
 from tests.unit.announced import Announced
 from tests.unit.pod_builder.indexed import indexed
 from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
@@ -60,13 +60,14 @@ class World:
     def __init__(self, *stored_objects: KubeObject) -> None:
         self.cache = indexed(*stored_objects)
         self.applier, self.writer, self.announced = Applier(self.cache), Written(), Announced()
+        self.large = RecordedOffload()
         self.reconciler = GraphReconciler(
             GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None, None, None),  # type: ignore[arg-type]
             Executor(self.applier, Keys(), self.announced),  # type: ignore[arg-type]
             GraphReport(self.writer, self.announced, PodEvents(None)),  # type: ignore[arg-type]
             self.applier,  # type: ignore[arg-type]
             # Plan in a thread, whatever the size of the graph.
-            Offload(above=0, at_once=1),
+            self.large,
             Captures(None, self.cache),  # type: ignore[arg-type]
         )
 
@@ -146,6 +147,7 @@ async def test_a_new_graph_is_written_and_reported_as_pending():
     assert (status["state"], status["observedGeneration"]) == ("pending", 1)
     assert world.writer.urgent == [True]
     assert world.announced.events == ["created", "progressing"]
+    assert world.large.lanes == ["ns"], "large graphs of another namespace do not wait for those of this one"
 
 
 async def test_a_graph_that_serves_is_successful():

@@ -134,7 +134,7 @@ class ComponentReconciler:
         if not await self._exists(component):
             return Result()
         observed = await self._observe(component)
-        plan = await self.large.run(size_of(component), partial(planned, observed))
+        plan = await self.large.run(size_of(component), partial(planned, observed), key.namespace)
         return await self._report(component, await self._carry_out(component, plan))
 
     async def _exists(self, component: KubeObject) -> bool:

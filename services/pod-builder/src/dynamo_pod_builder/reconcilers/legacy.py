@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import legacy, objects
@@ -38,6 +39,8 @@ from dynamo_pod_builder.artifact_images import Waiting, answer_of, artifact_of, 
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import FAILED, INITIALIZING, PENDING
+
+T = TypeVar("T")
 
 READY = "Ready"
 
@@ -125,7 +128,7 @@ class LegacyReconciler:
         try:
             image = await self._image(obj)
             if isinstance(image, str):
-                desired = await self.large.run(size_of(obj), partial(graph_of, self.resource, obj, image))
+                desired = await self._apart(obj, partial(graph_of, self.resource, obj, image))
                 graph = (await self.applier.ensure(desired)).obj
             else:
                 obstacle = image
@@ -135,9 +138,13 @@ class LegacyReconciler:
             again = retry_after(failure)
         return await self._report(obj, graph, obstacle, again)
 
+    async def _apart(self, obj: KubeObject, work: Callable[[], T]) -> T:
+        """The result of work on an object. Large objects of one namespace wait for each other."""
+        return await self.large.run(size_of(obj), work, objects.namespace(obj))
+
     async def _image(self, obj: KubeObject) -> str | Waiting | Failure:
         """The image for services without one, "" if all have one. Creates the image request if it does not exist."""
-        if not lacks_image(await self.large.run(size_of(obj), partial(successor_of, self.resource, obj))):
+        if not lacks_image(await self._apart(obj, partial(successor_of, self.resource, obj))):
             return ""
         request = request_for(self.resource, obj)
         key = key_of(request)

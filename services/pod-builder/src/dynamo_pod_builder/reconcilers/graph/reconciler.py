@@ -42,7 +42,7 @@ class GraphReconciler:
             return Result()
         observed = await self.observer.observe(graph)
         # Both at once, so that a new graph does not wait for the API server's answer in addition to its plan.
-        exists, plan = await both(self._exists(observed), self.large.run(size_of(graph), partial(planned, observed)))
+        exists, plan = await both(self._exists(observed), self._planned(observed))
         if not exists:
             return Result()
         self.report.begin(graph)
@@ -50,6 +50,11 @@ class GraphReconciler:
             observed, plan = await self._captured(observed, plan)
         outcome = await self._informed(plan, await self.executor.carry_out(plan, observed))
         return Result(requeue_after=await self.report.write(plan, outcome))
+
+    async def _planned(self, observed: Observed) -> Plan:
+        """The plan of a graph. Large graphs of one namespace wait for each other."""
+        graph = observed.graph
+        return await self.large.run(size_of(graph), partial(planned, observed), objects.namespace(graph))
 
     async def _informed(self, plan: Plan, outcome: CarryOutResult) -> CarryOutResult:
         """The outcome after the graph's annotations name the serving workers for its planner, or why they do not."""
@@ -67,7 +72,7 @@ class GraphReconciler:
         created, failure = await self.captures.write(plan, observed)
         if created:
             observed = await self.observer.observe(observed.graph)
-            plan = await self.large.run(size_of(observed.graph), partial(planned, observed))
+            plan = await self._planned(observed)
         return observed, replace(plan, failure=plan.failure or failure)
 
     async def _exists(self, observed: Observed) -> bool:
