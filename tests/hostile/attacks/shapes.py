@@ -222,7 +222,7 @@ stored(
 @attack(
     "worker-records-of-one-pod",
     "forged worker records",
-    "300 DynamoWorkerMetadata of one ready pod, with 2,000 records each",
+    "200 DynamoWorkerMetadata of one ready pod, with 2,000 records each",
     slack=3.0,
     linger=5.0,
 )
@@ -242,9 +242,9 @@ async def _records_of_one_pod(world: World) -> None:
     cards = [{**each, "card_json": {"display_name": each["endpoint"], "model_type": "Chat"}} for each in names]
     tables = {"endpoints": names, "model_cards": cards}
     data = {kind: {f"{n}": each for n, each in enumerate(table)} for kind, table in tables.items()}
-    metadata = {"metadata": {"ownerReferences": owners}, "spec": {"data": data}}
+    metadata = {"metadata": {"ownerReferences": owners}, "spec": {"data": json.dumps(data)}}
     await world.create_all(
-        [obj(resources.DYNAMO_WORKER_METADATAS, world.namespace, f"records-{n}", **metadata) for n in range(300)]
+        [obj(resources.DYNAMO_WORKER_METADATAS, world.namespace, f"records-{n}", **metadata) for n in range(200)]
     )
 
 

@@ -78,7 +78,8 @@ FAILED = "PlanningFailed"
 LONGEST_ERROR = 500
 #: Policies that start concurrently. The largest profile takes one several seconds.
 STARTS_AT_ONCE = 2
-#: Policies that decide concurrently, without fits of time series, of which a process computes only one at a time.
+#: Policies that decide, and PlannerConfigs that are read, concurrently, without fits of time series, of which a process
+#: computes only one at a time.
 TICKS_AT_ONCE = 4
 
 log = structlog.get_logger("dynamo.planner.planning")
@@ -241,7 +242,8 @@ class Plans(Controller):
         counted = {each["name"]: self._gpus(key_of(graph), each) for each in named}
         running = self._runners.get(key_of(graph))
         before = running.plan if running is not None and running.plan.uid == objects.uid(graph) else None
-        return await asyncio.to_thread(read_plan, graph, config_map, profile, counted, before)
+        reading = partial(read_plan, graph, config_map, profile, counted, before)
+        return await self._ticks.run(1, reading, namespace)
 
     def _gpus(self, graph: ObjectKey, component: KubeObject) -> ReplicaGpus:
         claims = KnownClaims(
