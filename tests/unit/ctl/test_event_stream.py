@@ -70,6 +70,11 @@ def test_a_kind_without_events_names_those_that_have_some(kind: str) -> None:
     assert caught.value.code == ExitCode.USAGE
 
 
+def test_an_object_is_named_by_two_options() -> None:
+    with pytest.raises(CtlError, match=r"^--kind dgd/chat: write --kind KIND --name NAME$"):
+        filters(EventQuery(kind="dgd/chat"), "local")
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800)])
 def test_a_duration_has_one_or_more_units(text: str, seconds: int) -> None:
     assert duration(text) == timedelta(seconds=seconds)

@@ -123,6 +123,8 @@ def _kind(name: str) -> str:
     known = {spec.kind for spec in specifications.EVENTS}
     if token in known:
         return token
+    if "/" in name:
+        raise CtlError(f"--kind {name}: write --kind KIND --name NAME", ExitCode.USAGE)
     names = ", ".join(sorted(map(short_name, known)))
     raise CtlError(f"--kind {name}: this kind has no events; use one of {names}", ExitCode.USAGE)
 
