@@ -7,11 +7,10 @@ from typing import Any
 from dynamo_shared.api import device_claims, quantity
 from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.role_templates import templates
+from dynamo_shared.api.untrusted import reading
 from dynamo_shared.api.wording import many
 
 NVIDIA_GPU = "nvidia.com/gpu"
-#: Nodes of a multi-node replica without a number (v1beta1 `multinode.nodeCount`).
-DEFAULT_NODES = 2
 #: Limit of the GPUs of one replica, because the schema of a graph accepts any quantity. Negative quantities count as 0.
 MAX_GPUS = 1_000_000
 
@@ -98,8 +97,7 @@ def shape(component: Mapping[str, Any], template: device_claims.Lookup, claim: d
 
 def nodes(component: Mapping[str, Any]) -> int:
     """Nodes of one replica of a v1beta1 component."""
-    multinode = component.get("multinode")
-    return 1 if multinode is None else max(1, int(multinode.get("nodeCount", DEFAULT_NODES)))
+    return max(1, reading.nodes(component.get("multinode")))
 
 
 def is_gpu(name: str) -> bool:

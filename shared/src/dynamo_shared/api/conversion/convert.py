@@ -10,7 +10,7 @@ from typing import Any
 from dynamo_shared.api import resources
 from dynamo_shared.api.conversion import component_deployment, envelope, graph, operators, request, scaling_adapter
 from dynamo_shared.api.conversion.envelope import Preserved
-from dynamo_shared.api.conversion.lens import carry
+from dynamo_shared.api.conversion.lens import Lens, carry
 from dynamo_shared.api.conversion.pod import filled
 from dynamo_shared.api.untrusted.reading import mapping
 
@@ -65,22 +65,21 @@ def _graph(body: Body, _metadata: dict[str, Any], preserved: Preserved, target: 
 def _component(body: Body, metadata: dict[str, Any], preserved: Preserved, target: str) -> tuple[Body, Preserved]:
     name = metadata.get("name")
     if target == graph.BETA:
-        converted, residue = carry(component_deployment.lens_to_beta(name), body, preserved.fields)
-        return component_deployment.unmarked(converted), Preserved(residue)
-    body = component_deployment.marked(body)
-    converted, residue = carry(component_deployment.lens_to_alpha(name), body, preserved.fields)
-    return converted, Preserved(residue)
+        converted, residue = _carried(component_deployment.lens_to_beta(name), body, preserved)
+        return component_deployment.unmarked(converted), residue
+    return _carried(component_deployment.lens_to_alpha(name), component_deployment.marked(body), preserved)
 
 
 def _adapter(body: Body, _metadata: dict[str, Any], preserved: Preserved, target: str) -> tuple[Body, Preserved]:
-    lens = scaling_adapter.TO_BETA if target == graph.BETA else scaling_adapter.TO_ALPHA
-    converted, residue = carry(lens, body, preserved.fields)
-    return converted, Preserved(residue)
+    return _carried(scaling_adapter.TO_BETA if target == graph.BETA else scaling_adapter.TO_ALPHA, body, preserved)
 
 
 def _request(body: Body, metadata: dict[str, Any], preserved: Preserved, target: str) -> tuple[Body, Preserved]:
-    namespace = filled(metadata.get("namespace"), str)
-    lens = request.lens_to_beta(namespace) if target == graph.BETA else request.lens_to_alpha(namespace)
+    lens_of = request.lens_to_beta if target == graph.BETA else request.lens_to_alpha
+    return _carried(lens_of(filled(metadata.get("namespace"), str)), body, preserved)
+
+
+def _carried(lens: Lens, body: Body, preserved: Preserved) -> tuple[Body, Preserved]:
     converted, residue = carry(lens, body, preserved.fields)
     return converted, Preserved(residue)
 

@@ -11,17 +11,15 @@ from dynamo_shared.api.field_errors import path_of
 
 Convert = Callable[[Any], Any]
 Path = list[Any]
-_TO_BETA: dict[str, Convert] = {
-    resources.DYNAMO_GRAPH_DEPLOYMENTS.kind: graph.frame_to_beta,
-    resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind: partial(component_deployment.to_beta, object_name=None),
-    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind: scaling_adapter.to_beta,
-    resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind: request.to_beta,
-}
-_TO_ALPHA: dict[str, Convert] = {
-    resources.DYNAMO_GRAPH_DEPLOYMENTS.kind: graph.frame_to_alpha,
-    resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind: partial(component_deployment.to_alpha, object_name=None),
-    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind: scaling_adapter.to_alpha,
-    resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind: request.to_alpha,
+#: The conversions of a kind to v1beta1 and to v1alpha1.
+_CONVERSIONS: dict[str, tuple[Convert, Convert]] = {
+    resources.DYNAMO_GRAPH_DEPLOYMENTS.kind: (graph.frame_to_beta, graph.frame_to_alpha),
+    resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind: (
+        partial(component_deployment.to_beta, object_name=None),
+        partial(component_deployment.to_alpha, object_name=None),
+    ),
+    resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.kind: (scaling_adapter.to_beta, scaling_adapter.to_alpha),
+    resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind: (request.to_beta, request.to_alpha),
 }
 
 
@@ -38,13 +36,13 @@ def without_counterpart(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
     """Path and value of the preserved spec fields for which the object's version has no field; paths are those of the
     other version.
     """
-    if obj["kind"] not in _TO_BETA:
+    if obj["kind"] not in _CONVERSIONS:
         return
     _, _, version = obj["apiVersion"].partition("/")
     target = graph.ALPHA if version == graph.BETA else graph.BETA
     preserved = envelope.read(obj["metadata"], version, target).preserved
     to_alpha = target == graph.ALPHA
-    convert = (_TO_BETA if to_alpha else _TO_ALPHA)[obj["kind"]]
+    convert = _CONVERSIONS[obj["kind"]][not to_alpha]
     yield from _without_counterpart([each for each in preserved.fields if each[0][0] == "spec"], convert, [])
     for name, changes in preserved.components.items():
         above = ["spec", "services", name] if to_alpha else ["spec", "components", {"name": name}]

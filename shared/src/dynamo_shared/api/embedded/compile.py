@@ -11,7 +11,9 @@ from typing import Any
 from dynamo_shared.api.embedded import scalars
 from dynamo_shared.api.embedded.composites import Fields, list_of, map_of, object_of
 from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
-from dynamo_shared.api.embedded.rules import field_rule, object_rules, repeatable, required_fields
+from dynamo_shared.api.embedded.rules.fields import FIELD_RULES
+from dynamo_shared.api.embedded.rules.objects import OBJECT_RULES
+from dynamo_shared.api.embedded.rules.published import NOT_REQUIRED, REPEATABLE, REQUIRED
 
 Schema = Mapping[str, Any]
 
@@ -99,18 +101,19 @@ class Types:
             self._field(fields, field, child, _below(field, optional), name)
         for field in known:
             fields.checked[field] = scalars.anything
-        required = required_fields(name, schema.get("required", ()))
-        fields.required = tuple(field for field in required if field in properties and field not in optional)
-        fields.rules = object_rules(name)
+        required = [*schema.get("required", ()), *REQUIRED.get(name, ())]
+        never = optional | NOT_REQUIRED.get(name, _NONE)
+        fields.required = tuple(field for field in required if field in properties and field not in never)
+        fields.rules = OBJECT_RULES.get(name, ())
         return object_of(fields)
 
     def _field(self, fields: Fields, field: str, schema: Schema, optional: frozenset[str], owner: str) -> None:
-        rule = field_rule(owner, field)
+        rule = FIELD_RULES.get((owner, field))
         plain = _PLAIN.get(schema.get("type")) if not {"enum", "format"} & schema.keys() else None
         if plain is not None and rule is None:
             fields.plain[field], fields.checked[field] = plain
             return
-        if repeatable(owner, field):
+        if (owner, field) in REPEATABLE:
             schema = {**schema, "x-kubernetes-list-type": "atomic"}
         check = self._compile(schema, optional)
         fields.checked[field] = check if rule is None else _both(check, rule)

@@ -38,9 +38,9 @@ def walker(schema: Schema, types: Types) -> Check | None:
     if fields:
         checks.append(_fields(fields))
     if isinstance(items := schema.get("items"), Mapping) and (below := walker(items, types)):
-        checks.append(_each(below))
+        checks.append(_each(below, list))
     if isinstance(others := schema.get("additionalProperties"), Mapping) and (below := walker(others, types)):
-        checks.append(_values(below))
+        checks.append(_each(below, dict))
     return _all(checks)
 
 
@@ -68,23 +68,16 @@ def _fields(fields: dict[str, Check]) -> Check:
     return check
 
 
-def _each(inner: Check) -> Check:
+def _each(inner: Check, kind: type[list[Any] | dict[str, Any]]) -> Check:
+    """The check of each item of a list, or of each value of an object."""
+
     def check(value: Any, budget: FindingsLimit) -> Problems:
         collected: list[EmbeddedProblem] = []
-        for index, item in enumerate(value if isinstance(value, list) else ()):
+        if not isinstance(value, kind):
+            return collected
+        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
             if item is not None and budget.left > 0 and (problems := inner(item, budget)):
-                collected += under(index, problems)
-        return collected
-
-    return check
-
-
-def _values(inner: Check) -> Check:
-    def check(value: Any, budget: FindingsLimit) -> Problems:
-        collected: list[EmbeddedProblem] = []
-        for name, item in value.items() if isinstance(value, dict) else ():
-            if item is not None and budget.left > 0 and (problems := inner(item, budget)):
-                collected += under(name, problems)
+                collected += under(step, problems)
         return collected
 
     return check

@@ -25,7 +25,7 @@ from dynamo_shared.api.validation.immutability import ADVICE_ON_BACKENDS, CHANGE
 from dynamo_shared.api.validation.kv_transfer import ABOUT_KV_TRANSFER, CHANGES_OF_KV_TRANSFER, KV_TRANSFER
 from dynamo_shared.api.validation.model import ADVICE_FOR_MODELS, CHANGES_OF_MODELS, MODELS, UNUSED_IN_MODELS
 from dynamo_shared.api.validation.names import NAMES, NAMES_ALONE
-from dynamo_shared.api.validation.objects import CLAIMS, CLAIMS_AND_INGRESSES, DEVICES
+from dynamo_shared.api.validation.objects import CLAIMS, CLAIMS_AND_INGRESSES
 from dynamo_shared.api.validation.orchestrators import (
     CHANGES_ON_GROVE,
     GROVE,
@@ -82,7 +82,6 @@ _OF_COMPONENTS = (
     RUNNING,
     ENGINES,
     SIDECARS,
-    DEVICES,
 )
 #: Warnings about each component.
 _ABOUT_COMPONENTS = (

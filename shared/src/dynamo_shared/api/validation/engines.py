@@ -1,9 +1,24 @@
 """Shared GPU memory, failover and checkpoints of engines: which combinations are allowed, and their requirements."""
 
+from itertools import islice
+
 from dynamo_shared.api import quantity
+from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.objects import MAIN
+from dynamo_shared.api.untrusted.reading import items, names_in, text
 from dynamo_shared.api.validation.facts import Facts
-from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
+from dynamo_shared.api.validation.rule_set import (
+    ALPHA,
+    BETA,
+    COMPONENT,
+    GRAPH,
+    RuleSet,
+    Violations,
+    broken,
+    listed,
+    path,
+)
 from dynamo_shared.api.validation.view import ComponentView
 
 ENGINES = RuleSet("Shared GPU memory, failover, checkpoints", (GRAPH, COMPONENT))
@@ -102,3 +117,40 @@ def captures_are_of_the_component(component: ComponentView, _facts: Facts) -> Vi
     start = component.start
     if component.checkpoint is not None and start.get("checkpointRef") and start.get("job") is not None:
         yield broken((*component.checkpoint, "job"))
+
+
+@ENGINES.rule("{problem}", added=True)  # the messages for names
+def device_classes_have_names(component: ComponentView, _facts: Facts) -> Violations:
+    """The DeviceClass of shared GPUs must have a valid object name."""
+    if component.gms is None:
+        return
+    if problem := wrong_object_name(text(component.memory_service.get("deviceClassName"))):
+        yield (*component.gms.at, "deviceClassName"), problem
+
+
+#: Refused clients that are reported for one component. A tenant may write thousands.
+_REPORTED = 10
+_NO_CLIENT = "{name} is not a container of {containers}{hint}: add it there, or leave it out"
+_BETWEEN_PODS = (
+    "not allowed with mode {mode}: the service runs in its own pod, and no other container uses it; leave it out"
+)
+
+
+@ENGINES.rule(_NO_CLIENT, _BETWEEN_PODS)
+def clients_of_shared_memory_are_containers(component: ComponentView, _facts: Facts) -> Violations:
+    """Other containers that use shared GPU memory must be in the pod of the GPU memory service."""
+    named = items(component.memory_service.get("extraClientContainers"))
+    if component.gms is None or not named:
+        return
+    at = (*component.gms.at, "extraClientContainers")
+    if component.gms.inter_pod:
+        yield at, _BETWEEN_PODS.format(mode=shown(component.gms.mode))
+        return
+    pod, pod_at = component.pod
+    others = [name for name in names_in(pod.get("containers")) if name != MAIN]
+    known = {MAIN, *others}
+    gone = ((index, name) for index, name in enumerate(named) if isinstance(name, str) and name not in known)
+    hint = f" ({listed(others)})" if others else ""
+    containers = path((*pod_at[len(component.at) :], "containers"))
+    for index, name in islice(gone, _REPORTED):
+        yield (*at, index), _NO_CLIENT.format(name=shown(name), containers=containers, hint=hint)

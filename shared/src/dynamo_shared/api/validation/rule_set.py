@@ -65,7 +65,6 @@ class RuleSet:
         self.when = when
         self.versions = versions
         self.rules: list[Rule] = []
-        self._by_version: dict[str, list[Rule]] = {ALPHA: [], BETA: []}
 
     def rule(
         self, *says: str, versions: tuple[str, ...] | None = None, added: bool = False
@@ -76,19 +75,17 @@ class RuleSet:
             held_in = versions or self.versions
             about = " ".join((check.__doc__ or "").split())
             name = check.__name__.replace("_", " ")
-            rule = Rule(name, about, self.kinds, held_in, self.when, says, check, added)
-            self.rules.append(rule)
-            for version in held_in:
-                self._by_version[version].append(rule)
+            self.rules.append(Rule(name, about, self.kinds, held_in, self.when, says, check, added))
             return check
 
         return register
 
     def broken(self, version: str, *subject: Any) -> Iterator[FieldError]:
         """Violations of the rules of a version; `subject` is what the rules check."""
-        for rule in self._by_version[version]:
-            for location, message in rule.broken(*subject):
-                yield FieldError(path_of(location), message)
+        for rule in self.rules:
+            if version in rule.versions:
+                for location, message in rule.broken(*subject):
+                    yield FieldError(path_of(location), message)
 
 
 def broken(at: Location, **words: object) -> tuple[Location, dict[str, object]]:
