@@ -92,6 +92,15 @@ async def test_large_events_are_read_in_smaller_pages(monkeypatch: Any) -> None:
     assert kube.pages == 3
 
 
+def test_a_row_is_small_whatever_the_event_has() -> None:
+    """Half a thousand rows wait for their objects: Events of a megabyte took half a gigabyte for each stream."""
+    long = "x" * 1_000_000
+    made = event(1, long)
+    made |= {"note": long, "reason": long, "type": long, "reportingController": long, "x": long}
+    made["metadata"]["annotations"] = {"a": long}
+    assert len(json.dumps(events.row(made))) < 30_000
+
+
 async def test_watches_that_end_at_once_are_repeated_after_a_pause() -> None:
     watches: list[str] = []
 

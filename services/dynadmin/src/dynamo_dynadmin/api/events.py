@@ -40,6 +40,8 @@ _NEXT_AFTER = 1.0
 _FAMILY_EVERY = 0.5
 #: Events of objects that are not known yet: STATE follows within milliseconds. Maximum seconds, and number.
 _HELD_FOR, _HELD = 5.0, 512
+#: Characters of a message, or of another text. events.k8s.io allows 1,024, core/v1 any number.
+_LONGEST = 4096
 _GONE = "the events since then are no longer available; start the stream without Last-Event-ID"
 
 
@@ -93,9 +95,12 @@ async def _pages(call: Call) -> AsyncGenerator[KubeObject]:
 
 
 class _HeldEvent(NamedTuple):
-    """An event about an object that is not known yet, the end of its wait, and the version before it."""
+    """An event about an object that is not known yet, the end of its wait, and the version before it. The whole Event may
+    have a megabyte.
+    """
 
-    event: KubeObject
+    row: dict[str, Any]
+    about: tuple[str, str]
     until: float
     before: str
 
@@ -134,21 +139,22 @@ class _EventFollower:
 
     async def _take(self, event: KubeObject) -> None:
         before, self._last = self._last, str(event["metadata"]["resourceVersion"])
-        if _about(event) not in self._family:
+        about = _about(event)
+        if about not in self._family:
             await self._refresh()
-        if _about(event) in self._family:
-            await self._send([event])
+        if about in self._family:
+            await self._send([row(event)])
         elif len(self._held) < _HELD:
-            self._held.append(_HeldEvent(event, time.monotonic() + _HELD_FOR, before))
+            self._held.append(_HeldEvent(row(event), about, time.monotonic() + _HELD_FOR, before))
 
     async def _release(self) -> None:
         """Send waiting events that now belong to the family; drop those that waited too long."""
         if not self._held:
             return
         await self._refresh()
-        known = [each.event for each in self._held if _about(each.event) in self._family]
+        known = [each.row for each in self._held if each.about in self._family]
         now = time.monotonic()
-        self._held = deque(each for each in self._held if _about(each.event) not in self._family and now < each.until)
+        self._held = deque(each for each in self._held if each.about not in self._family and now < each.until)
         await self._send(known)
 
     async def _refresh(self) -> None:
@@ -162,10 +168,10 @@ class _EventFollower:
             return
         self._family |= await self._details.descendants(self._call, self._kind, root)
 
-    async def _send(self, events: Sequence[KubeObject]) -> None:
-        for each in events:
+    async def _send(self, rows: Sequence[dict[str, Any]]) -> None:
+        for each in rows:
             identity = self._held[0].before if self._held else self._last
-            await self._stream.send("event", row(each), identity if each is events[-1] else "")
+            await self._stream.send("event", each, identity if each is rows[-1] else "")
 
     async def _watched(self, version: str) -> AsyncGenerator[KubeObject, None]:
         """New or changed events, from consecutive watches."""
@@ -197,19 +203,24 @@ class _EventFollower:
 
 def row(event: KubeObject) -> dict[str, Any]:
     """An Event in the format of the API."""
-    regarding, series = event.get("regarding") or {}, event.get("series") or {}
+    series = event.get("series") or {}
+    kind, name = _about(event)
     return {
-        "id": str(event["metadata"].get("uid") or ""),
-        "time": str(last_observed(event) or event["metadata"].get("creationTimestamp") or ""),
-        "type": str(event.get("type") or "Normal"),
-        "reason": str(event.get("reason") or ""),
-        "message": str(event.get("note") or ""),
+        "id": _text(event["metadata"].get("uid")),
+        "time": _text(last_observed(event) or event["metadata"].get("creationTimestamp")),
+        "type": _text(event.get("type") or "Normal"),
+        "reason": _text(event.get("reason")),
+        "message": _text(event.get("note")),
         "count": int(series.get("count") or event.get("deprecatedCount") or 1),
-        "object": {"kind": str(regarding.get("kind") or ""), "name": str(regarding.get("name") or "")},
-        "reporter": str(event.get("reportingController") or ""),
+        "object": {"kind": kind, "name": name},
+        "reporter": _text(event.get("reportingController")),
     }
 
 
 def _about(event: KubeObject) -> tuple[str, str]:
     regarding = event.get("regarding") or {}
-    return str(regarding.get("kind") or ""), str(regarding.get("name") or "")
+    return _text(regarding.get("kind")), _text(regarding.get("name"))
+
+
+def _text(value: object) -> str:
+    return str(value or "")[:_LONGEST]
