@@ -9,7 +9,7 @@ from typing import Any
 from dynamo_shared.api.objects import KubeObject, size_of
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of, of
 from dynamo_shared.kube.client import KubeObjects
-from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound
+from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound, ResponseTooLarge
 from dynamo_shared.state.cache import ObjectCache
 
 from tests.building.objects import copied
@@ -87,9 +87,12 @@ class MemoryKube:
         ]
 
     async def list_page(
-        self, resource: Resource, namespace: str = "", *, label_selector: str = "", limit: int
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", limit: int, most: int
     ) -> KubeObject:
-        return {"items": (await self.list(resource, namespace, label_selector=label_selector))[:limit]}
+        page = {"items": (await self.list(resource, namespace, label_selector=label_selector))[:limit]}
+        if size_of(page) > most:
+            raise ResponseTooLarge(200, "ResponseTooLarge", f"the response is larger than {most} bytes")
+        return page
 
     async def create(
         self, resource: Resource, obj: KubeObject, *, dry_run: bool = False, strict: bool = True

@@ -243,3 +243,13 @@ async def test_a_failed_job_reports_how_its_containers_ended():
     world = World(creating(), taker("Failed", "BackoffLimitExceeded"), pod(phase="Failed", containerStatuses=ended))
     await world.reconcile()
     assert "container main exited with code 3: no such model" in (await world.status())["message"]
+
+
+async def test_large_pods_with_the_label_of_a_failed_job_are_not_read():
+    """Every user may give it to any number of pods: twenty large ones took half a gigabyte."""
+    ended = [{"name": "main", "state": {"terminated": {"exitCode": 3, "message": "no such model"}}}]
+    large = pod(phase="Failed", containerStatuses=ended, message="x" * 3_000_000)
+    world = World(creating(), taker("Failed", "BackoffLimitExceeded"), large)
+    await world.reconcile()
+    status = await world.status()
+    assert (status["phase"], "exited" in status["message"]) == ("Failed", False)

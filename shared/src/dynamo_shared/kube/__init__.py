@@ -4,7 +4,7 @@ Objects are plain dicts. This package does not know what the platform does with 
 """
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.kube.client import KubeClient, create_or_get, get_if_present
+from dynamo_shared.kube.client import KubeClient, create_or_get, first_pods, get_if_present
 from dynamo_shared.kube.credentials import ConfigError
 from dynamo_shared.kube.errors import (
     AlreadyExists,
@@ -42,5 +42,6 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "create_or_get",
+    "first_pods",
     "get_if_present",
 ]

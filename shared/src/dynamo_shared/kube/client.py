@@ -35,6 +35,8 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 #: Objects in one page of a list.
 PAGE_SIZE = 500
+# Pods of a Job that are read, and their bytes: a Job has one, or a few after retries.
+_FIRST_PODS, _PODS_BYTES = 8, 2 << 20
 
 _AS_TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -412,6 +414,17 @@ async def get_if_present(kube: KubeClient, resource: Resource, key: ObjectKey) -
         return await kube.get(resource, key)
     except NotFound:
         return None
+
+
+async def first_pods(kube: KubeClient, namespace: str, label_selector: str) -> KubeObjects:
+    """The pods of a Job, by labels that every user may give to any number of pods of any size: at most eight, and none if
+    these are large.
+    """
+    try:
+        page = await kube.list_page(PODS, namespace, label_selector=label_selector, limit=_FIRST_PODS, most=_PODS_BYTES)
+    except ResponseTooLarge:
+        return []
+    return page_items(page, PODS)
 
 
 async def create_or_get(kube: KubeClient, resource: Resource, desired: KubeObject, **options: bool) -> KubeObject:

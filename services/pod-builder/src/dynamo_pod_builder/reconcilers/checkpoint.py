@@ -21,12 +21,11 @@ from dynamo_shared.api.resources import (
     JOBS,
     LEASES,
     PERSISTENT_VOLUME_CLAIMS,
-    PODS,
     ObjectKey,
     key_of,
 )
 from dynamo_shared.api.v1alpha1 import DynamoCheckpoint, DynamoCheckpointSpec, parse_checkpoint
-from dynamo_shared.kube import KubeClient, create_or_get, get_if_present
+from dynamo_shared.kube import KubeClient, create_or_get, first_pods, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
@@ -169,8 +168,8 @@ class CheckpointReconciler:
 
     async def _termination_message(self, key: ObjectKey) -> str:
         """How the pod ended, read from the API server, because the event of the pod may arrive after that of the Job."""
-        listed = await self.kube.list(PODS, key.namespace, label_selector=f"{JOB_NAME}={key.name}")
-        return checkpoint_status.termination_message(listed)
+        pods = await first_pods(self.kube, key.namespace, f"{JOB_NAME}={key.name}")
+        return checkpoint_status.termination_message(pods)
 
     async def _job(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
         """The checkpoint's Job. The cache may get it after the status that names it, or still have an earlier Job."""

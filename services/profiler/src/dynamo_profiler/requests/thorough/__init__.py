@@ -17,13 +17,11 @@ from dynamo_shared.api.resources import (
     CONFIG_MAPS,
     DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
     JOBS,
-    PODS,
     ObjectKey,
 )
 from dynamo_shared.api.untrusted.words import quoted
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
-from dynamo_shared.kube import KubeClient, create_or_get, get_if_present
-from dynamo_shared.kube.client import page_items
+from dynamo_shared.kube import KubeClient, create_or_get, first_pods, get_if_present
 from dynamo_shared.kube.errors import NotFound, ResponseTooLarge
 from dynamo_shared.kube.events import warnings_about
 from dynamo_shared.runtime.settings.operator import Infrastructure
@@ -34,9 +32,6 @@ from dynamo_profiler.requests.ownership import NameInUse, is_managed, write
 from dynamo_profiler.requests.thorough import access, names
 from dynamo_profiler.requests.thorough.job import profiling_job
 from dynamo_profiler.requests.thorough.outcome import end_of, failure, step_of
-
-#: Largest number of pods to read: a Job has one, or more after retries. Users may label thousands of a megabyte each.
-_MOST_PODS = 8
 
 log = structlog.get_logger("dynamo.planner.profiling")
 
@@ -122,7 +117,9 @@ class ThoroughProfiling:
         data = _data(output)
         if data.get(names.STATUS) == names.SUCCESS and data.get(names.FINAL_CONFIG):
             return None, await self._result(request, data)
-        pods = await self._pods(request) if ended is not None or output is None else []
+        asks = ended is not None or output is None
+        selector = f"{labels.PROFILER_REQUEST}={request.name}"
+        pods = await first_pods(self.kube, request.namespace, selector) if asks else []
         failed = failure(output, ended, pods)
         if failed is not None:
             return step_of(output, pods), failed
@@ -162,11 +159,6 @@ class ThoroughProfiling:
         except ResponseTooLarge:
             # The message then has only what the Job's status says.
             return []
-
-    async def _pods(self, request: ProfilingRequest) -> list[KubeObject]:
-        selector = f"{labels.PROFILER_REQUEST}={request.name}"
-        page = await self.kube.list_page(PODS, request.namespace, label_selector=selector, limit=_MOST_PODS)
-        return page_items(page, PODS)
 
     async def _remove_output(self, obj: KubeObject, request: ProfilingRequest) -> None:
         key = ObjectKey(request.namespace, names.output(request.name))
