@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 from aiohttp import web
-from dynamo_dynadmin.api import events
+from dynamo_dynadmin.api import events, pages
 from dynamo_dynadmin.api.events import EventReader
 from dynamo_dynadmin.api.family import descendants
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
@@ -32,7 +32,7 @@ class Kube:
         self._fit = fit_into_a_page
         self.pages = 0
 
-    async def list_page(self, *_: Any, limit: int, continue_: str = "", most: int) -> dict[str, Any]:
+    async def list_page(self, *_: Any, limit: int, continue_: str = "", most: int, **_selected: Any) -> dict[str, Any]:
         if limit > self._fit:
             raise ResponseTooLarge(200, "ResponseTooLarge", f"the answer is larger than {most} bytes")
         self.pages += 1
@@ -72,21 +72,21 @@ async def listed(kube: Kube) -> list[str]:
 
 async def test_events_of_others_do_not_hide_those_of_the_object(monkeypatch: Any) -> None:
     """The API server lists by name: a busy object with an early one filled the page that was read."""
-    monkeypatch.setattr(events, "READ", 5)
+    monkeypatch.setattr(pages, "READ", 5)
     kube = Kube([*(event(number, "busy") for number in range(12)), event(20, "shop"), event(21, "shop")])
     assert await listed(kube) == ["shop.21", "shop.20"]
     assert kube.pages == 3
 
 
 async def test_a_limited_number_of_pages_of_events_is_read(monkeypatch: Any) -> None:
-    monkeypatch.setattr(events, "READ", 1)
+    monkeypatch.setattr(pages, "READ", 1)
     kube = Kube([event(number, "shop") for number in range(50)])
     assert len(await listed(kube)) == kube.pages == events.PAGES
 
 
 async def test_large_events_are_read_in_smaller_pages(monkeypatch: Any) -> None:
     """Two thousand Events with a megabyte of annotations each were requested as one page."""
-    monkeypatch.setattr(events, "READ", 100)
+    monkeypatch.setattr(pages, "READ", 100)
     kube = Kube([event(number, "shop") for number in range(10)], fit_into_a_page=4)
     assert len(await listed(kube)) == 10
     assert kube.pages == 3

@@ -12,7 +12,7 @@ from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
 from dynamo_shared.api.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, ObjectKey
-from dynamo_shared.kube import Unavailable
+from dynamo_shared.kube import ResponseTooLarge, Unavailable
 from dynamo_shared.state.versions import Version
 
 from tests.building.tasks import in_background
@@ -21,21 +21,24 @@ NODE = b'{"metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu"
 
 
 class Kube:
-    """Lists pods with so many GPUs, slowly; `fails` once."""
+    """Lists pods with so many GPUs, slowly, in pages of one; `fails` once."""
 
-    def __init__(self, gpus: int, *, fails: bool = False) -> None:
-        self.lists = 0
+    def __init__(self, gpus: int, *, fails: bool = False, pods: int = 1, fits: int = 500) -> None:
+        self.lists, self.pods, self.fits = 0, pods, fits
         self.fails = fails
         limits = {"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
         self.pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "a", "containers": [limits]}}
 
-    async def list(self, *_: Any, **__: Any) -> list[Any]:
-        self.lists += 1
+    async def list_page(self, *_: Any, limit: int, continue_: str, **__: Any) -> dict[str, Any]:
         await asyncio.sleep(0)
+        if limit > self.fits:
+            raise ResponseTooLarge(200, "ResponseTooLarge", "large")
+        self.lists += not continue_
         if self.fails:
             self.fails = False
             raise Unavailable(503, "", "not now")
-        return [self.pod]
+        last = len(continue_) + 1 == self.pods
+        return {"metadata": {} if last else {"continue": f"{continue_}x"}, "items": [self.pod]}
 
 
 class Rights:
@@ -79,6 +82,11 @@ async def test_requests_of_one_caller_share_a_list(observed: Cluster, monkeypatc
     monkeypatch.setattr(cluster, "REMEMBERED", 0.0)
     await free(observed, call("ann", kube))
     assert kube.lists == 2
+
+
+async def test_large_pods_are_counted_in_small_pages(observed: Cluster) -> None:
+    """All pods of the cluster were in memory at once: a hundred large ones of a tenant took gigabytes."""
+    assert await free(observed, call("ann", Kube(2, pods=3, fits=1))) == (2, True)
 
 
 async def test_no_caller_gets_what_another_one_may_see(observed: Cluster, rights: Rights) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ from dynamo_shared.lru import LruCache
 
 from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, KINDS
+from dynamo_dynadmin.api.pages import pages
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.identity.access import ResourceAttributes
@@ -46,8 +47,6 @@ _NAMESPACES = 5000
 #: Seconds for which a list of all pods is cached for the caller with whose rights it was read; and the number of cached
 #: callers.
 REMEMBERED, _CALLERS = 5.0, 256
-#: Pods whose GPUs are counted before other requests get a turn: some milliseconds.
-_COUNTED = 500
 #: A caller, and whether the caller may list all pods and claims: the result is never shown to another caller.
 _Rights = tuple[str, bool, bool | None]
 
@@ -138,22 +137,31 @@ class Cluster:
 
         async def read() -> fit.UsedGpus:
             now = time.monotonic()
+            used = fit.used_by((), ())
             # Pods of other owners also use GPUs.
             selector = "status.phase!=Succeeded,status.phase!=Failed"
-            entries = self._hub.entries(PODS)
-            running = await (call.kube.list(PODS, field_selector=selector) if pods else entries.objects())
-            allocated: Iterable[KubeObject] = ()
+            async for running in self._parts(call, PODS, selector, from_server=pods):
+                used.counted.update(fit.used_by(running, ()).counted)
             if claims is not None:
-                stored = self._hub.entries(RESOURCE_CLAIMS)
-                allocated = await (call.kube.list(RESOURCE_CLAIMS) if claims else stored.objects())
-            used = fit.used_by((), allocated)
-            for first in range(0, len(running), _COUNTED):
-                used.counted.update(fit.used_by(running[first : first + _COUNTED], ()).counted)
-                await asyncio.sleep(0)
+                async for allocated in self._parts(call, RESOURCE_CLAIMS, "", from_server=claims):
+                    used.devices.update(fit.used_by((), allocated).devices)
             self._usages[key] = _GpuUsage(used, now)
             return used
 
         return await self._reading_usage.result(key, read)
+
+    async def _parts(
+        self, call: Call, resource: Resource, selector: str, *, from_server: bool
+    ) -> AsyncGenerator[list[KubeObject]]:
+        """All objects of a resource, or those of the platform. Only one part is in memory at a time."""
+        if from_server:
+            async for page in pages(call.kube, resource, field_selector=selector):
+                yield page.get("items") or []
+        else:
+            for each in list(self._hub.entries(resource).all()):
+                yield [each.obj]
+                # Other requests get a turn: there may be ten thousand.
+                await asyncio.sleep(0)
 
     async def claims(self, call: Call) -> KnownClaims | None:
         """The claims of the call's namespace; None if the caller may not read them."""

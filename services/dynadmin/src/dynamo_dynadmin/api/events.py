@@ -14,24 +14,22 @@ from aiohttp import web
 from dynamo_shared.aio import spread
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import EVENTS
-from dynamo_shared.kube import Expired, NotFound, ResponseTooLarge
+from dynamo_shared.kube import Expired, NotFound
 from dynamo_shared.kube.events import last_observed
 from dynamo_shared.kube.watch_wire import BOOKMARK, ERROR, Lines, decode_event
 
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import Kind
+from dynamo_dynadmin.api.pages import pages
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.pulse import Pulse
 from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
 from dynamo_dynadmin.identity.access import ResourceAttributes
 
-#: Events per page, and searched pages of a namespace. The API server keeps events for an hour, and lists them by name:
-#: the events of one object may come after those of all others. A page is decoded at once, so other requests wait for it:
-#: five milliseconds for usual Events.
-READ, PAGES = 500, 40
-#: Bytes of a page. If Events are larger, pages have fewer: annotations of one Event may have a megabyte.
-_LARGEST_PAGE, _FEWER = 8 << 20, 5
+#: Searched pages of a namespace. The API server keeps events for an hour, and lists them by name: the events of one
+#: object may come after those of all others.
+PAGES = 40
 #: Seconds of one watch; then a new watch starts.
 _WATCH = 1800
 #: Pause between two watches. Seconds.
@@ -61,8 +59,9 @@ class EventReader:
         rows: list[dict[str, Any]] = []
         if not last:
             known: set[tuple[str, str]] | None = None
-            async with aclosing(_pages(call)) as pages:
-                async for page in pages:
+            listed = pages(call.kube, EVENTS, call.namespace, most=PAGES)
+            async with aclosing(listed):
+                async for page in listed:
                     # The first page comes before the family: an event may be about an object that is new.
                     known = known or await self._details.descendants(call, kind, root)
                     rows += [row(each) for each in page.get("items") or () if _about(each) in known]
@@ -78,20 +77,6 @@ class EventReader:
             follower = _EventFollower(self._details, call, kind, stream)
             await follower.follow(reversed(rows), last, self._streams.heartbeat)
         return stream.response
-
-
-async def _pages(call: Call) -> AsyncGenerator[KubeObject]:
-    """Pages of a namespace's Events, at most `PAGES`. Raises KubeError."""
-    token, limit = "", READ
-    for _ in range(PAGES):
-        try:
-            page = await call.kube.list_page(EVENTS, call.namespace, limit=limit, continue_=token, most=_LARGEST_PAGE)
-        except ResponseTooLarge:
-            limit = max(1, limit // _FEWER)
-            continue
-        yield page
-        if not (token := page["metadata"].get("continue")):
-            return
 
 
 class _HeldEvent(NamedTuple):
