@@ -2,7 +2,6 @@
 
 import json
 from typing import Any
-from urllib.parse import urlencode
 
 from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
@@ -217,35 +216,6 @@ stored(
     lambda ns: [_metadata(ns, f"forged-{n}", {"model_cards": {"a": _card(n)}}) for n in range(500)],
     slack=2.0,
 )
-
-
-@attack(
-    "worker-records-of-one-pod",
-    "forged worker records",
-    "200 DynamoWorkerMetadata of one ready pod, with 2,000 records each",
-    slack=3.0,
-    linger=5.0,
-)
-async def _records_of_one_pod(world: World) -> None:
-    await world.create(graph(world.namespace, "owner"))
-    ready = {"labelSelector": f"{labels.GRAPH_DEPLOYMENT_NAME}=owner"}
-    observed = await eventually(lambda: world.admin.list(resources.PODS, world.namespace, urlencode(ready)), "a pod")
-    owners = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "name": observed[0]["metadata"]["name"],
-            "uid": observed[0]["metadata"]["uid"],
-        }
-    ]
-    names = [{"namespace": "d", "component": "c", "endpoint": f"e{n}", "instance_id": n} for n in range(1000)]
-    cards = [{**each, "card_json": {"display_name": each["endpoint"], "model_type": "Chat"}} for each in names]
-    tables = {"endpoints": names, "model_cards": cards}
-    data = {kind: {f"{n}": each for n, each in enumerate(table)} for kind, table in tables.items()}
-    metadata = {"metadata": {"ownerReferences": owners}, "spec": {"data": json.dumps(data)}}
-    await world.create_all(
-        [obj(resources.DYNAMO_WORKER_METADATAS, world.namespace, f"records-{n}", **metadata) for n in range(200)]
-    )
 
 
 @attack(
