@@ -1,7 +1,7 @@
 """Forecasts: each shape of traffic selects the method that predicts it; margins are past errors; no negative rates."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -22,14 +22,14 @@ def traffic(requests: float, seconds: float = STEP) -> Traffic:
 
 
 def follow(
-    rate: Callable[[float], float], seconds: float, horizon: float, seed: int = 1
+    rate: Callable[[float], float], seconds: float, horizon: float, seed: int = 1, *, missed: bool = False
 ) -> tuple[Forecast, Forecaster]:
     random, demand, forecaster = np.random.default_rng(seed), Demand(), Forecaster()
     forecast = None
     for now in np.arange(STEP, seconds + 1, STEP):
         mean = np.mean([rate(t) for t in np.linspace(now - STEP, now, 11)])
         demand.observe(float(now), traffic(float(random.poisson(mean * STEP))))
-        forecast = forecaster.forecast(demand, float(now), horizon)
+        forecast = forecaster.forecast(demand, float(now), horizon, missed=missed)
     assert forecast is not None
     return forecast, forecaster
 
@@ -206,6 +206,30 @@ def test_after_one_burst_the_next_one_is_expected_to_double_the_rate() -> None:
     assert after.burst == pytest.approx(after.now, rel=0.2)
     back, _ = follow(lambda t: 10 if t < 100 or t >= 200 else 40, 300, 70)
     assert back.burst == pytest.approx(back.now, rel=0.3), "it is not forgotten"
+
+
+def test_after_a_pause_a_new_graph_expects_more_than_its_highest_rate() -> None:
+    def rate(t: float) -> float:
+        return 10 if t < 60 else 20 if t < 100 else 0
+
+    short, paused, later = (follow(rate, seconds, 70)[0].highest(70) for seconds in (150, 160, 560))
+    assert short < 20
+    assert paused == pytest.approx(3 * 20, rel=0.2)
+    assert later < 1, "the first burst is not expected any more"
+
+
+@pytest.mark.parametrize(
+    ("heights", "record"), [((10, 20), 0), ((10, 20, 5), 30), ((10, 30, 35, 20), 40), ((30, 20, 10), 30)]
+)
+def test_bursts_that_are_missed_may_be_followed_by_a_higher_one(heights: Sequence[int], record: float) -> None:
+    def rate(t: float) -> float:
+        burst, since = divmod(t, 300)
+        return heights[int(burst)] if 50 <= since < 150 and burst < len(heights) else 0
+
+    until = 300.0 * len(heights) + 600
+    kept, missed = (follow(rate, until, 70, missed=missed)[0].burst for missed in (False, True))
+    assert kept == 0
+    assert missed == pytest.approx(record, rel=0.25)
 
 
 def test_a_climb_over_several_starts_does_not_count_as_a_burst() -> None:

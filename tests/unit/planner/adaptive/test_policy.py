@@ -165,6 +165,26 @@ def test_replicas_are_held_through_a_pause_if_requests_returned_after_the_last_o
     assert busy.replicas == BOTH, "not without end"
 
 
+def test_a_new_graph_is_held_through_a_pause_as_long_as_its_first_burst_is_expected(graph: Follower) -> None:
+    graph.run(40, 60)
+    assert reason(graph.run(0, 120)) != Reason.IDLE, "320 s from the first request, less 60 s, are more than the pause"
+    assert sum(graph.replicas.values()) > sum(BOTH.values())
+    assert reason(graph.run(0, 30)) == Reason.IDLE
+    assert graph.replicas == BOTH
+
+
+@pytest.mark.parametrize(("ttft", "price", "reserve"), [(900, None, True), (90, None, False), (900, 0.5, False)])
+def test_a_graph_that_misses_higher_and_higher_bursts_is_ready_for_the_next(
+    ttft: float, price: float | None, reserve: bool
+) -> None:
+    graph = Follower(AdaptivePolicy(config(gpu_price=price), profile=PROFILE), BOTH, startup=60)
+    for rate in (10, 0, 20, 0, 30, 0):
+        for _ in range(12):
+            traffic = Traffic(duration=10, requests=10 * rate, isl=3000, osl=200, ttft=ttft if rate else None)
+            message = graph.step(rate, traffic=traffic).explanation.message
+    assert ("for up to 40.0 requests/s" in message) is reserve
+
+
 def test_a_graph_without_any_request_goes_to_its_minimum() -> None:
     graph = Follower(AdaptivePolicy(config(), profile=PROFILE), {Pool.PREFILL: 3, Pool.DECODE: 3})
     assert reason(graph.step(0)) == Reason.NO_TRAFFIC_YET

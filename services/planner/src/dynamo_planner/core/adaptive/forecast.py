@@ -65,6 +65,12 @@ NEXT_GROWTH = 1.0
 """...and of the next burst after the rate has tripled within a start-up time: most of the growth has happened, so the
 next one doubles the rate.
 """
+PAUSE = 60.0
+"""Seconds without a request after which a new graph is prepared for the return of its highest rate: a shorter pause may
+be chance, and plans are held through it.
+"""
+FEWEST_BURSTS = 3
+"""Bursts, separated by pauses, from which a burst that exceeds all earlier ones may be followed by a higher one."""
 LONG_START = 60.0
 """Start-up seconds from which the full burst is planned for; with shorter start-ups, replicas can follow the burst."""
 BURST_ROWS = 1 / 8
@@ -208,8 +214,11 @@ class Forecaster:
         """Losses of the methods up to the last forecast, requests a second."""
         return self._losses
 
-    def forecast(self, demand: Demand, now: float, horizon: float) -> Forecast:
-        """The forecast; `horizon` is the start-up time of a new replica. Call it once per sample."""
+    def forecast(self, demand: Demand, now: float, horizon: float, *, missed: bool = False) -> Forecast:
+        """The forecast; `horizon` is the start-up time of a new replica. Call it once per sample.
+
+        `missed`: whether the last hour kept less than was promised, so that bursts may exceed all earlier ones.
+        """
         self._short = SHORT[0] + (SHORT[1] - SHORT[0]) * min(1.0, horizon / LONG)
         start, slope, climbs = _trend(demand, now)
         if now - self._searched >= WAVE_EVERY:
@@ -236,8 +245,14 @@ class Forecaster:
         unseen = max(0.0, min(UNSEEN * horizon, UNSEEN_MOST) - watched)
         if demand.grew(1 + UNSEEN_GROWTH, horizon):
             self._growth = NEXT_GROWTH
-        first = _unseen(max(start, trough), usual, self._growth, horizon) if unseen else 0.0
-        burst = max(_jump(demand, peak), first) + max(0.0, trough - start)
+        rates = demand.rates_since(now - USUAL_OVER)
+        rate, middle = max(start, trough), usual
+        if unseen and demand.quiet >= PAUSE:
+            # The traffic of a new graph pauses: it is expected to return as high as before, or in a burst.
+            rate = middle = float(rates.max())
+        first = _unseen(rate, middle, self._growth, horizon) if unseen else 0.0
+        higher = _next_record(rates) - rate if missed else 0.0
+        burst = max(_jump(demand, peak), first, higher) + rate - start
         wave = self._wave
         return Forecast(self._way, start, slope, horizon, wave, now, usual, trough, peak, errors, climbs, burst, unseen)
 
@@ -263,6 +278,17 @@ def _unseen(rate: float, usual: float, growth: float, horizon: float) -> float:
     """
     grows = min(growth * rate, max(0.0, (1 + growth) * usual - rate))
     return grows * min(1.0, horizon / LONG_START)
+
+
+def _next_record(rates: Array) -> float:
+    """The rate of a burst that is higher than all before, by as much as the last such burst was; 0 if there are too few
+    bursts. They are separated by pauses.
+    """
+    begins = np.flatnonzero((rates > 0) & (np.append(0.0, rates[:-1]) <= 0))
+    if len(begins) < FEWEST_BURSTS:
+        return 0.0
+    records = np.unique(np.maximum.accumulate(np.maximum.reduceat(rates, begins)))
+    return float(records[-1] + np.diff(records)[-1:].sum())
 
 
 def _jump(demand: Demand, peak: float) -> float:

@@ -107,8 +107,9 @@ class AdaptivePolicy:
         if not self._demand.known:
             return self._before_traffic(next_tick, observation)
         self._learn(traffic, observation)
-        forecast = self._forecaster.forecast(self._demand, now, self._horizon(observation))
-        if self._demand.quiet >= self._idle_after(observation):
+        missed = self._config.gpu_price is None and self._promise.behind > 0
+        forecast = self._forecaster.forecast(self._demand, now, self._horizon(observation), missed=missed)
+        if self._demand.quiet >= self._idle_after(observation, forecast):
             return self._idle(next_tick, observation)
         lacking = [pool for pool in self._limits.pools if not self._sizing.ready(pool)]
         if lacking:
@@ -435,14 +436,15 @@ class AdaptivePolicy:
         """Replicas that draw power: the requested ones, and existing ones that are to go."""
         return {pool: max(count, observation.workers[pool].ready) for pool, count in asked.items()}
 
-    def _idle_after(self, observation: Observation) -> float:
-        """Seconds without a request after which none is expected: an interval, or a multiple of the recent pauses.
+    def _idle_after(self, observation: Observation, forecast: Forecast) -> float:
+        """Seconds without a request after which none is expected: an interval, a multiple of the recent pauses, or the
+        time for which the first burst of a new graph is still expected.
 
         Replicas are held no longer than an unobserved burst would be expected: after that, a start costs less.
         """
         pause = PAUSES * self._demand.longest_pause(observation.now)
         held = min(pause, UNSEEN * self._horizon(observation))
-        return max(float(self._config.throughput_adjustment_interval_seconds), held)
+        return max(float(self._config.throughput_adjustment_interval_seconds), held, forecast.unseen)
 
     def _idle(self, next_tick: Tick, observation: Observation) -> Effects:
         """No request for a whole interval: scale to the minimum at once, and stop holding replicas."""
