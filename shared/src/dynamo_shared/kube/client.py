@@ -199,6 +199,7 @@ class KubeClient:
         namespace: str = "",
         *,
         label_selector: str = "",
+        field_selector: str = "",
         limit: int = PAGE_SIZE,
         continue_: str = "",
         most: int | None = None,
@@ -208,7 +209,7 @@ class KubeClient:
         Raises Unavailable if the answer is not a list: a gateway's Status with a success code is not an empty list.
         `most` as in `get`.
         """
-        path, selectors = resource.path(namespace), {"labelSelector": label_selector}
+        path, selectors = resource.path(namespace), {"labelSelector": label_selector, "fieldSelector": field_selector}
         return _list_of(await self._page(path, {**selectors, "limit": limit, "continue": continue_}, most))
 
     async def _page(self, path: str, parameters: Mapping[str, str | int], most: int | None) -> bytes:

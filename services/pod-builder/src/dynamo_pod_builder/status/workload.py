@@ -166,8 +166,8 @@ def _deployment(deployment: KubeObject) -> WorkloadReadiness:
     if refused is not None and refused["status"] == "True":
         reason = _refused(refused.get("message", "")) or refused.get("reason", "")
         trouble.insert(0, _reason_and_message(refused))
-    counts = f"{available} of {desired} replicas available{_rolling(desired, updated, total)}"
-    return WorkloadReadiness(False, "; ".join([counts, *trouble]), reason)
+    progress = f"{available} of {desired} replicas available{_rolling(desired, updated, total)}"
+    return WorkloadReadiness(False, "; ".join([progress, *trouble]), reason)
 
 
 def _rolling(desired: int, updated: int, total: int) -> str:
