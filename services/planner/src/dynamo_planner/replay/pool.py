@@ -43,8 +43,8 @@ class ReplicaPool:
     make: Callable[[int], SimulatedEngine]
     schedule: Callable[[float, Callable[[], None]], None]
     became_ready: Callable[[float], None]
-    room: Callable[[int], bool]
-    """whether the cluster has this many free GPUs"""
+    free: Callable[[], float]
+    """GPUs that the cluster has free; infinite if it has no limit"""
     target: int = 0
     replicas: list[Replica] = field(default_factory=list)
     gone: list[Replica] = field(default_factory=list)
@@ -89,8 +89,12 @@ class ReplicaPool:
 
     def place(self, now: float) -> None:
         """Give GPUs to pending replicas, while there are free ones."""
-        for replica in [r for r in self.replicas if r.state is ReplicaState.PENDING]:
-            if not self.room(self.gpus):
+        pending = [r for r in self.replicas if r.state is ReplicaState.PENDING]
+        # Counting the free GPUs reads all replicas, so it is done once.
+        free = self.free() if pending else 0.0
+        for replica in pending:
+            free -= self.gpus
+            if free < 0:
                 return
             replica.state, replica.since = ReplicaState.STARTING, now
             if self.startup > 0:

@@ -7,6 +7,7 @@ Router, engines and replicas are simulated; a policy has the same inputs and out
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
+from math import inf
 
 from dynamo_planner.core.decision import Policy, Tick
 from dynamo_planner.core.observation import ForwardPass, Observation, Pool
@@ -90,7 +91,7 @@ class _Run:
             make,
             self._schedule,
             lambda now: self._flush(pool, now),
-            self._has_room,
+            self._free_gpus,
         )
 
     def outcome(self) -> ReplayOutcome:
@@ -166,9 +167,9 @@ class _Run:
 
     # Replicas.
 
-    def _has_room(self, gpus: int) -> bool:
+    def _free_gpus(self) -> float:
         most = self._graph.cluster_gpus
-        return most is None or sum(pool.gpus_taken() for pool in self._pools.values()) + gpus <= most
+        return inf if most is None else most - sum(pool.gpus_taken() for pool in self._pools.values())
 
     def _ask_at(self, tick: Tick) -> None:
         at = max(tick.at, self._now)
