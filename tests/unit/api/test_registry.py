@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 from dynamo_shared.api.registry import CATALOGS, annotations, env, labels, ports
-from dynamo_shared.api.registry.catalog import Catalog
+from dynamo_shared.api.registry.catalog import Catalog, CatalogEntry
 from dynamo_shared.runtime.settings import Settings
 
 from tools.generate.reference.registries import registry_page
@@ -36,8 +36,8 @@ def test_every_constant_is_registered_and_a_plain_string(module: ModuleType) -> 
 
 
 @pytest.mark.parametrize("entry", labels.CATALOG.entries + annotations.CATALOG.entries, ids=lambda entry: entry.name)
-def test_labels_and_annotations_have_valid_keys(entry: object) -> None:
-    assert QUALIFIED_NAME.fullmatch(getattr(entry, "name"))  # noqa: B009
+def test_labels_and_annotations_have_valid_keys(entry: CatalogEntry) -> None:
+    assert QUALIFIED_NAME.fullmatch(entry.name)
 
 
 def test_variables_have_valid_names() -> None:

@@ -43,14 +43,14 @@ def remarks(model: type[BaseModel], value: Any) -> list[Problem]:
     """Settings that are allowed but probably mistakes: unknown keys, older names, and if all is valid, settings without
     effect.
     """
-    results = list(_keys(model, value, (), iter(range(HINTS))))
+    result = list(_keys(model, value, (), iter(range(HINTS))))
     try:
         parsed = model.model_validate(value)
     except ValidationError:
-        return results
+        return result
     for part in _parts(parsed, value, ()):
-        results += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
-    return results
+        result += [*_located(part, unread(part[0])), *_located(part, part[0].remarks())]
+    return result
 
 
 @cache

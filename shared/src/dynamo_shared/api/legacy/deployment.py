@@ -8,12 +8,12 @@ from dynamo_shared.api.model import ApiModel
 
 
 class DynamoDeploymentSpec(ApiModel):
-    """Artifact to deploy, and what is otherwise here."""
+    """Artifact to deploy, and changes to it."""
 
     dynamo_nim: str
     """Artifact with the services, as name:tag."""
     services: dict[str, ServiceOverride] | None = None
-    """What is otherwise than in the artifact, by service."""
+    """Changes to the services of the artifact, by service."""
     envs: list[EnvVar] | None = None
     """Environment variables of all services."""
 
@@ -22,7 +22,7 @@ class DynamoDeploymentStatus(LegacyStatus):
     """State of a deployment."""
 
     state: str | None = None
-    """State of the whole, from that of its services."""
+    """State of the deployment, from the states of its services."""
 
 
 class DynamoDeployment(ApiModel):
@@ -32,6 +32,6 @@ class DynamoDeployment(ApiModel):
     kind: Literal["DynamoDeployment"] = "DynamoDeployment"
     metadata: ObjectMeta
     spec: DynamoDeploymentSpec | None = None
-    """Artifact to deploy, and what is otherwise here."""
+    """Artifact to deploy, and changes to it."""
     status: DynamoDeploymentStatus | None = None
     """State of the deployment."""

@@ -20,7 +20,7 @@ class BuildPhase(StrEnum):
 
 
 class DynamoNimRequestSpec(ApiModel):
-    """Archive to build an image of."""
+    """Archive from which an image is built."""
 
     bento_tag: str
     """The archive, as name:version."""
@@ -30,21 +30,21 @@ class DynamoNimRequestStatus(LegacyStatus):
     """State of a build."""
 
     phase: BuildPhase | None = None
-    """Pending (the archive or the build cannot be had yet), Building, Ready (the image is pushed), Failed."""
+    """Pending (the archive or a place for the build is not available yet), Building, Ready (the image is pushed), Failed."""
     observed_generation: Int64 | None = Field(default=None, ge=0)
-    """metadata.generation that the status is about."""
+    """metadata.generation that this status describes."""
     image: str | None = None
     """The image, by its tag."""
     image_ref: str | None = None
-    """The image that was built, by tag and digest: what pods run. Set in phase Ready."""
+    """The image by tag and digest, for pods. Set in phase Ready."""
     digest: str | None = None
     """Digest of the image: sha256:..."""
     archive_digest: str | None = None
-    """Digest of the archive that the image is of: sha256:..."""
+    """Digest of the archive of the image: sha256:..."""
     cached: Bool | None = None
-    """Whether an image of the same archive was there already, so that nothing was built."""
+    """Whether the registry already had an image of the same archive, so that nothing was built."""
     duration_seconds: Int32 | None = Field(default=None, ge=0)
-    """How long the build took."""
+    """Duration of the build in seconds."""
     job: str | None = None
     """Job of the build, as namespace/name; requests for the same archive share it."""
     log: str | None = None
@@ -52,12 +52,12 @@ class DynamoNimRequestStatus(LegacyStatus):
 
 
 class DynamoNimRequest(ApiModel):
-    """Asks for the image of an archive."""
+    """Requests an image of an archive."""
 
     api_version: Literal["nvidia.com/v1alpha1"] = "nvidia.com/v1alpha1"
     kind: Literal["DynamoNimRequest"] = "DynamoNimRequest"
     metadata: ObjectMeta
     spec: DynamoNimRequestSpec | None = None
-    """Archive to build an image of."""
+    """Archive from which an image is built."""
     status: DynamoNimRequestStatus | None = None
     """State of the build."""

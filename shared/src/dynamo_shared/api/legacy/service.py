@@ -14,43 +14,43 @@ class ClaimToMount(ApiModel):
     name: str | None = None
     """Name of the claim."""
     create: Bool | None = None
-    """Makes the claim where it does not exist."""
+    """Creates the claim if it does not exist."""
     mount_point: str | None = None
     """Path in the container."""
     size: Quantity | None = None
-    """Size of a claim to make."""
+    """Size of a claim to create."""
     storage_class: str | None = None
-    """StorageClass of a claim to make."""
+    """StorageClass of a claim to create."""
     volume_access_mode: str | None = None
-    """Access mode of a claim to make."""
+    """Access mode of a claim to create."""
 
 
 class LegacyAutoscaling(ApiModel):
     """Rules of an autoscaler."""
 
     enabled: Bool | None = None
-    """Makes a HorizontalPodAutoscaler."""
+    """Creates a HorizontalPodAutoscaler."""
     min_replicas: Int | None = None
     """Fewest replicas."""
     max_replicas: Int | None = None
     """Most replicas."""
     behavior: AutoscalerBehavior | None = None
-    """How fast replicas come and go."""
+    """Speed of scaling up and down."""
     metrics: list[MetricSpec] | None = None
-    """What decides on the number of replicas."""
+    """Metrics that determine the number of replicas."""
 
 
 class ExternalService(ApiModel):
     """A service that another one depends on."""
 
     deployment_selector_key: str | None = None
-    """What the service is selected by: dynamo."""
+    """Key of the selector of the service: dynamo."""
     deployment_selector_value: str | None = None
-    """The service: its name and its Dynamo namespace, as in PrefillWorker/dynamo."""
+    """Name and Dynamo namespace of the service, such as PrefillWorker/dynamo."""
 
 
 class LegacyServiceSpec(ApiModel):
-    """Pods of a service, and how they are reached."""
+    """Pods of a service, and its exposure."""
 
     annotations: StringMap | None = None
     """Annotations of the pods."""
@@ -65,11 +65,11 @@ class LegacyServiceSpec(ApiModel):
     pvc: ClaimToMount | None = None
     """Volume of the service."""
     ingress: IngressSpec | None = None
-    """How the service is reached from outside the cluster."""
+    """Exposes the service outside the cluster."""
     extra_pod_metadata: ExtraPodMetadata | None = None
     """Further labels and annotations of the pods."""
     extra_pod_spec: ExtraPodSpec | None = None
-    """Pod specification, merged over what is generated."""
+    """Pod specification, merged over the generated one."""
     liveness_probe: Probe | None = None
     """Liveness probe of the container."""
     readiness_probe: Probe | None = None
@@ -79,12 +79,12 @@ class LegacyServiceSpec(ApiModel):
 
 
 class ServiceOverride(LegacyServiceSpec):
-    """What a deployment says otherwise than its artifact about a service."""
+    """Changes of a deployment to a service of its artifact."""
 
     replicas: Int32 | None = Field(default=None, ge=0)
     """Desired replicas."""
     envs: list[EnvVar] | None = None
-    """Environment variables of the service; they win over those of the deployment."""
+    """Environment variables of the service; they take precedence over those of the deployment."""
 
 
 class LegacyStatus(ApiModel):

@@ -17,7 +17,6 @@ CHANGES_OF_BACKENDS = RuleSet("Changes of graphs", (GRAPH, COMPONENT), UPDATED)
 ADVICE_ON_BACKENDS = RuleSet("Changes of graphs", (GRAPH, COMPONENT), UPDATED)
 CHANGES = RuleSet("Changes of graphs", (GRAPH,), UPDATED)
 
-
 _View = GraphView | ComponentView
 
 
