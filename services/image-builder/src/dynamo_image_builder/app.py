@@ -42,6 +42,7 @@ class ImageBuilderService:
 def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
     controller = Controller(context, NAME, READS)
     cache, settings = controller.cache, context.settings.platform.image_builder
+    cache.pack(JOBS)
     reconciler.index(cache)
     statuses = StatusWriter(controller.kube, cache, context.clock)
     unexpected = UnexpectedFailures(

@@ -96,7 +96,7 @@ class Plans(Controller):
 
     def __init__(self, context: ServiceContext, name: str, metrics: PlanMetrics, listener: NatsListener | None) -> None:
         super().__init__(context, name, READS, of_share=OF_SHARE, identity=IDENTITY)
-        self.cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, PODS, RESOURCE_CLAIMS)
+        self.cache.pack(*READS)
         collector.index(self.cache)
         self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, PLANNED_BY, _planned_by)
         for named in NAMED_BY:
