@@ -112,6 +112,7 @@ MORE_FIELDS = {
     ),
     ("DynamoGraphDeploymentScalingAdapter", "v1alpha1"): ("status.conditions",),
     ("DynamoGraphDeploymentScalingAdapter", "v1beta1"): ("status.conditions",),
+    ("DynamoGraphDeploymentRequest", "v1alpha1"): ("spec.runtimeVersionOverride",),
     ("DynamoGraphDeploymentRequest", "v1beta1"): (
         "spec.features.kvRouter",
         "spec.overrides.trustRemoteCode",

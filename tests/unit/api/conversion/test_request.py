@@ -36,6 +36,7 @@ RUNS, MADE = {"name": "g", "created": True, "state": "successful"}, {"kind": "Dy
 SAID_BY_BOTH: list[tuple[str, Object, Object]] = [
     ("least", alpha(), beta()),
     ("simulated", alpha({"sweep": {"useAiConfigurator": True}}), beta(searchStrategy="rapid")),
+    ("runtime version", alpha(runtimeVersionOverride="1.5.0"), beta(runtimeVersionOverride="1.5.0")),
     ("no engine to run", alpha(backend="auto"), beta(backend="auto", searchStrategy="rapid")),
     ("mocker", alpha(useMocker=True), beta(features={"mocker": {"enabled": True}}, searchStrategy="rapid")),
     ("planner", alpha({"planner": {"a": 1}}), beta(features={"planner": {"a": 1}})),
@@ -223,13 +224,3 @@ def test_v1alpha1_preserves_whether_model_code_may_run() -> None:
     there = convert(obj, ALPHA)
     assert "trustRemoteCode" in there["metadata"]["annotations"][PRESERVED_FIELDS]
     assert convert(there, BETA) == obj
-
-
-def test_v1alpha1_preserves_the_runtime_version() -> None:
-    obj = beta(runtimeVersionOverride="1.5.0")
-    there = convert(obj, ALPHA)
-    assert "runtimeVersionOverride" not in there["spec"]
-    assert convert(there, BETA) == obj
-    assert (
-        convert({**there, "spec": {**there["spec"], "model": "n"}}, BETA)["spec"]["runtimeVersionOverride"] == "1.5.0"
-    )

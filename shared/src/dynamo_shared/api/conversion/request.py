@@ -24,6 +24,8 @@ _BACKENDS = frozenset({"auto", *BACKENDS})
 RAPID, THOROUGH = "rapid", "thorough"
 SIMULATES = ("useAiConfigurator", "use_ai_configurator")
 GOALS = frozenset({"latency", "throughput"})
+#: Fields that both versions have, without a default.
+_SAME = ("model", "runtimeVersionOverride")
 #: Fields of the model cache in v1alpha1 and v1beta1.
 _CACHE = (("pvcName", "pvcName"), ("modelPathInPvc", "pvcModelPath"), ("pvcMountPath", "pvcMountPath"))
 _INT32 = 2**31
@@ -47,8 +49,7 @@ def _spec_to_beta(spec: dict[str, Any]) -> dict[str, Any]:
         "autoApply": spec.get("autoApply", False),
         "searchStrategy": _strategy(spec, profiling, config),
     }
-    if "model" in spec:
-        result["model"] = spec["model"]
+    result.update((name, spec[name]) for name in _SAME if name in spec)
     workers = mapping(spec.get("deploymentOverrides")).get("workersImage")
     image = filled(profiling.get("profilerImage"), str) or filled(workers, str)
     features: dict[str, Any] = {}
@@ -108,8 +109,7 @@ def _spec_to_alpha(spec: dict[str, Any]) -> dict[str, Any]:
         "enableGpuDiscovery": True,
         "profilingConfig": profiling,
     }
-    if "model" in spec:
-        result["model"] = spec["model"]
+    result.update((name, spec[name]) for name in _SAME if name in spec)
     return result
 
 

@@ -8,6 +8,7 @@ from dynamo_shared.api.meta import NamedResourceClaim, ObjectMeta, StatusConditi
 from dynamo_shared.api.model import ApiModel, Bool, FreeForm, Int64, Quantity, StringMap
 from dynamo_shared.api.v1alpha1.enums import RequestBackend, RequestState
 from dynamo_shared.api.v1beta1 import GraphState
+from dynamo_shared.api.v1beta1.component import RuntimeVersionOverride
 
 
 class ConfigReference(ApiModel):
@@ -77,6 +78,8 @@ class DynamoGraphDeploymentRequestSpec(ApiModel):
     """Model to serve: its name on Hugging Face, or its path."""
     backend: RequestBackend
     """Inference engine: vllm, sglang, trtllm, or auto for the best one."""
+    runtime_version_override: RuntimeVersionOverride | None = None
+    """Version of Dynamo in the graph's images, such as 1.5.0."""
     profiling_config: ProfilingConfigSpec
     """How to profile."""
     auto_apply: Bool = False
