@@ -16,7 +16,6 @@ from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, ObjectKey, Resource, key_of
 from dynamo_shared.kube import Conflict, KubeClient, KubeError, NotFound, Unavailable, get_if_present
-from dynamo_shared.kube.discovery import Sleep
 
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.printing import Print
@@ -30,9 +29,7 @@ _ATTEMPTS = 8
 _FIRST_RETRY, _LAST_RETRY = 0.1, 2.0
 
 
-async def store(
-    client: KubeClient, version: str, say: Print, *, dry_run: bool = False, sleep: Sleep = asyncio.sleep
-) -> None:
+async def store(client: KubeClient, version: str, say: Print, *, dry_run: bool = False) -> None:
     """Store all objects of the kinds that a webhook converts in this version, now and at later writes.
 
     Kinds that are finished are skipped, so a repetition continues an interrupted run. Raises CtlError or KubeError.
@@ -41,26 +38,25 @@ async def store(
     for resource in (each.resource.at(version) for each in DEFINITIONS if each.is_converted):
         definition = await _definition(client, resource)
         stored = definition["status"]["storedVersions"]
-        if stored == [version]:  # It also has the storage version of the definition, so this ends every run.
+        if stored == [version]:
+            # The list always has the storage version of the definition, and every run ends with this change of it.
             say(f"{resource.kind}: already stored in {version}")
         elif dry_run:
             count = len(await _keys(client, resource))
             say(f"{resource.kind}: stored in {' and '.join(stored)}, would be stored in {version} (objects: {count})")
         else:
-            await _set_storage(client, resource, definition, sleep)
+            await _set_storage(client, resource, definition)
             resources.append(resource)
     for resource in resources:
-        await _wait_until_stored(client, resource, sleep)
+        await _wait_until_stored(client, resource)
     if resources:
-        await sleep(SETTLING)
+        say(f"waiting {SETTLING:g} s, until every API server stores {version}")
+        await asyncio.sleep(SETTLING)
     for resource in resources:
-        count = await _rewrite(client, resource, sleep)
-        trimmed = {"status": {"storedVersions": [version]}}
-        definition_key = _definition_key(resource)
-        await _retried(
-            partial(client.merge_patch, CUSTOM_RESOURCE_DEFINITIONS, definition_key, trimmed, subresource="status"),
-            sleep,
-        )
+        count = await _rewrite(client, resource)
+        only = {"status": {"storedVersions": [version]}}
+        patch = partial(client.merge_patch, CUSTOM_RESOURCE_DEFINITIONS, _definition_key(resource))
+        await _retried(partial(patch, only, subresource="status"))
         say(f"{resource.kind}: stored in {version} (objects: {count})")
 
 
@@ -80,7 +76,7 @@ async def _definition(client: KubeClient, resource: Resource) -> KubeObject:
     return definition
 
 
-async def _set_storage(client: KubeClient, resource: Resource, definition: KubeObject, sleep: Sleep) -> None:
+async def _set_storage(client: KubeClient, resource: Resource, definition: KubeObject) -> None:
     operations = [
         operation
         for place, each in enumerate(definition["spec"]["versions"])
@@ -90,10 +86,10 @@ async def _set_storage(client: KubeClient, resource: Resource, definition: KubeO
         )
     ]
     key = _definition_key(resource)
-    await _retried(partial(client.json_patch, CUSTOM_RESOURCE_DEFINITIONS, key, operations), sleep)
+    await _retried(partial(client.json_patch, CUSTOM_RESOURCE_DEFINITIONS, key, operations))
 
 
-async def _wait_until_stored(client: KubeClient, resource: Resource, sleep: Sleep) -> None:
+async def _wait_until_stored(client: KubeClient, resource: Resource) -> None:
     """Return when the API server stores this version, which its discovery shows as a hash."""
     named = f"{resource.group}/{resource.version}/{resource.kind}".encode()
     expected = base64.b64encode(hashlib.sha256(named).digest()[:8]).decode()
@@ -106,16 +102,16 @@ async def _wait_until_stored(client: KubeClient, resource: Resource, sleep: Slee
             raise Unavailable(
                 0, "NotStored", f"{resource.kind} is not stored in {resource.version} after {_WITHIN:g} s"
             )
-        await sleep(_POLL_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _rewrite(client: KubeClient, resource: Resource, sleep: Sleep) -> int:
+async def _rewrite(client: KubeClient, resource: Resource) -> int:
     """Write each object unchanged, one at a time. Returns their number."""
     keys = await _keys(client, resource)
     for key in keys:
         with _explained(f"{resource.kind} {key}"):
             # Of the status, because admission validates no status: no rule refuses an object that was stored before it.
-            await _retried(partial(client.merge_patch, resource, key, {}, subresource="status"), sleep)
+            await _retried(partial(client.merge_patch, resource, key, {}, subresource="status"))
     return len(keys)
 
 
@@ -135,7 +131,7 @@ def _explained(what: str) -> Iterator[None]:
         ) from error
 
 
-async def _retried(write: Callable[[], Awaitable[KubeObject]], sleep: Sleep) -> None:
+async def _retried(write: Callable[[], Awaitable[KubeObject]]) -> None:
     """Repeat a write after a conflict. An object that was deleted meanwhile needs none."""
     backoff = Backoff(_FIRST_RETRY, _LAST_RETRY)
     for attempt in range(1, _ATTEMPTS + 1):
@@ -146,6 +142,6 @@ async def _retried(write: Callable[[], Awaitable[KubeObject]], sleep: Sleep) -> 
         except Conflict:
             if attempt == _ATTEMPTS:
                 raise
-            await sleep(backoff.next())
+            await asyncio.sleep(backoff.next())
         else:
             return
