@@ -53,7 +53,7 @@ test("the plots have what the planner reports, with one unit each", () => {
 });
 
 test("figures of a decision have words and units", () => {
-  deepEqual(figureOf("requestsPerSecond", 10), ["requests a second", "10"]);
+  deepEqual(figureOf("requestsPerSecond", 10), ["requests/s", "10"]);
   deepEqual(figureOf("startup_seconds.decode", 45), ["startup, decode", "45 s"]);
   deepEqual(figureOf("estimated_itl_ms", 18.345), ["estimated ITL", "18.3 ms"]);
   deepEqual(figureOf("decode_share_within_target", 0.97), ["decode share within target", "97 %"]);

@@ -50,8 +50,8 @@ export const GROUPS: Group[] = [
     open: true,
     ...objective,
     fields: [
-      number("/objective/ttftMs", "Time to first token", { ...objective, unit: "TTFT, ms", placeholder: "600" }),
-      number("/objective/itlMs", "Time between tokens", { ...objective, unit: "ITL, ms", placeholder: "30" }),
+      number("/objective/ttftMs", "TTFT", { ...objective, unit: "ms", help: "Time to the first token.", placeholder: "600" }),
+      number("/objective/itlMs", "ITL", { ...objective, unit: "ms", help: "Time between two tokens.", placeholder: "30" }),
       number("/objective/e2eMs", "End-to-end latency", { ...objective, unit: "ms", help: "Of a complete answer, instead of the other two." }),
       select("/objective/optimizeFor", "Optimize for", ["latency", "throughput"], { ...objective, help: "If no time is set." }),
       number("/workload/isl", "Prompt tokens (ISL)", { ...objective, placeholder: "4000" }),

@@ -73,8 +73,8 @@ class Pareto extends Part {
       <tbody>
         ${this.points.map(
           (each) => html`<tr class=${each.number === this.chosen ? "chosen" : ""}>
-            <th scope="row"><label class="check"><input type="radio" name="point" .checked=${each.number === this.chosen} @change=${() => this.choose(each)} /> ${each.number}${each.selected ? html` <span class="badge good">selected</span>` : nothing}</label></th>
-            <td data-title="Deployment">${each.title}${each.figures.meetsSLA === false ? html` <span class="badge busy">misses the objective</span>` : nothing}</td>
+            <th scope="row" class="short"><label class="check"><input type="radio" name="point" .checked=${each.number === this.chosen} @change=${() => this.choose(each)} /> ${each.number}</label></th>
+            <td data-title="Deployment">${each.title}${each.selected ? html` <span class="badge good">selected</span>` : nothing}${each.figures.meetsSLA === false ? html` <span class="badge busy">misses the objective</span>` : nothing}</td>
             <td data-title="TTFT, ms" class="number">${figure(each.figures.ttft)}</td>
             <td data-title="ITL, ms" class="number">${figure(each.figures.itl)}</td>
             <td data-title="GPUs" class="number">${figure(each.figures.gpus)}</td>

@@ -78,7 +78,7 @@ export function wordsOf(replicas: Record<string, number>): string {
   return Object.entries(replicas).map(([pool, number]) => `${pool} ${number}`).join(", ");
 }
 
-const WORDS: Record<string, string> = { requestsPerSecond: "requests a second", isl: "tokens of a prompt", osl: "tokens of an answer" };
+const WORDS: Record<string, string> = { requestsPerSecond: "requests/s", isl: "prompt tokens (ISL)", osl: "answer tokens (OSL)" };
 
 /** A figure of a decision as words, with its unit. */
 export function figureOf(name: string, value: number): [label: string, text: string] {

@@ -18,8 +18,8 @@ export interface Change {
 export const CHANGES: Change[] = [
   { name: "gpu_price", label: "Price of a GPU", help: "0 to 1: the share of a GPU's best throughput that must meet the target times. A higher price saves GPUs." },
   { name: "attainment", label: "Share within both times", help: "0.5 to 0.999, if no price is set." },
-  { name: "ttft_ms", label: "Time to first token", unit: "ms" },
-  { name: "itl_ms", label: "Time between tokens", unit: "ms" },
+  { name: "ttft_ms", label: "TTFT", unit: "ms" },
+  { name: "itl_ms", label: "ITL", unit: "ms" },
   { name: "max_gpu_budget", label: "GPUs at most", help: "-1: no bound." },
 ];
 
@@ -54,9 +54,9 @@ const ROWS: [string, (run: Run) => string][] = [
   ["TTFT in time", (run) => share(run.ttftAttainment)],
   ["ITL in time", (run) => share(run.itlAttainment)],
   ["TTFT, mean", (run) => figure(run.ttftMean, "ms")],
-  ["TTFT, 99 of 100", (run) => figure(run.ttftP99, "ms")],
+  ["TTFT, p99", (run) => figure(run.ttftP99, "ms")],
   ["ITL, mean", (run) => figure(run.itlMean, "ms")],
-  ["ITL, 99 of 100", (run) => figure(run.itlP99, "ms")],
+  ["ITL, p99", (run) => figure(run.itlP99, "ms")],
   ["GPU-hours", (run) => figure(run.gpuHours)],
   ["Changes of replicas", (run) => figure(run.scalings)],
 ];
@@ -70,7 +70,7 @@ export function rowsOf(replay: Replay): [name: string, current: string, changed:
 export function gpusOf(replay: Replay): Series[] {
   const points = (run: Run): Series["points"] => run.replicas.map((each) => ({ at: each.at * 1000, value: each.gpus }));
   return [
-    { name: "as it is", points: points(replay.current) },
+    { name: "current", points: points(replay.current) },
     { name: "changed", points: points(replay.changed) },
   ];
 }
@@ -84,5 +84,5 @@ export function trafficOf(replay: Replay): Series[] {
     return point;
   });
   const last = points.at(-1);
-  return [{ name: "requests a second", points: last ? [...points, { at, value: last.value }] : [] }];
+  return [{ name: "requests/s", points: last ? [...points, { at, value: last.value }] : [] }];
 }

@@ -51,7 +51,7 @@ class ReplayForm extends Part {
     const described = [each.help ? `${id}-help` : "", error ? `${id}-error` : ""].filter(Boolean).join(" ") || nothing;
     return html`<div class="field">
       <label for=${id}>${each.label}${each.unit ? html`<span class="muted"> (${each.unit})</span>` : nothing}</label>
-      <input id=${id} name=${each.name} inputmode="decimal" autocomplete="off" placeholder="as it is" aria-invalid=${error ? "true" : "false"} aria-describedby=${described}
+      <input id=${id} name=${each.name} inputmode="decimal" autocomplete="off" placeholder="current" aria-invalid=${error ? "true" : "false"} aria-describedby=${described}
         .value=${this.texts[each.name] ?? ""} @input=${(event: Event) => (this.texts = { ...this.texts, [each.name]: (event.target as HTMLInputElement).value })} />
       ${each.help ? html`<p class="help" id=${`${id}-help`}>${each.help}</p>` : nothing}
       ${error ? html`<p class="error" id=${`${id}-error`}>${error}</p>` : nothing}
