@@ -89,6 +89,9 @@ def controller_manager(options: ControlPlaneOptions, files: Files, port: int) ->
         f"--root-ca-file={files.ca.certificate}",
         f"--cluster-signing-cert-file={files.ca.certificate}", f"--cluster-signing-key-file={files.ca.key}",
         "--use-service-account-credentials=false",
+        # On a busy machine KWOK renews no leases for a minute. Pods of a node that counts as lost are not ready, and KWOK
+        # does not make them ready again.
+        "--node-monitor-grace-period=10m",
         *options.controller_manager_arguments,
     ]  # fmt: skip
 
