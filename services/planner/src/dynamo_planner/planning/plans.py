@@ -10,7 +10,7 @@ from dynamo_shared.api.adapted import least_replicas
 from dynamo_shared.api.contracts import PlannerConfig, checking
 from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.field_errors import field_errors, shown
+from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.gpus import MAX_GPUS, ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import GPU_POWER_LIMIT, PLANNER_CONFIG
@@ -18,7 +18,6 @@ from dynamo_shared.api.resources import ObjectKey, key_of
 from dynamo_shared.api.untrusted.limits import SETTINGS
 from dynamo_shared.api.untrusted.words import listed
 from dynamo_shared.api.untrusted.yaml_text import documents
-from pydantic import ValidationError
 
 from dynamo_planner.core.limits import Limits, watts_text
 from dynamo_planner.core.observation import Pool
@@ -212,11 +211,7 @@ def _config(config_map: KubeObject) -> tuple[PlannerConfig, str]:
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {error}") from error
     if errors := checking.errors(PlannerConfig, value):
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(map(str, errors))}")
-    try:
-        config = PlannerConfig.model_validate(value)
-    except ValidationError as error:
-        problems = (str(each) for each in field_errors(error))
-        raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(problems)}") from error
+    config = PlannerConfig.model_validate(value)
     if problem := _too_large(config):
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {problem}")
     remarks = listed(map(str, checking.warnings(PlannerConfig, value)))
