@@ -11,9 +11,12 @@ IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0"
 ALPHA = DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1")
 BETA = DYNAMO_GRAPH_DEPLOYMENTS
 _UID = "00000000-0000-0000-0000-000000000000"
+#: Namespaces of the reviews: admission checks large objects of one namespace one after the other.
+NAMESPACES = 20
+_NAMESPACE = "bench-00"
 
 
-def graph(namespace: str = "bench") -> dict[str, Any]:
+def graph(namespace: str = _NAMESPACE) -> dict[str, Any]:
     """A frontend and 24 workers with typical fields: resources, variables, probes, volumes, shared memory."""
     services = {"Frontend": _frontend()}
     for number in range(1, COMPONENTS):
@@ -32,7 +35,7 @@ def graph(namespace: str = "bench") -> dict[str, Any]:
 
 
 def admission(operation: str = "CREATE") -> Callable[[int], bytes]:
-    """AdmissionReviews of the graph, each with a uid of its own."""
+    """AdmissionReviews of the graph, each with its own uid, of several namespaces."""
     request = {
         "uid": _UID,
         "kind": {"group": "nvidia.com", "version": "v1alpha1", "kind": ALPHA.kind},
@@ -40,7 +43,7 @@ def admission(operation: str = "CREATE") -> Callable[[int], bytes]:
         "requestKind": {"group": "nvidia.com", "version": "v1alpha1", "kind": ALPHA.kind},
         "requestResource": {"group": "nvidia.com", "version": "v1alpha1", "resource": ALPHA.plural},
         "name": "bench",
-        "namespace": "bench",
+        "namespace": _NAMESPACE,
         "operation": operation,
         "userInfo": {"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]},
         "object": graph(),
@@ -52,16 +55,21 @@ def admission(operation: str = "CREATE") -> Callable[[int], bytes]:
 
 
 def conversion() -> Callable[[int], bytes]:
-    """ConversionReviews of the graph to v1beta1, each with a uid of its own."""
+    """ConversionReviews of the graph to v1beta1, each with its own uid, of several namespaces."""
     request = {"uid": _UID, "desiredAPIVersion": BETA.api_version, "objects": [graph()]}
     return _numbered({"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": request})
 
 
 def _numbered(review: dict[str, Any]) -> Callable[[int], bytes]:
-    before, separator, after = msgspec.json.encode(review).partition(_UID.encode())
-    if not separator:
-        raise ValueError("the review has no uid")
-    return lambda number: b"%s00000000-0000-0000-0000-%012d%s" % (before, number, after)
+    body, uid, namespace = msgspec.json.encode(review), _UID.encode(), _NAMESPACE.encode()
+    if uid not in body or namespace not in body:
+        raise ValueError("the review has no uid or no namespace")
+
+    def numbered(number: int) -> bytes:
+        own = body.replace(uid, b"00000000-0000-0000-0000-%012d" % number)
+        return own.replace(namespace, b"bench-%02d" % (number % NAMESPACES))
+
+    return numbered
 
 
 def _frontend() -> dict[str, Any]:

@@ -90,7 +90,7 @@ def said() -> set[tuple[str, str, str]]:
     def listening(self: RuleSet, version: str, *subject: Any) -> Iterator[FieldError]:
         for rule in self.rules:
             if version in rule.versions:
-                for _, message in rule.broken(*subject):
+                for message in (rule.message(problem) for _, problem in rule.check(*subject)):
                     heard.add((rule.name, version, _template(rule, message)))
         yield from ()
 

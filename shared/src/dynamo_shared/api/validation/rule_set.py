@@ -45,10 +45,9 @@ class Rule:
     check: Check
     added: bool
 
-    def broken(self, *subject: Any) -> Iterator[tuple[Location, str]]:
-        """The first locations that break the rule, each with its message; `subject` is what the rule checks."""
-        for location, problem in islice(self.check(*subject), _REPORTED):
-            yield location, problem if isinstance(problem, str) else self.says[0].format(**problem)
+    def message(self, problem: str | dict[str, object]) -> str:
+        """The message about a violation: as its check yields it, or the rule's only one with these values."""
+        return problem if isinstance(problem, str) else self.says[0].format(**problem)
 
 
 class RuleSet:
@@ -81,11 +80,11 @@ class RuleSet:
         return register
 
     def broken(self, version: str, *subject: Any) -> Iterator[FieldError]:
-        """Violations of the rules of a version; `subject` is what the rules check."""
+        """The first violations of each rule of a version; `subject` is what the rules check."""
         for rule in self.rules:
             if version in rule.versions:
-                for location, message in rule.broken(*subject):
-                    yield FieldError(path_of(location), message)
+                for location, problem in islice(rule.check(*subject), _REPORTED):
+                    yield FieldError(path_of(location), rule.message(problem))
 
 
 def broken(at: Location, **words: object) -> tuple[Location, dict[str, object]]:

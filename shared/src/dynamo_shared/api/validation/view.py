@@ -6,7 +6,7 @@ and modes as in v1beta1); locations and `words` are those of the written version
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, NamedTuple, Self
 
 from dynamo_shared.api.engines.started import SHELL, engines_started, is_own_launch, program_of, takes_flags
@@ -61,12 +61,12 @@ class FieldValue(NamedTuple):
     at: Location
 
 
-@dataclass(slots=True)
+@dataclass
 class ComponentView:
     """A component: an item of spec.components, a service of spec.services, or the spec of a component deployment.
 
     Its properties about pods are those of the pods that serve. `of_each_role` has the same for its other pods, if they
-    differ.
+    differ. Hundreds of rules read the properties, so each is computed once.
     """
 
     words: Words
@@ -105,13 +105,10 @@ class ComponentView:
     engine_of_graph: str = ""
     #: Role of the pods that this view describes. All roles have the same pods, unless one has its own template.
     role: str = LEADER
-    #: Cached results that several rules need and that are slow to compute for a long script; computed at first use.
-    _launch: bool | None = field(init=False, default=None, compare=False)
-    _workers: Self | None = field(init=False, default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Sets the values that both versions have in the same fields, or under names in `words`."""
-        self.role_templates = self._templates_of_roles()
+        self.role_templates = self._templatesof_roles()
         main, at = self.main
         self.replicas, self.nodes = integer(self.spec.get("replicas")), nodes(self.spec.get("multinode"))
         self.gms, self.failover = self._feature(self.words.gms), self._feature(self.words.failover)
@@ -131,7 +128,7 @@ class ComponentView:
         is_inter = mode == words.inter_pod
         return Feature(self.field(*path), is_inter, text(mode) or words.intra_pod, 1 if shadows is None else shadows)
 
-    @property
+    @cached_property
     def graph(self) -> str:
         """Name of the graph that controls a component deployment; "" without one."""
         references: list[dict[str, Any]] = [mapping(each) for each in items(self.metadata.get("ownerReferences"))]
@@ -143,17 +140,17 @@ class ComponentView:
         """Location of its type."""
         return self.field(self.words.type)
 
-    @property
+    @cached_property
     def is_worker(self) -> bool:
         """Whether it runs an engine."""
         return self.type in WORKERS
 
-    @property
+    @cached_property
     def is_alpha(self) -> bool:
         """Whether it is a service of v1alpha1."""
         return self.words.component == "service"
 
-    @property
+    @cached_property
     def engine(self) -> str:
         """Engine of its pods: the engine that its command starts, else the named one; "" if there is neither."""
         if not self.is_worker:
@@ -164,34 +161,34 @@ class ComponentView:
         """Whether Grove runs it; `grove` is whether Grove runs graphs at all."""
         return self.provider == OF_GROVE if self.provider else grove
 
-    @property
+    @cached_property
     def line(self) -> list[str]:
         """Command line of the engine's container. Without a command, the platform runs the arguments with a shell."""
         main = self.main.value
         command, args = ([each for each in items(main.get(field)) if isinstance(each, str)] for field in _COMMAND)
         return [*(command or SHELL), *args]
 
-    @property
+    @cached_property
     def program(self) -> str:
         """The program that its command line starts, for a message."""
         return program_of(self.line)
 
-    @property
+    @cached_property
     def has_command(self) -> bool:
         """Whether the engine's container has a command or arguments."""
         return any(self.main.value.get(field) for field in _COMMAND)
 
-    @property
+    @cached_property
     def memory_service(self) -> dict[str, Any]:
         """Its GPU memory service, {} without one."""
         return mapping(below(self.spec, self.words.gms))
 
-    @property
+    @cached_property
     def start(self) -> dict[str, Any]:
         """The checkpoint that it starts from, {} without one."""
         return mapping(below(self.spec, self.checkpoint[len(self.at) :])) if self.checkpoint is not None else {}
 
-    @property
+    @cached_property
     def takes_checkpoint(self) -> bool:
         """Whether the platform takes a checkpoint of the component itself."""
         start = self.start
@@ -202,19 +199,17 @@ class ComponentView:
         """Whether it must be a scaling group of Grove, whatever its replicas consist of. Only v1beta1 has this field."""
         return below(self.spec, ("experimental", "grove", "forceScalingGroup")) is True
 
-    @property
+    @cached_property
     def takes_flags(self) -> bool:
         """Whether the platform can add flags for its engine to its command line."""
         return takes_flags(self.line) and not self.is_own_launch
 
-    @property
+    @cached_property
     def is_own_launch(self) -> bool:
         """Whether it starts a program of the user, to which the platform cannot add flags."""
-        if self._launch is None:
-            self._launch = self.has_command and is_own_launch(self.line, self.engine)
-        return self._launch
+        return self.has_command and is_own_launch(self.line, self.engine)
 
-    def _templates_of_roles(self) -> dict[str, FieldValue]:
+    def _templatesof_roles(self) -> dict[str, FieldValue]:
         templates: dict[str, FieldValue] = {}
         for index, role in entries(self.spec.get("roles")):
             name, template = text(role.get("name")), role.get(FIELD)
@@ -225,11 +220,11 @@ class ComponentView:
     @property
     def of_each_role(self) -> tuple[Self, ...]:
         """One view for the pods that serve, and one for the workers of a replica if they have another template."""
-        if not self.role_templates:
-            return (self,)
-        if self._workers is None:
-            self._workers = replace(self, role=WORKER)
-        return (self, self._workers)
+        return (self, self._workers) if self.role_templates else (self,)
+
+    @cached_property
+    def _workers(self) -> Self:
+        return replace(self, role=WORKER)
 
     @property
     def pods_of_role(self) -> int:
@@ -238,24 +233,24 @@ class ComponentView:
             return self.nodes
         return self.nodes - 1 if self.role == WORKER else 1
 
-    @property
+    @cached_property
     def has_own_template(self) -> bool:
         """Whether its role has a pod template, which replaces the component's."""
         return self.role in self.role_templates
 
-    @property
+    @cached_property
     def has_fields(self) -> bool:
         """Whether its pods are created from the fields of a v1alpha1 service: always in v1alpha1, unless their role has
         a template.
         """
         return self.is_alpha and not self.has_own_template
 
-    @property
+    @cached_property
     def pod(self) -> FieldValue:
         """Pod spec of its role, {} without one."""
         return self._of_template("spec", "extraPodSpec")
 
-    @property
+    @cached_property
     def template_metadata(self) -> FieldValue:
         """Metadata of the pod template of its role, {} without any."""
         return self._of_template("metadata", "extraPodMetadata")
@@ -268,19 +263,19 @@ class ComponentView:
         template = self.role_templates.get(self.role, common)
         return FieldValue(mapping(template.value.get(part)), (*template.at, part))
 
-    @property
+    @cached_property
     def template_annotations(self) -> FieldValue:
         """Annotations of the pod template of its role, {} without any."""
         metadata, at = self.template_metadata
         return FieldValue(mapping(metadata.get("annotations")), (*at, "annotations"))
 
-    @property
+    @cached_property
     def annotations(self) -> tuple[FieldValue, ...]:
         """Annotations for all objects of a component, if the version has them, and for the pods of its role."""
         of_objects = FieldValue(mapping(self.spec.get("annotations")), self.field("annotations"))
         return (of_objects, self.template_annotations) if self.is_alpha else (self.template_annotations,)
 
-    @property
+    @cached_property
     def main(self) -> FieldValue:
         """The engine's container, {} if absent."""
         pod, at = self.pod
@@ -291,7 +286,7 @@ class ComponentView:
                 return FieldValue(container, (*at, "containers", index))
         return FieldValue({}, at)
 
-    @property
+    @cached_property
     def sidecar(self) -> FieldValue | None:
         """The init container `runtime`, of any purpose; None without one. The pods of any role may have it."""
         for pod, at in (each.pod for each in self.of_each_role):
@@ -300,12 +295,12 @@ class ComponentView:
                     return FieldValue(container, (*at, "initContainers", index))
         return None
 
-    @property
+    @cached_property
     def runtime_is_sidecar(self) -> bool:
         """Whether an init container runs the Dynamo runtime next to an engine without Dynamo code."""
         return self.is_worker and self.sidecar is not None and self.sidecar.value.get("restartPolicy") == "Always"
 
-    @property
+    @cached_property
     def runtime(self) -> FieldValue:
         """The container that runs the Dynamo runtime: the engine's own, or a sidecar."""
         return self.sidecar if self.sidecar is not None and self.runtime_is_sidecar else self.main
@@ -325,6 +320,9 @@ def of_each_role(check: _Check) -> _Check:
 
     @wraps(check)
     def of_all(component: ComponentView, facts: Facts) -> Iterable[tuple[Location, str | dict[str, object]]]:
+        return of_roles(component, facts) if component.role_templates else check(component, facts)
+
+    def of_roles(component: ComponentView, facts: Facts) -> Iterable[tuple[Location, str | dict[str, object]]]:
         reported: set[Location] = set()
         for each in component.of_each_role:
             broken: list[Location] = []
