@@ -179,8 +179,8 @@ bench-scale: programs ## From an adapter's /scale to the Deployment: one at a ti
 bench-size: programs ## N=1000 graphs with pods in one cluster: reaction, restarts, failover, memory and CPU at rest.
 	@$(BIN)/python -m tests.benchmarks.size -n $(N)
 
-bench-admission: programs ## Latency of validation, defaulting and conversion of a graph of 25 components.
-	@$(BIN)/python -m tests.benchmarks.admission
+bench-admission: programs ## Latency of validation, defaulting and conversion of a graph of 25 components; ARGS="--rate 50".
+	@$(BIN)/python -m tests.benchmarks.admission $(ARGS)
 
 bench-render: $(STAMP) ## From a manifest of 25 components to all its objects, without a server.
 	@$(BIN)/python -m tests.benchmarks.render
