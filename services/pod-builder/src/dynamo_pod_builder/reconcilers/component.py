@@ -8,7 +8,7 @@ from functools import partial
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS
-from dynamo_shared.api.objects import KubeObject, size_of
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
@@ -21,6 +21,7 @@ from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.runtime.large_objects import in_turn
 from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
@@ -134,7 +135,7 @@ class ComponentReconciler:
         if not await self._exists(component):
             return Result()
         observed = await self._observe(component)
-        plan = await self.large.run(size_of(component), partial(planned, observed), key.namespace)
+        plan = await in_turn(self.large, component, partial(planned, observed))
         return await self._report(component, await self._carry_out(component, plan))
 
     async def _exists(self, component: KubeObject) -> bool:

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
 
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import legacy, objects
 from dynamo_shared.api.conditions import condition_of
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.errors import FieldError, InvalidManifest
-from dynamo_shared.api.objects import KubeObject, size_of
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENTS,
@@ -30,6 +29,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.stored import parse
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.runtime.large_objects import in_turn
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
@@ -39,8 +39,6 @@ from dynamo_pod_builder.artifact_images import Waiting, answer_of, artifact_of, 
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.status.component import Failure
 from dynamo_pod_builder.status.graph import FAILED, INITIALIZING, PENDING
-
-T = TypeVar("T")
 
 READY = "Ready"
 
@@ -128,7 +126,7 @@ class LegacyReconciler:
         try:
             image = await self._image(obj)
             if isinstance(image, str):
-                desired = await self._apart(obj, partial(graph_of, self.resource, obj, image))
+                desired = await in_turn(self.large, obj, partial(graph_of, self.resource, obj, image))
                 graph = (await self.applier.ensure(desired)).obj
             else:
                 obstacle = image
@@ -138,13 +136,9 @@ class LegacyReconciler:
             again = retry_after(failure)
         return await self._report(obj, graph, obstacle, again)
 
-    async def _apart(self, obj: KubeObject, work: Callable[[], T]) -> T:
-        """The result of work on an object. Large objects of one namespace wait for each other."""
-        return await self.large.run(size_of(obj), work, objects.namespace(obj))
-
     async def _image(self, obj: KubeObject) -> str | Waiting | Failure:
         """The image for services without one, "" if all have one. Creates the image request if it does not exist."""
-        if not lacks_image(await self._apart(obj, partial(successor_of, self.resource, obj))):
+        if not lacks_image(await in_turn(self.large, obj, partial(successor_of, self.resource, obj))):
             return ""
         request = request_for(self.resource, obj)
         key = key_of(request)

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
 
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
@@ -32,6 +31,7 @@ from dynamo_shared.kube import KubeClient, get_if_present
 from dynamo_shared.kube.errors import Forbidden, Invalid
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer, Fact
+from dynamo_shared.runtime.large_objects import in_turn
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
@@ -54,8 +54,6 @@ from dynamo_profiler.requests.status import (
 from dynamo_profiler.requests.thorough import ThoroughProfiling, names
 from dynamo_profiler.requests.validation import problems
 from dynamo_profiler.requests.work import Profilings
-
-T = TypeVar("T")
 
 #: Removed if another operator added it: nothing needs to be done before a request is deleted.
 FINALIZER = "nvidia.com/finalizer"
@@ -141,7 +139,7 @@ class RequestReconciler:
 
     async def _validate(self, obj: KubeObject, draft: StatusDraft) -> Result:
         draft.observe()
-        errors = await self._in_turn(obj, partial(problems, obj, self.facts()))
+        errors = await in_turn(self.large, obj, partial(problems, obj, self.facts()))
         if errors:
             return await self._refuse(obj, draft, "; ".join(map(str, errors)))
         spec, namespace = spec_of(obj), obj["metadata"]["namespace"]
@@ -160,10 +158,6 @@ class RequestReconciler:
         draft.say(PROFILING, False, "DiscoveringHardware", message)
         self.announcer.announce(obj, events.INITIALIZED(message))
         return await self._write(obj, draft.enter(RequestPhase.PENDING, message))
-
-    async def _in_turn(self, obj: KubeObject, work: Callable[[], T]) -> T:
-        """The result of work on a request; large requests of one namespace wait for each other."""
-        return await self.large.run(objects.size_of(obj), work, objects.namespace(obj))
 
     async def _refuse(self, obj: KubeObject, draft: StatusDraft, message: str) -> Result:
         self.announcer.announce(obj, events.VALIDATION_FAILED(in_request_fields(message, obj)))
@@ -257,7 +251,7 @@ class RequestReconciler:
             phase, sum_up = RequestPhase.DEPLOYING, f"DynamoGraphDeployment {name} is starting"
         draft.at(ProfilingPhase.DONE, sum_up).say(PROFILING, True, "ProfilingCompleted", message)
         draft.say(SPEC_GENERATED, True, "SpecGenerated", message)
-        results = await self._in_turn(obj, partial(results_status, obj, result))
+        results = await in_turn(self.large, obj, partial(results_status, obj, result))
         draft.put(dgdName=name, profilingResults=results)
         for remark in result.remarks:
             draft.say(remark.reason, True, remark.reason, remark.message)

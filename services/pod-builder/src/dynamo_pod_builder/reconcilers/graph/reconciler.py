@@ -5,9 +5,9 @@ from functools import partial
 
 from dynamo_shared.aio import Offload, both
 from dynamo_shared.api import objects
-from dynamo_shared.api.objects import size_of
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.runtime import Result
+from dynamo_shared.runtime.large_objects import in_turn
 
 from dynamo_pod_builder.applying import Applier
 from dynamo_pod_builder.reconcilers.graph import own_planner
@@ -52,9 +52,7 @@ class GraphReconciler:
         return Result(requeue_after=await self.report.write(plan, outcome))
 
     async def _planned(self, observed: Observed) -> Plan:
-        """The plan of a graph. Large graphs of one namespace wait for each other."""
-        graph = observed.graph
-        return await self.large.run(size_of(graph), partial(planned, observed), objects.namespace(graph))
+        return await in_turn(self.large, observed.graph, partial(planned, observed))
 
     async def _informed(self, plan: Plan, outcome: CarryOutResult) -> CarryOutResult:
         """The outcome after the graph's annotations name the serving workers for its planner, or why they do not."""
