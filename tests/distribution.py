@@ -29,6 +29,7 @@ OWN_SERVERS = frozenset({
     "test_admission_certificates.py",
     "test_archives.py",
     "test_autoscaling.py",
+    "test_benchmarks.py",
     "test_both_families.py",
     "test_containers.py",
     "test_conversion.py",
