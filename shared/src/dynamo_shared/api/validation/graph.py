@@ -132,7 +132,8 @@ def gpu_memory_between_pods_needs_grove_and_vllm(graph: GraphView, facts: Facts)
                 message = _GROVE_IS_OPTED_OUT.format(mode=shown(gms.mode), annotation=by)
             yield (*gms.at, "mode"), message
     backend = graph.spec.get("backendFramework")
-    if sharing and (backend is None or isinstance(backend, str)) and not _shares_memory(backend):
+    # Another rule refuses a backend that does not exist.
+    if sharing and (backend in (None, "") or text(backend) in BACKENDS) and not _shares_memory(backend):
         observed = shown(text(backend)) if backend else "unset"
         field, mode = path((*sharing[0].at, "mode")), shown(sharing[0].mode)
         yield ("spec", "backendFramework"), _ONLY_VLLM.format(backend=observed, field=field, mode=mode)

@@ -54,7 +54,8 @@ _SEVERAL_ENGINES = "starts several engines ({engines}), but a component has one:
 def engine_is_the_one_that_is_named(component: ComponentView, _facts: Facts) -> Violations:
     """The command of a worker starts one engine: the one in backendFramework, if that is set."""
     if len(component.started) == 1:
-        if component.backend and component.engine != component.backend:
+        # Another rule refuses a backend that does not exist.
+        if component.backend in BACKENDS and component.engine != component.backend:
             message = _ENGINES_DIFFER.format(engine=component.engine, backend=component.backend)
             yield component.main.at, message
     elif component.started and not component.backend:
