@@ -30,6 +30,7 @@ SECRET = "s3cr3t-Aa1Bb2Cc3Dd4"
         f"ba\u017f\u0131c {SECRET}",
         f"\u017fecret={SECRET}",
         f"python -m engine --token {SECRET}",
+        f'truncated: {{"token": "{SECRET}',
         f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET.replace('-', '')}\n-----END RSA PRIVATE KEY-----",
     ],
 )
@@ -51,10 +52,44 @@ def test_possible_secrets_are_masked(text: str) -> None:
         'secret "hf-token-secret" not found',
         "what does it want? nothing",
         "system:serviceaccount:team:default may not list pods",
+        "cannot watch secrets: Timeout: the API server sent nothing for 30 s",
+        "secrets: Forbidden",
+        "Secret team/hf-token: NotFound: it was deleted",
+        "spec.modelTokenSecret: Required value",
+        "the registry wants basic authentication, not bearer authentication",
     ],
 )
 def test_other_words_stay(text: str) -> None:
     assert redacted(text) == text
+
+
+NAMES = st.sampled_from(
+    ["secret", "secrets", "hf-token", "password", "API_KEY", "aws_secret_access_key", "credentials", "Authorization"]
+)
+#: Also begins and ends of words that stay.
+VALUES = st.text(alphabet="aeimnortuTFR019+/=_-.", min_size=8, max_size=40).flatmap(
+    lambda text: st.sampled_from(
+        [text, f"Timeout{text}", f"{text}Timeout", f"Forbidden:{text}", f"authentication{text}"]
+    )
+)
+
+
+@given(NAMES, st.sampled_from([": ", ":", "=", " = ", '": "', ": Timeout=", ": '"]), VALUES)
+def test_every_value_of_a_suspect_name_is_masked(name: str, separator: str, value: str) -> None:
+    assert value not in redacted(f"the {name}{separator}{value} is not valid")
+    assert value not in redacted(f"{name}{separator}{value}")
+
+
+@given(st.sampled_from(["secrets: Timeout: ", "basic authentication, ", "token: NotFound: "]), NAMES, VALUES)
+def test_a_secret_after_a_harmless_text_is_masked(begin: str, name: str, value: str) -> None:
+    masked = redacted(f"{begin}{name}: {value}")
+    assert value not in masked
+    assert masked.startswith(begin)
+
+
+@pytest.mark.parametrize("name", ["password", "api_key", "private-key"])
+def test_a_password_may_be_the_name_of_a_reason(name: str) -> None:
+    assert redacted(f"{name}: Forbidden") == f"{name}: ***"
 
 
 @pytest.mark.parametrize(

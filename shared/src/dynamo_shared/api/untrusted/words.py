@@ -17,6 +17,14 @@ _MAX_LENGTH = 300
 #: Limit of the text that patterns search. Characters.
 _READ = 100_000
 
+# What follows the name of a resource or field in an error, and is no secret (`secrets: Timeout: ...`): the reasons of
+# Kubernetes and of this project's client, of 7 letters and more. Any other text after a suspect name may be a secret.
+_REASON = (
+    "AlreadyExists|BadRequest|Conflict|DeadlineExceeded|Duplicate value|Expired|Forbidden|Garbled|Internal error|"
+    "InternalError|Invalid|LoginFailed|MethodNotAllowed|NotAcceptable|NotEstablished|NotFound|NotPublished|"
+    "Required value|RequestEntityTooLarge|ServerTimeout|ServiceUnavailable|ShortWatch|Silence|Timeout|TimeoutError|"
+    "TooManyRequests|Unauthorized|Unreachable|UnsupportedMediaType|Unsupported value"
+)
 # No pattern begins with an unbounded repetition, so the time is linear in the length of the text.
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]*(-----END [A-Z ]{0,40}-----)?"), MASK),
@@ -25,7 +33,13 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![^\s\"'=,(])[^\s:/@\"']{1,128}:[^\s/@\"']{1,512}@(?=[\w.-])"), f"{MASK}@"),
     # Signed URLs have their signature in the query.
     (re.compile(r"(?<=[\w/])\?[\w.%~+-]{1,128}=[^\s'\")]+"), "?..."),
-    (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {MASK}"),
+    (
+        re.compile(
+            r"\b(bearer|basic)\s+(?!(?-i:authentication|authorization|credentials)(?:[,:;]?\s|$))[\w.~+/=-]{8,}",
+            re.IGNORECASE,
+        ),
+        rf"\1 {MASK}",
+    ),
     # Tokens with a known prefix: Hugging Face, GitHub, GitLab, OpenAI, NVIDIA, Slack, AWS, JSON Web Tokens. The prefix
     # is sufficient: a search for the dots of a JSON Web Token would need quadratic time.
     (
@@ -35,12 +49,14 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         MASK,
     ),
-    # `password=x`, `"api_key": "x"`, `--token x`; not `max_tokens=4096` nor `tokenizer: x`.
+    # `password=x`, `"api_key": "x"`, `--token x`; not `max_tokens=4096`, `tokenizer: x` nor `secrets: Timeout`.
     (
         re.compile(
+            rf"(?!(?:secret|token|credential|authorization)[\w.-]{{0,40}}: (?-i:{_REASON})(?:[,:;]?\s|$))"
             r"((?:passw(?:or)?d|secret|token(?!s|iz)|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization)"
             r"[\w.-]{0,40}[\"']?(?:\s{0,3}=\s{0,3}|:\s{0,3}(?=[\"'\S][^\s]{7})|(?<=--token)\s|(?<=--password)\s))"
-            r"(?:\"[^\"]*\"|'[^']*'|[^\s,;&\"'}\])]+)",
+            # A text may end before its closing quote.
+            r"(?:\"[^\"]*\"?|'[^']*'?|[^\s,;&\"'}\])]+)",
             re.IGNORECASE,
         ),
         rf"\1{MASK}",
