@@ -14,7 +14,7 @@ from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.state import ObjectCache, StateReader
 from dynamo_shared.state.publisher import StatePublisher
 from dynamo_shared.state.share import FORGET_AFTER
-from dynamo_shared.state.versions import version_of
+from dynamo_shared.state.versions import Version, version_of
 
 from tests.building.clock import ManualClock
 from tests.building.tasks import in_background
@@ -235,3 +235,25 @@ async def test_gained_partitions_that_are_cached_do_not_wait_for_those_to_be_rea
         one.gathered.set()
         await until(lambda: len(one.gains) == 3)
         assert one.gains[2] == partitions("team-1")
+
+
+async def test_a_partition_that_returns_during_a_reading_waits_for_its_end(bus: Bus) -> None:
+    """Another replica worked on it meanwhile: what is cached of it may be from before the connection was lost."""
+    returned, newer = ObjectKey("team-1", "a"), obj("a", 6, uid="deployments-team-1", namespace="team-1")
+    async with teams(bus) as publisher, replica(bus) as one:
+        one.keep("team-0", "team-1")
+        await asyncio.wait_for(one.covered.wait(), 60)
+        versions: list[Version | None] = []
+        one.reader.on_covered(lambda _: versions.append(one.cache.version(DEPLOYMENTS, returned)))
+        one.bus.flows.clear()
+        publisher.put(DEPLOYMENTS, newer)
+        await publisher.flushed(DEPLOYMENTS)
+        one.keep("team-0", "team-3")
+        await until(lambda: one.bus.readings == 2)
+        one.keep("team-0", "team-1", "team-3")
+        assert not one.reader.covers(returned)
+        assert one.reader.covers(ObjectKey("team-0", "a")), "no other replica worked on it"
+        one.bus.flows.set()
+        await asyncio.wait_for(one.covered.wait(), 60)
+        assert versions == [version_of(newer)]
+        assert one.gains[1:] == [partitions("team-1", "team-3")]

@@ -12,7 +12,7 @@ Events, and what the reader does:
    which it reads a share. Partitions are gained one by one, and each reading covers all of STATE, so the reader waits
    briefly for more gains, and for the end of a reading for earlier gains. Cached objects stay in use meanwhile. Objects
    of partitions that the replica gave away are removed after a while without a call of the listeners: these objects
-   still exist.
+   still exist. If a partition returns before that, its objects count at once, or when the current reading is complete.
 5. A message is damaged: its subject, headers and payload disagree. The cache keeps the object's last version, and the
    subject is in quarantine until a valid message arrives or a reading lacks it. The watcher, which compares STATE with
    the API server, provides one of the two.
@@ -154,6 +154,9 @@ class StateReader:
     def cover(self, gained: frozenset[int]) -> None:
         """Read gained partitions. `on_covered` is called when they are read, and at once for those already read."""
         self._gained |= gained
+        if not self._is_complete():
+            # Another replica has worked on them, perhaps since the connection was lost.
+            self._share.uncover(gained)
         if self._share.lacks():
             self._again.set()
         self._report_covered()
@@ -301,9 +304,13 @@ class StateReader:
             log.debug("resource read", resource=entry.resource.id, count=self._cache.count(entry.resource))
         for observer in self._observers:
             observer(entry.resource)
-        if all(each.complete for each in self._resources.values()):
+        if self._is_complete():
             self._share.complete()
             self._report_covered()
+
+    def _is_complete(self) -> bool:
+        """Whether the current reading has everything."""
+        return all(each.complete for each in self._resources.values())
 
     def _report_covered(self) -> None:
         ready = self._gained & self._share.covered

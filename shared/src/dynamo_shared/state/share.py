@@ -39,6 +39,10 @@ class Share:
         """Whether the current reading brings partitions that were not covered before."""
         return not self.reading <= self.covered
 
+    def uncover(self, partitions: frozenset[int]) -> None:
+        """What is cached of these partitions may be outdated until the current reading is complete."""
+        self.covered -= partitions
+
     def complete(self) -> None:
         """The reading is complete."""
         self.covered = self.reading
