@@ -63,11 +63,11 @@ UNSEEN_GROWTH = 2.0
 """Growth, in multiples of the rate, of a burst when none was observed yet: the rate triples."""
 NEXT_GROWTH = 1.0
 """...and of the next burst after the rate has tripled within a start-up time: most of the growth has happened, so the
-next one doubles the rate.
+next one doubles the rate. Not after a pause, when no growth has begun.
 """
-PAUSE = 60.0
-"""Seconds without a request after which a new graph is prepared for the return of its highest rate: a shorter pause may
-be chance, and plans are held through it.
+PAUSE = 20.0
+"""Seconds without a request after which a new graph is prepared for the return of its highest rate: two samples, since
+one may be chance.
 """
 FEWEST_BURSTS = 3
 """Bursts, separated by pauses, from which a burst that exceeds all earlier ones may be followed by a higher one."""
@@ -246,11 +246,12 @@ class Forecaster:
         if demand.grew(1 + UNSEEN_GROWTH, horizon):
             self._growth = NEXT_GROWTH
         rates = demand.rates_since(now - USUAL_OVER)
-        rate, middle = max(start, trough), usual
+        rate, middle, growth = max(start, trough), usual, self._growth
         if unseen and demand.quiet >= PAUSE:
             # The traffic of a new graph pauses: it is expected to return as high as before, or in a burst.
             rate = middle = float(rates.max())
-        first = _unseen(rate, middle, self._growth, horizon) if unseen else 0.0
+            growth = UNSEEN_GROWTH
+        first = _unseen(rate, middle, growth, horizon) if unseen else 0.0
         higher = _next_record(rates) - rate if missed else 0.0
         burst = max(_jump(demand, peak), first, higher) + rate - start
         wave = self._wave
@@ -281,14 +282,14 @@ def _unseen(rate: float, usual: float, growth: float, horizon: float) -> float:
 
 
 def _next_record(rates: Array) -> float:
-    """The rate of a burst that is higher than all before, by as much as the last such burst was; 0 if there are too few
-    bursts. They are separated by pauses.
+    """The rate of a burst that is higher than all before, by the same factor as the last such burst, at most as an unseen
+    one; 0 if there are too few bursts. They are separated by pauses.
     """
     begins = np.flatnonzero((rates > 0) & (np.append(0.0, rates[:-1]) <= 0))
     if len(begins) < FEWEST_BURSTS:
         return 0.0
     records = np.unique(np.maximum.accumulate(np.maximum.reduceat(rates, begins)))
-    return float(records[-1] + np.diff(records)[-1:].sum())
+    return float(records[-1] * min(records[-1] / records[-2:][0], 1 + UNSEEN_GROWTH))
 
 
 def _jump(demand: Demand, peak: float) -> float:
