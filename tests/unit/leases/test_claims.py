@@ -40,8 +40,23 @@ def test_without_a_lease_nothing_is_held_or_claimed() -> None:
     assert not claims.held(0)
     assert not claims.held(OTHER)
     decision = claims.observe(0, ("a",), {})
-    assert decision.lost == frozenset(range(8))
+    assert decision.lost == decision.cut_off == frozenset(range(8))
     assert not decision.claim
+
+
+def test_work_on_a_partition_is_cut_off_if_its_claim_ends_during_its_drain() -> None:
+    claims = alone()
+    assert not claims.observe(LEASE, BOTH, ALL).cut_off, "its work may end by itself"
+    decision = claims.observe(LEASE, BOTH, {n: ALL[n] for n in MINE})
+    assert decision.cut_off == frozenset(THEIRS)
+    assert not decision.lost, "no new work could begin since the drain began"
+
+
+def test_a_released_partition_has_no_work_to_cut_off() -> None:
+    claims = alone()
+    for drain in claims.observe(LEASE, BOTH, ALL).drain:
+        claims.drained(drain)
+    assert not claims.observe(LEASE, BOTH, {n: ALL[n] for n in MINE}).cut_off
 
 
 def test_an_unregistered_replica_neither_claims_nor_releases() -> None:

@@ -239,8 +239,7 @@ class World:
         lease = replica.lease(self.server.now)
         decision = replica.claims.observe(lease, members, claims)
         replica.drains += decision.drain
-        gone = decision.lost - {drain.partition for drain in decision.drain}
-        replica.working -= gone
+        replica.working -= decision.cut_off
         self.requests += [partial(self.server.claim, partition, lease) for partition in decision.claim]
         self.requests += [partial(self.server.release, partition, claim) for partition, claim in decision.release]
 
@@ -255,8 +254,7 @@ class World:
 
     def _lose(self, replica: Replica) -> None:
         replica.term = None
-        replica.claims.drop()
-        replica.working.clear()
+        replica.working -= replica.claims.drop()
         replica.drains.clear()
 
 

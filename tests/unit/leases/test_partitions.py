@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.leases import partitions as partition_claims
 from dynamo_shared.leases.client import KeyValue, Snapshot
 from dynamo_shared.leases.gains import GainLog
 from dynamo_shared.leases.partitions import Partitions
@@ -45,7 +46,7 @@ def of_two(client: Client) -> Partitions:
     """The partitions of one of two replicas, which has all at first and gives half of them away."""
     members = {"a": SCHEME, "b": SCHEME}
     registry: Any = SimpleNamespace(replica="a", members=lambda: members, on_change=lambda _: None)
-    lease = SimpleNamespace(id=LEASE, alive=lambda: True, on_change=lambda _: None)
+    lease = SimpleNamespace(id=LEASE, alive=lambda: True, on_change=lambda _: None, check=lambda: None)
     session: Any = SimpleNamespace(client=client, lease=lease, epoch=None, prefix="/p")
     return Partitions(session, registry, "service", GainLog())
 
@@ -73,6 +74,29 @@ async def test_partitions_are_given_away_after_the_work_on_them_has_ended(ends: 
     assert client.deleted == drained == set(range(PARTITIONS)) - partitions.held
     assert 0 < len(drained) < PARTITIONS
     assert cut_off == ([] if ends else [set()])
+
+
+async def test_work_ends_if_its_claim_is_gone_before_its_partition_is_given_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the server's data, or with a lease that expired while the process was paused: another replica may work."""
+    monkeypatch.setattr(partition_claims, "DRAIN_WITHIN", 3600.0)
+    client = Client()
+    partitions = of_two(client)
+    draining, lost = asyncio.Event(), asyncio.Event()
+
+    async def drain(_: Callable[[ObjectKey], bool]) -> None:
+        draining.set()
+        await asyncio.Event().wait()
+
+    partitions.before_release(drain)
+    partitions.on_loss(lost.set)
+    async with in_background(partitions.run()), asyncio.timeout(60):
+        await draining.wait()
+        assert not lost.is_set()
+        client.deleted.update(set(range(PARTITIONS)) - partitions.held)
+        partitions._view.wake()
+        await lost.wait()
 
 
 async def test_partitions_are_dropped_if_their_watch_fails() -> None:

@@ -50,6 +50,9 @@ class ClaimDecision:
 
     gained: frozenset[int]
     lost: frozenset[int]
+    """partitions on which no new work may begin"""
+    cut_off: frozenset[int]
+    """partitions whose claim has ended before the work on them: it must end now"""
     claim: tuple[int, ...]
     drain: tuple[Drain, ...]
     release: tuple[tuple[int, Claim], ...]
@@ -94,6 +97,7 @@ class Claims:
         """
         candidates = members if candidates is None else candidates
         before = {partition for partition, entry in self._entries.items() if entry.phase is Phase.HELD}
+        working = self._working()
         mine = {partition: claim for partition, claim in claims.items() if lease and claim.lease == lease}
         self._entries = {n: entry for n, entry in self._entries.items() if mine.get(n) == entry.claim}
         for partition, claim in mine.items():
@@ -119,14 +123,19 @@ class Claims:
         after = {partition for partition, entry in self._entries.items() if entry.phase is Phase.HELD}
         release = tuple((n, entry.claim) for n, entry in self._entries.items() if entry.phase is Phase.RELEASING)
         return ClaimDecision(
-            frozenset(after - before), frozenset(before - after), tuple(claim_now), tuple(drain), release
+            frozenset(after - before),
+            frozenset(before - after),
+            working - self._entries.keys(),
+            tuple(claim_now),
+            tuple(drain),
+            release,
         )
 
     def drop(self) -> frozenset[int]:
         """Handle the loss of the lease, and so of all claims. Returns the partitions on which work may be running."""
-        working = {n for n, entry in self._entries.items() if entry.phase is not Phase.RELEASING}
+        working = self._working()
         self._entries.clear()
-        return frozenset(working)
+        return working
 
     def drained(self, drain: Drain) -> bool:
         """Record that no work runs on a partition any more. Returns whether its claim must be deleted now."""
@@ -135,3 +144,7 @@ class Claims:
             return False
         entry.phase = Phase.RELEASING
         return True
+
+    def _working(self) -> frozenset[int]:
+        """Partitions on which work may be running."""
+        return frozenset(n for n, entry in self._entries.items() if entry.phase is not Phase.RELEASING)

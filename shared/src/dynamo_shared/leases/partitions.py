@@ -82,10 +82,10 @@ class Partitions(Ownership):
         if decision.lost:
             self._gains.write()
             log.info("partitions lost", service=self._service, partitions=ranges(decision.lost))
-            if decision.lost - {drain.partition for drain in decision.drain}:
-                # Not given away but lost: deleted by another client, or with the server's data.
-                self._lease.check()
-                self._report_loss()
+        if decision.cut_off:
+            # Not given away but lost: with the lease, with the server's data, or deleted by another client.
+            self._lease.check()
+            self._report_loss()
         if decision.gained:
             self._gains.add(self._service, decision.gained)
             self._report_gain(decision.gained)
