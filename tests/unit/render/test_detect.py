@@ -40,6 +40,23 @@ def test_the_script_of_a_shell_follows_its_switch(switch: str, at: int | None) -
     assert script_at(["sh", switch, "exit"]) == at
 
 
+@pytest.mark.parametrize(
+    ("options", "at"),
+    [
+        (["-c", "--"], 3),
+        (["-c", "-"], 3),
+        (["-c", "-e"], 3),
+        (["-c", "+x", "-u", "--"], 5),
+        (["-c", "-o", "pipefail"], 4),
+        (["-ceo", "pipefail"], 3),
+        (["-eo", "pipefail", "-c"], 4),
+    ],
+)
+def test_options_of_a_shell_may_follow_the_switch(options: list[str], at: int) -> None:
+    assert script_at(["bash", *options, "exit", "0"]) == at
+    assert script_at(["bash", *options]) is None
+
+
 def test_long_switches_take_linear_time() -> None:
     """One of a megabyte stopped the webhook and the pod-builder for hours."""
     assert script_at(["sh", f"-{'c' * 1_000_000}1", "exit"]) is None

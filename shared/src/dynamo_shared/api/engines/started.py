@@ -25,6 +25,7 @@ _PYTHON_PROGRAM = re.compile(r"(.*/)?python[0-9.]*")
 _SHELL_PROGRAM = re.compile(r"(.*/)?(ba|da|a|z|k)?sh")
 # `-c`, alone or with other options, as in `bash -lc` and `sh -ec`.
 _SCRIPT_SWITCH = re.compile(r"-[abd-z]*c[a-z]*")
+_LAST_OPTIONS = ("-", "--")
 # A line with its continuation lines (backslash), and one command of a pipeline or list in it.
 _LINE, _COMMAND = re.compile(r"(?:[^\n\\]+|\\.)+", re.DOTALL), re.compile(r"(?:[^|&;\n\\]+|\\.)+", re.DOTALL)
 # A `#` in quotes does not begin a comment.
@@ -58,8 +59,14 @@ def script_at(line: Sequence[str]) -> int | None:
     """Index of the script in the command line of a shell; None for other programs, and without a script."""
     if not line or not _SHELL_PROGRAM.fullmatch(line[0]):
         return None
-    switch = next((i for i, each in enumerate(line) if i and _SCRIPT_SWITCH.fullmatch(each)), None)
-    return switch + 1 if switch is not None and switch + 1 < len(line) else None
+    at = next((i for i, each in enumerate(line) if i and _SCRIPT_SWITCH.fullmatch(each)), len(line))
+    # The script is the first word after all options.
+    while at < len(line) and line[at][:1] in ("-", "+"):
+        # Only `-o pipefail`, alone or with other options, has a value.
+        at += 2 if "o" in line[at].lower() else 1
+        if line[at - 1] in _LAST_OPTIONS:
+            break
+    return at if at < len(line) else None
 
 
 def program_of(line: Sequence[str]) -> str:
