@@ -165,6 +165,17 @@ def test_an_ingress_without_a_class_has_the_default_class() -> None:
     assert "Ingress/g-frontend" not in made(graph({"ingress": {"enabled": True}}))
 
 
+@pytest.mark.parametrize("tls", [{}, {"secretName": ""}])
+def test_tls_without_a_secret_uses_the_certificate_of_the_controller(tls: KubeObject) -> None:
+    """As in the reference. An installation's own certificate has priority."""
+    obj = graph({"ingress": {"enabled": True, "host": "chat", "tls": tls}})
+    assert made(obj)["Ingress/g-frontend"]["spec"]["tls"] == [{"hosts": ["chat.local"]}]
+    (own,) = made(obj, replace(CONFIG, ingress=render.IngressDefaults(tls_secret="cert")))["Ingress/g-frontend"][
+        "spec"
+    ]["tls"]
+    assert own["secretName"] == "cert"
+
+
 @pytest.mark.parametrize("grove", [False, True])
 def test_labels_of_a_pod_template_reach_the_service(grove: bool) -> None:
     service = {"labels": {"team": "x"}, "extraPodMetadata": {"labels": {"tier": "front"}}}

@@ -428,3 +428,10 @@ def test_conversion_to_the_same_version_returns_the_same_object() -> None:
     assert convert(obj, ALPHA) is obj
     request = {"apiVersion": ALPHA, "kind": "DynamoNimRequest"}
     assert convert(request, ALPHA) is request
+
+
+def test_an_amount_in_custom_overrides_the_field_of_the_same_resource() -> None:
+    """As in the reference."""
+    custom = {"nvidia.com/gpu": "2", "cpu": "3"}
+    component, _ = component_of(resources={"limits": {"gpu": "8", "cpu": "1", "memory": "1Gi", "custom": custom}})
+    assert component == main(resources={"limits": {"nvidia.com/gpu": "2", "cpu": "3", "memory": "1Gi"}})

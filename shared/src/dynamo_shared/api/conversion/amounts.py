@@ -60,11 +60,10 @@ def as_text(amounts: Any) -> dict[str, str]:
 
 def _from_fields(fields: Any) -> dict[str, str]:
     fields = mapping(fields)
-    amounts = as_text(fields.get("custom"))
     kind = fields.get("gpuType")
-    named = {(kind if isinstance(kind, str) and kind else NVIDIA_GPU): fields.get("gpu")}
-    amounts.update(as_text({**named, "cpu": fields.get("cpu"), "memory": fields.get("memory")}))
-    return amounts
+    named = {"cpu": fields.get("cpu"), "memory": fields.get("memory")}
+    named[kind if isinstance(kind, str) and kind else NVIDIA_GPU] = fields.get("gpu")
+    return as_text(named) | as_text(fields.get("custom"))
 
 
 def _text(value: Any) -> str | None:

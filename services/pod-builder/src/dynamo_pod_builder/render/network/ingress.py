@@ -51,8 +51,9 @@ def external_routes(context: PodContext, own_labels: Mapping[str, str], owner: K
             routes.append(route(VIRTUAL_SERVICES, _virtual_service(host, gateway, name)))
     class_name = settings.get("ingressControllerClassName") or ("" if by_mesh else defaults.class_name)
     if class_name or not by_mesh:
-        secret = (settings.get("tls") or {}).get("secretName") or defaults.tls_secret
-        routes.append(route(INGRESSES, _ingress(host, class_name, name, secret)))
+        tls = settings.get("tls")
+        secret = (tls or {}).get("secretName") or defaults.tls_secret
+        routes.append(route(INGRESSES, _ingress(host, class_name, name, secret, encrypted=tls is not None)))
     return routes
 
 
@@ -70,15 +71,16 @@ def _host(settings: KubeObject, defaults: IngressDefaults) -> str:
     return f"{settings.get('hostPrefix') or ''}{settings['host']}.{suffix}"
 
 
-def _ingress(host: str, class_name: str, service: str, secret: str) -> KubeObject:
+def _ingress(host: str, class_name: str, service: str, secret: str, *, encrypted: bool) -> KubeObject:
+    """An Ingress, with TLS if there is a secret. If it is only `encrypted`, the controller has the certificate."""
     backend = {"service": {"name": service, "port": {"number": ports.HTTP.number}}}
     spec: KubeObject = {
         "rules": [{"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}],
     }
     if class_name:
         spec["ingressClassName"] = class_name
-    if secret:
-        spec["tls"] = [{"hosts": [host], "secretName": secret}]
+    if secret or encrypted:
+        spec["tls"] = [{"hosts": [host], **({"secretName": secret} if secret else {})}]
     return spec
 
 
