@@ -130,6 +130,20 @@ def test_a_trimmed_pod_gives_the_same_workers():
     assert "env" not in str(trimmed(pod))
 
 
+def test_models_are_kept_without_what_tenants_write_for_others():
+    cache = ObjectCache()
+    index(cache)
+    annotations = {LOADED_ADAPTER: "{}", "mine": "x"}
+    stored = model("one", labels={"a": "b"}, annotations=annotations, finalizers=["f"])
+    cache.put(DYNAMO_MODELS, stored)
+    kept = cache.get(DYNAMO_MODELS, ObjectKey("prod", "one"))
+    assert kept is not None
+    assert kept["spec"] == stored["spec"]
+    assert kept["metadata"]["annotations"] == {LOADED_ADAPTER: "{}"}
+    assert kept["metadata"]["finalizers"] == ["f"]
+    assert "labels" not in kept["metadata"]
+
+
 RUNNING = {"phase": "Running", "podIP": "10.0.0.1"}
 
 

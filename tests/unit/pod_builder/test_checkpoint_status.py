@@ -7,13 +7,13 @@ import pytest
 from dynamo_pod_builder import checkpoints
 from dynamo_pod_builder.render.checkpoint.job import PlannedCheckpoint
 from dynamo_pod_builder.render.checkpoint.target import Storage
+from dynamo_pod_builder.starts import KnownCheckpoint
 from dynamo_pod_builder.status.checkpoint import (
     JobObservation,
     JobProgress,
     creating,
     ended,
     is_held,
-    is_ready,
     observe,
     termination_message,
 )
@@ -155,8 +155,8 @@ def ready(name: str = "c", **metadata: Any) -> KubeObject:
 
 
 def test_a_checkpoint_with_another_artifact_version_is_not_ready() -> None:
-    assert is_ready(ready(), HASH)
-    assert not is_ready(ready(annotations={"nvidia.com/snapshot-artifact-version": "2"}), HASH)
+    assert KnownCheckpoint.of(ready()).is_ready
+    assert not KnownCheckpoint.of(ready(annotations={"nvidia.com/snapshot-artifact-version": "2"})).is_ready
 
 
 def cache_of(*observed: KubeObject) -> ObjectCache:
@@ -168,9 +168,21 @@ def test_the_oldest_checkpoint_of_an_identity_is_used() -> None:
     leaving = checkpoint("b", creationTimestamp="2025-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:00:00Z")
     result = checkpoints.of_identity(cache_of(later, leaving, checkpoint("z"), checkpoint("y")), "ns", HASH)
     assert result is not None
-    assert result["metadata"]["name"] == "y"
+    assert result.name == "y"
     assert checkpoints.of_identity(cache_of(checkpoint()), "other", HASH) is None
     assert checkpoints.of_identity(cache_of({**checkpoint(), "spec": {}}), "ns", HASH) is None
+
+
+def test_checkpoints_are_packed_and_a_choice_among_them_unpacks_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = ObjectCache()
+    cache.pack(DYNAMO_CHECKPOINTS)
+    checkpoints.index(cache)
+    for number in range(200):
+        cache.put(DYNAMO_CHECKPOINTS, checkpoint(f"c-{number:03}"))
+    monkeypatch.setattr("dynamo_shared.state.packing.Packer.unpack_sized", None)
+    result = checkpoints.of_identity(cache, "ns", HASH)
+    assert result is not None
+    assert result.name == "c-000"
 
 
 def graph(name: str, experimental: KubeObject | None = None) -> KubeObject:
@@ -198,9 +210,10 @@ NEXT = str(Task.of(DYNAMO_CHECKPOINTS, ObjectKey("ns", "next")))
         (None, checkpoint(), {STARTING}),
         (checkpoint(), ready(), {STARTING}),
         (ready(), ready(labels={"a": "b"}), set()),
+        (checkpoint(status={"phase": "Creating"}), checkpoint(status={"phase": "Creating", "message": "m"}), set()),
         (ready(), None, {STARTING, NEXT}),
     ],
-    ids=["made", "ready", "of no matter", "gone"],
+    ids=["created", "ready", "of no matter", "progress", "gone"],
 )
 def test_a_changed_checkpoint_reconciles_its_successors_and_the_graphs_that_use_it(
     old: KubeObject | None, new: KubeObject | None, tasks: set[str]

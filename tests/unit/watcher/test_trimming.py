@@ -10,9 +10,9 @@ from dynamo_shared.api.registry.annotations import (
     RESTART_AT,
     SNAPSHOT_COMPATIBILITY_HASH,
 )
-from dynamo_shared.api.resources import POD_SNAPSHOTS, SNAPSHOT_JOBS
+from dynamo_shared.api.resources import DAEMON_SETS, POD_SNAPSHOTS, SNAPSHOT_JOBS
 from dynamo_watcher.resources import WATCHED
-from dynamo_watcher.trimming import trimmed, trimmed_capture, trimmed_claim, trimmed_slice
+from dynamo_watcher.trimming import trimmed, trimmed_agent, trimmed_capture, trimmed_claim, trimmed_slice
 
 SECRET = "hunter2"
 
@@ -122,6 +122,31 @@ def test_a_resource_claim_keeps_its_numbers() -> None:
     assert trimmed_claim(trimmed_one) == trimmed_one
     waiting = trimmed_claim({**whole, "status": {}})
     assert waiting["status"] == {}
+
+
+def test_a_snapshot_agent_keeps_only_its_storage() -> None:
+    mount, claim = {"name": "checkpoints", "mountPath": "/checkpoints"}, {"claimName": "claim"}
+    containers = [
+        {"name": "other", "env": SECRET},
+        {
+            "name": "agent",
+            "env": SECRET,
+            "volumeMounts": [{"name": "x", "mountPath": "/x"}, {**mount, "readOnly": True}],
+        },
+    ]
+    volumes = [{"name": "x"}, {"name": "checkpoints", "persistentVolumeClaim": claim}]
+    whole = stored("DaemonSet", {"template": {"spec": {"containers": containers, "volumes": volumes}}}, numberReady=1)
+    whole["metadata"]["labels"] = {"a": SECRET}
+    result = trimmed_agent(whole)
+    assert SECRET not in str(result)
+    assert result["spec"]["template"]["spec"] == {
+        "containers": [{"name": "agent", "volumeMounts": [mount]}],
+        "volumes": [{"name": "checkpoints", "persistentVolumeClaim": claim}],
+    }
+    assert trimmed_agent(result) == result
+    odd = trimmed_agent({**whole, "spec": {"template": None}})
+    assert odd["spec"]["template"]["spec"] == {"containers": [], "volumes": []}
+    assert {each.trim for each in WATCHED if each.resource == DAEMON_SETS} == {trimmed_agent}
 
 
 def test_a_snapshot_job_keeps_everything_but_its_pod() -> None:

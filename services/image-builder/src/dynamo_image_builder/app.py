@@ -43,6 +43,7 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
     controller = Controller(context, NAME, READS)
     cache, settings = controller.cache, context.settings.platform.image_builder
     cache.pack(JOBS)
+    cache.keep_only(DYNAMO_NIM_REQUESTS, objects.with_essential_metadata)
     reconciler.index(cache)
     statuses = StatusWriter(controller.kube, cache, context.clock)
     unexpected = UnexpectedFailures(

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dynamo_shared.api.base_models import base_model_hash
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, with_essential_metadata
+from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
 from dynamo_shared.runtime.routes import CacheChange, TaskRoute
 from dynamo_shared.runtime.tasks import Task
@@ -22,8 +23,9 @@ _STATUS = frozenset({"phase", "podIP", "podIPs", "conditions", "containerStatuse
 
 
 def index(cache: ObjectCache) -> None:
-    """Index models, pods and slices by namespace and base model, and trim pods."""
+    """Index models, pods and slices by namespace and base model, and trim pods and models."""
     cache.keep_only(PODS, trimmed)
+    cache.keep_only(DYNAMO_MODELS, lambda model: with_essential_metadata(model, LOADED_ADAPTER))
     cache.add_index(PODS, BASE_MODEL_INDEX, base_model_of)
     cache.add_index(ENDPOINT_SLICES, BASE_MODEL_INDEX, base_model_of)
     cache.add_index(DYNAMO_MODELS, BASE_MODEL_INDEX, served_by)
@@ -55,8 +57,8 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
     def served(change: CacheChange) -> Iterator[Task]:
         for value in _values(change, base_model_of):
-            for model in cache.by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value):
-                yield Task.of(DYNAMO_MODELS, key_of(model))
+            for key in cache.keys_by_index(DYNAMO_MODELS, BASE_MODEL_INDEX, value):
+                yield Task.of(DYNAMO_MODELS, key)
 
     return (
         TaskRoute(DYNAMO_MODELS, when=_is_new_input),

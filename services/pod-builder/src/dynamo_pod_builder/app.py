@@ -98,7 +98,7 @@ class _PodBuilder(Controller):
         reads = tuple(each for each in READS if each != KAI_QUEUES or self._reads_queues)
         super().__init__(context, NAME, reads, of_share=OF_SHARE)
         kube, cache = self.kube, self.cache
-        cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, *LEGACY, *OF_SHARE)
+        cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_CHECKPOINTS, *LEGACY, *OF_SHARE)
         indexes.index(cache)
         applier = Applier(kube, cache)
         statuses = StatusWriter(kube, cache, context.clock, frozenset({PLANNING}))

@@ -116,7 +116,8 @@ def with_image(graph: KubeObject, image: str) -> KubeObject:
 
 
 def index(cache: ObjectCache) -> None:
-    """Index objects of the kinds before graphs by the request for their artifact's image."""
+    """Index objects of the kinds before graphs by the request for their artifact's image, and trim these requests."""
+    cache.keep_only(DYNAMO_NIM_REQUESTS, objects.with_essential_metadata)
     for resource in LEGACY:
         cache.add_index(resource, _BY_REQUEST, lambda each: (str(request_key(each)),))
 

@@ -1,7 +1,11 @@
-"""Checkpoints in the cache: by identity, those that components request, and which objects a change of one triggers."""
+"""Checkpoints in the cache: by identity, those that components request, and which objects a change of one triggers.
+
+Checkpoints are packed, because the specification of a Job may have a megabyte. What graphs read of them is a small
+record: a tenant may have thousands of checkpoints of one identity.
+"""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -27,11 +31,10 @@ from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.pods import changes_trouble
 from dynamo_pod_builder.reconcilers.pod_snapshot import changes_owner
-from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
-from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, hash_of, starts_from_one
+from dynamo_pod_builder.starts import NO_CHECKPOINTS, Catalogue, KnownCheckpoint, starts_from_one
 
-_IDENTITY, _STARTS, _GRAPH, _SNAPSHOT = "identity", "starts", "graph", "snapshot"
+_IDENTITY, _KNOWN, _STARTS, _GRAPH, _SNAPSHOT = "identity", "known", "starts", "graph", "snapshot"
 
 
 def index(cache: ObjectCache) -> None:
@@ -40,6 +43,7 @@ def index(cache: ObjectCache) -> None:
     A tenant may have thousands of graphs, and change several times a second what they start from.
     """
     cache.add_index(DYNAMO_CHECKPOINTS, _IDENTITY, _identities)
+    cache.add_record(DYNAMO_CHECKPOINTS, _KNOWN, KnownCheckpoint.of)
     cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, _STARTS, lambda each: _named(each, _spec(each).get("components")))
     cache.add_index(DYNAMO_COMPONENT_DEPLOYMENTS, _STARTS, lambda each: _named(each, [_spec(each)]))
     cache.add_index(SNAPSHOT_JOBS, _GRAPH, lambda job: (f"{objects.namespace(job)}/{_graph_of(job)}",))
@@ -57,25 +61,30 @@ def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject], g
     refs = {each["checkpointRef"] for each in desired if each.get("checkpointRef")}
     identities = (identity_of({"spec": each}) for each in desired)
     digests = {identity_hash(identity) for identity in identities if identity is not None}
-    named = {name: cache.get(DYNAMO_CHECKPOINTS, ObjectKey(namespace, name)) for name in refs}
+    named = {name: known(cache, ObjectKey(namespace, name)) for name in refs}
     identified = {digest: of_identity(cache, namespace, digest) for digest in digests}
     jobs = cache.by_index(SNAPSHOT_JOBS, _GRAPH, f"{namespace}/{graph}") if graph else []
     refs |= {name for each in jobs if (name := snapshot_name(each))}
     taken = {name: cache.get(POD_SNAPSHOTS, ObjectKey(namespace, name)) for name in refs} if graph else {}
     return Catalogue(
-        {name: obj for name, obj in named.items() if obj is not None},
-        {digest: obj for digest, obj in identified.items() if obj is not None},
+        {name: each for name, each in named.items() if each is not None},
+        {digest: each for digest, each in identified.items() if each is not None},
         cache.list(DAEMON_SETS, namespace),
         {objects.name(each): each for each in jobs},
         {name: obj for name, obj in taken.items() if obj is not None},
     )
 
 
-def of_identity(cache: ObjectCache, namespace: str, digest: str) -> KubeObject | None:
+def known(cache: ObjectCache, key: ObjectKey) -> KnownCheckpoint | None:
+    """What graphs read of a checkpoint; None if there is none."""
+    return cast("KnownCheckpoint | None", cache.record(DYNAMO_CHECKPOINTS, _KNOWN, key))
+
+
+def of_identity(cache: ObjectCache, namespace: str, digest: str) -> KnownCheckpoint | None:
     """The checkpoint of an identity in a namespace: the first that was created, because later ones are refused."""
-    candidates = cache.by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{namespace}/{digest}")
-    staying = [each for each in candidates if not objects.is_deleting(each)]
-    return min(staying, key=lambda each: (objects.created_at(each), objects.name(each)), default=None)
+    keys = cache.keys_by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{namespace}/{digest}")
+    staying = (each for key in keys if (each := known(cache, key)) is not None and not each.deleting)
+    return min(staying, key=lambda each: (each.created, each.name), default=None)
 
 
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
@@ -90,7 +99,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
     def same_identity(change: CacheChange) -> Iterator[Task]:
         """Other checkpoints of this identity, which were refused while this one existed."""
-        digest = hash_of(change.old) if change.old is not None else ""
+        digest = KnownCheckpoint.of(change.old).identity_hash if change.old is not None else ""
         for key in cache.keys_by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{change.key.namespace}/{digest}"):
             yield Task.of(DYNAMO_CHECKPOINTS, key)
 
@@ -122,7 +131,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
             when=lambda change: CHECKPOINT_SOURCE in objects.labels(change.obj) and changes_trouble(change),
         ),
         TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=_releases_identity),
-        TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _outlook(change.old) != _outlook(change.new)),
+        TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _of(change.old) != _of(change.new)),
         # The garbage collector deletes a checkpoint's children later than it; until then the next one has no free name.
         *(TaskRoute(each, to=stored, when=_releases_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
         *(TaskRoute(DAEMON_SETS, to=each, when=_storage_changed) for each in (stored, users)),
@@ -134,8 +143,8 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
 def _releases_identity(change: CacheChange) -> bool:
     """Whether a checkpoint was deleted, or changed its identity."""
-    old, new = change.old, change.new
-    return old is not None and (new is None or hash_of(new) != hash_of(old))
+    old, new = _of(change.old), _of(change.new)
+    return old is not None and (new is None or new.identity_hash != old.identity_hash)
 
 
 def _releases_name(change: CacheChange) -> bool:
@@ -148,11 +157,8 @@ def _storage_changed(change: CacheChange) -> bool:
     return (change.old or {}).get("spec") != (change.new or {}).get("spec") or not change.alters
 
 
-def _outlook(checkpoint: KubeObject | None) -> tuple[object, ...] | None:
-    if checkpoint is None:
-        return None
-    status = checkpoint.get("status", {})
-    return (objects.uid(checkpoint), names.version_of(checkpoint), status.get("phase"), status.get("jobName"))
+def _of(checkpoint: KubeObject | None) -> KnownCheckpoint | None:
+    return KnownCheckpoint.of(checkpoint) if checkpoint is not None else None
 
 
 def _graph_of(obj: KubeObject) -> str:
@@ -171,5 +177,5 @@ def _named(obj: KubeObject, specs: Any) -> Iterator[str]:
 
 
 def _identities(checkpoint: KubeObject) -> Iterable[str]:
-    digest = hash_of(checkpoint)
+    digest = KnownCheckpoint.of(checkpoint).identity_hash
     return (f"{objects.namespace(checkpoint)}/{digest}",) if digest else ()

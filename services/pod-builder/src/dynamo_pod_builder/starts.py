@@ -5,7 +5,7 @@ Pure; `checkpoints` reads the inputs from the cache.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from dynamo_shared.api import objects, snapshots
 from dynamo_shared.api.objects import MAIN, KubeObject
@@ -20,16 +20,56 @@ from dynamo_pod_builder.render.checkpoint.storage import storage_of
 from dynamo_pod_builder.render.checkpoint.target import Restore
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.snapshot_starts import NOT_CAPTURED, SnapshotStart, not_installed, of_capture, of_name
-from dynamo_pod_builder.status.checkpoint import FAILED, is_ready
+from dynamo_pod_builder.status.checkpoint import FAILED, READY
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCheckpoint:
+    """What graphs read of a checkpoint."""
+
+    name: str
+    uid: str
+    created: str
+    deleting: bool
+    #: "" if its identity is missing or cannot be read.
+    identity_hash: str
+    version: str
+    phase: str
+    job_name: str
+    #: Why it could not be taken; "" unless it has failed.
+    failure: str
+
+    @classmethod
+    def of(cls, checkpoint: KubeObject) -> Self:
+        """Read a stored checkpoint."""
+        identity, status = identity_of(checkpoint), checkpoint.get("status") or {}
+        failed = status.get("phase") == FAILED
+        return cls(
+            name=objects.name(checkpoint),
+            uid=objects.uid(checkpoint),
+            created=objects.created_at(checkpoint),
+            deleting=objects.is_deleting(checkpoint),
+            identity_hash=identity_hash(identity) if identity is not None else "",
+            version=names.version_of(checkpoint),
+            phase=status.get("phase", ""),
+            job_name=status.get("jobName", ""),
+            failure=(status.get("message") or "its status has no message") if failed else "",
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether pods can start from it, in its desired version."""
+        expected = names.job(self.identity_hash, self.version)
+        return bool(self.identity_hash) and self.phase == READY and self.job_name == expected
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """The existing checkpoints that the components of a graph request, and the objects that say where their files are."""
 
-    by_name: Mapping[str, KubeObject] = field(default_factory=dict)
+    by_name: Mapping[str, KnownCheckpoint] = field(default_factory=dict)
     #: By the hash of the identity.
-    by_identity: Mapping[str, KubeObject] = field(default_factory=dict)
+    by_identity: Mapping[str, KnownCheckpoint] = field(default_factory=dict)
     #: Snapshot agents of the namespace.
     agents: Sequence[KubeObject] = ()
     #: SnapshotJobs of the graph, and the PodSnapshots that these or its components name; both by name.
@@ -173,34 +213,25 @@ def _start(
     component: str, desired: ComponentCheckpoint, catalogue: Catalogue, config: render.RenderConfig
 ) -> CheckpointStart:
     if desired.checkpoint_ref:
-        obj = catalogue.by_name.get(desired.checkpoint_ref)
-        if obj is None:
+        known = catalogue.by_name.get(desired.checkpoint_ref)
+        if known is None:
             return CheckpointStart(desired.checkpoint_ref, "", exists=False)
     elif desired.identity is not None:
         digest = identity_hash(desired.identity)
-        obj = catalogue.by_identity.get(digest)
-        if obj is None:
+        known = catalogue.by_identity.get(digest)
+        if known is None:
             return CheckpointStart(names.checkpoint(digest), digest, exists=False)
     else:
         return CheckpointStart("", "", exists=False)
     if desired.target_container_name not in (None, "", MAIN):
         at = "experimental.checkpoint.targetContainerName"
-        raise RenderError(component, at, f"must be {MAIN}, the container of DynamoCheckpoint {objects.name(obj)}")
-    digest, status = hash_of(obj), obj.get("status") or {}
-    failure = status.get("message") or "its status has no message" if status.get("phase") == FAILED else ""
-    return CheckpointStart(objects.name(obj), digest, True, _restore(obj, digest, catalogue.agents, config), failure)
+        raise RenderError(component, at, f"must be {MAIN}, the container of DynamoCheckpoint {known.name}")
+    restore = _restore(known, catalogue.agents, config)
+    return CheckpointStart(known.name, known.identity_hash, True, restore, known.failure)
 
 
-def _restore(
-    checkpoint: KubeObject, digest: str, agents: Sequence[KubeObject], config: render.RenderConfig
-) -> Restore | None:
+def _restore(known: KnownCheckpoint, agents: Sequence[KubeObject], config: render.RenderConfig) -> Restore | None:
     storage = storage_of(config.checkpoints, agents)
-    if storage is None or not (digest and is_ready(checkpoint, digest)):
+    if storage is None or not known.is_ready:
         return None
-    return Restore(digest, names.version_of(checkpoint), storage, config.checkpoints.profile)
-
-
-def hash_of(checkpoint: KubeObject) -> str:
-    """Hash of a stored checkpoint's identity; "" if its identity is missing or cannot be read."""
-    identity = identity_of(checkpoint)
-    return identity_hash(identity) if identity is not None else ""
+    return Restore(known.identity_hash, known.version, storage, config.checkpoints.profile)

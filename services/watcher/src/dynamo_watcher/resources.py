@@ -12,7 +12,7 @@ from dynamo_shared.api.registry import OPERATOR, labels
 from dynamo_shared.api.resources import GROUP, Resource
 from dynamo_shared.api.scale_targets import scaled_adapter
 
-from dynamo_watcher.trimming import trimmed, trimmed_capture, trimmed_claim, trimmed_slice
+from dynamo_watcher.trimming import trimmed, trimmed_agent, trimmed_capture, trimmed_claim, trimmed_slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ WATCHED: tuple[Watched, ...] = (
     Watched(resources.NODES),
     Watched(resources.RESOURCE_SLICES, optional=True, trim=trimmed_slice),
     # The snapshot agent has the storage of checkpoints, if the settings have none.
-    Watched(resources.DAEMON_SETS, SNAPSHOT_AGENT),
+    Watched(resources.DAEMON_SETS, SNAPSHOT_AGENT, trim=trimmed_agent),
     Watched(resources.DEPLOYMENTS, OF_A_COMPONENT),
     # The status of pods says why a component is not ready.
     Watched(resources.PODS, OF_A_COMPONENT, trim=trimmed),

@@ -1,4 +1,5 @@
-"""Selects the fields of pods, ResourceSlices, ResourceClaims and captures for STATE: only fields that a service reads.
+"""Selects the fields of pods, ResourceSlices, ResourceClaims, captures and snapshot agents for STATE: only fields that a
+service reads.
 
 Fields that users and engines write into their pods are excluded: variables, commands, arguments, volumes, annotations.
 They may contain passwords, no service reads them, and they are most of a pod's bytes. If a service needs another field,
@@ -7,7 +8,7 @@ add it here.
 
 from typing import Any
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, with_essential_metadata
 from dynamo_shared.api.registry.annotations import (
     AUTO_CHECKPOINT,
     CHECKPOINT_DELETION_POLICY,
@@ -18,7 +19,8 @@ from dynamo_shared.api.registry.annotations import (
     SNAPSHOT_GMS_MODE,
     TOPOLOGY_LABEL_KEY,
 )
-from dynamo_shared.api.untrusted.reading import mapping
+from dynamo_shared.api.snapshots import AGENT_CONTAINER, AGENT_VOLUME
+from dynamo_shared.api.untrusted.reading import below, items, mapping
 
 _METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"}
@@ -103,6 +105,7 @@ _OF_CAPTURES = frozenset(
     | {SNAPSHOT_COMPATIBILITY_VERSION, SNAPSHOT_COMPATIBILITY_HASH, SNAPSHOT_GMS_MODE}
 )
 _CAPTURED = frozenset({"podSnapshotTemplate", "source"})
+_MOUNT, _VOLUME = frozenset({"name", "mountPath"}), frozenset({"name", "persistentVolumeClaim"})
 
 
 def trimmed_capture(capture: KubeObject) -> KubeObject:
@@ -117,6 +120,25 @@ def trimmed_capture(capture: KubeObject) -> KubeObject:
         "spec": _only(_CAPTURED, mapping(capture.get("spec"))),
         "status": mapping(capture.get("status")),
     }
+
+
+def trimmed_agent(agent: KubeObject) -> KubeObject:
+    """A snapshot agent's DaemonSet with only its storage of checkpoints: each tenant may create large ones."""
+    pod = mapping(below(agent, ("spec", "template", "spec")))
+    container = _first(pod.get("containers"), AGENT_CONTAINER)
+    mount, volume = _first(container.get("volumeMounts"), AGENT_VOLUME), _first(pod.get("volumes"), AGENT_VOLUME)
+    containers = [{"name": AGENT_CONTAINER, "volumeMounts": [_only(_MOUNT, mount)]}] if mount else []
+    volumes = [_only(_VOLUME, volume)] if volume else []
+    kept = {name: agent[name] for name in ("apiVersion", "kind", "metadata")}
+    return {
+        **with_essential_metadata(kept),
+        "spec": {"template": {"spec": {"containers": containers, "volumes": volumes}}},
+    }
+
+
+def _first(each: Any, name: str) -> dict[str, Any]:
+    """The first object of this name in a list; {} if there is none."""
+    return next((entry for entry in map(mapping, items(each)) if entry.get("name") == name), {})
 
 
 def _request(request: dict[str, Any]) -> dict[str, Any]:

@@ -93,6 +93,24 @@ def without_managed_fields(obj: KubeObject) -> KubeObject:
     return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
 
 
+_ESSENTIAL = frozenset(
+    {"name", "namespace", "uid", "resourceVersion", "generation"}
+    | {"creationTimestamp", "deletionTimestamp", "finalizers"}
+)
+
+
+def with_essential_metadata(obj: KubeObject, *kept: str) -> KubeObject:
+    """The object without the labels, owners and annotations that a service does not read: a tenant may write a megabyte
+    of them. `kept`: the annotations that it reads.
+    """
+    metadata = obj["metadata"]
+    essential = {name: value for name, value in metadata.items() if name in _ESSENTIAL}
+    known = metadata.get("annotations") or {}
+    if read := {name: known[name] for name in kept if name in known}:
+        essential["annotations"] = read
+    return {**obj, "metadata": essential}
+
+
 def without_status(obj: KubeObject) -> KubeObject:
     """The object without its status, and without the resourceVersion, which changes with the status."""
     metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}

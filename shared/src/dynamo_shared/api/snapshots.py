@@ -31,6 +31,8 @@ DELETE, RETAIN = "Delete", "Retain"
 IMMEDIATE, WAIT = "Immediate", "WaitForCheckpoint"
 #: Volume and path through which a container and Snapshot's agent signal each other.
 CONTROL_VOLUME, CONTROL_PATH = "snapshot-control", "/snapshot-control"
+#: The snapshot agent's container, and its volume for checkpoints, in its DaemonSet.
+AGENT_CONTAINER, AGENT_VOLUME = "agent", "checkpoints"
 RESTORE_COMPLETE = f"{CONTROL_PATH}/restore-complete"
 #: Annotations of pods that may be restored from a PodSnapshot; they are removed from pods that are restored.
 OF_CANDIDATES = (

@@ -100,6 +100,13 @@ class _Index:
             del self._keys[value]
 
 
+class _Records(NamedTuple):
+    """What a function returned for each object."""
+
+    function: Callable[[KubeObject], object]
+    by_key: dict[ObjectKey, object]
+
+
 class _Table:
     """Objects of one resource, by namespace and name. If objects are packed, recently used ones are unpacked.
 
@@ -109,6 +116,7 @@ class _Table:
     def __init__(self, recent: Recent[tuple[_Table, ObjectKey]]) -> None:
         self.namespaces: dict[str, dict[str, KubeObject | bytes]] = {}
         self.indexes: dict[str, _Index] = {}
+        self.records: dict[str, _Records] = {}
         self.kept: Callable[[KubeObject], KubeObject] | None = None
         self.count = 0
         self.packer: Packer | None = None
@@ -130,12 +138,17 @@ class _Table:
         old = self.get(key)
         # Call all index functions first: if one fails on an object, no index may be changed by half.
         moves = [(index, index.values(old), index.values(obj)) for index in self.indexes.values()]
+        recorded = [(each, each.function(obj)) for each in self.records.values()] if obj is not None else []
         for index, before, after in moves:
             index.replace(key, before, after)
+        for records, record in recorded:
+            records.by_key[key] = record
         names = self.namespaces.setdefault(key.namespace, {})
         if obj is None:
             self.count -= names.pop(key.name, None) is not None
             self._recent.forget((self, key))
+            for each in self.records.values():
+                each.by_key.pop(key, None)
         else:
             self.count += old is None
             names[key.name] = obj
@@ -240,6 +253,17 @@ class ObjectCache:
         index = table.indexes[name] = _Index(function)
         for obj in table.objects():
             index.replace(key_of(obj), set(), index.values(obj))
+
+    def add_record(self, resource: Resource, name: str, function: Callable[[KubeObject], object]) -> None:
+        """Keep what `function` returns for each object, unpacked: a few values by which one of many objects is chosen.
+
+        Call it before objects are added.
+        """
+        self._table(resource).records[name] = _Records(function, {})
+
+    def record(self, resource: Resource, name: str, key: ObjectKey) -> object | None:
+        """The record of an object, None without the object. KeyError if no such record is kept."""
+        return self._table(resource).records[name].by_key.get(key)
 
     def keep_only(self, resource: Resource, kept: Callable[[KubeObject], KubeObject]) -> None:
         """Keep only `kept(obj)` of each object, for resources with many large objects of which little is read.

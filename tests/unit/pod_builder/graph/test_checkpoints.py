@@ -11,7 +11,7 @@ from dynamo_pod_builder.reconcilers.graph.steps.checkpoints import take_checkpoi
 from dynamo_pod_builder.reconcilers.graph.steps.desired import desire
 from dynamo_pod_builder.render import CheckpointDefaults
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
-from dynamo_pod_builder.starts import Catalogue
+from dynamo_pod_builder.starts import Catalogue, KnownCheckpoint
 from dynamo_pod_builder.status.graph import graph_status
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
@@ -48,7 +48,9 @@ THERE = {"metadata": {"name": "there", "namespace": "ns", "uid": "c"}, "spec": {
     [
         pytest.param(component("One"), ON, Catalogue(), [], id="not asked for"),
         pytest.param(starting(**AUTO), ON, Catalogue(), [f"checkpoint-{DIGEST}"], id="of an identity, automatically"),
-        pytest.param(starting(**AUTO), ON, Catalogue(by_identity={DIGEST: THERE}), [], id="exists already"),
+        pytest.param(
+            starting(**AUTO), ON, Catalogue(by_identity={DIGEST: KnownCheckpoint.of(THERE)}), [], id="exists already"
+        ),
         pytest.param(starting(mode="Manual", identity=IDENTITY), ON, Catalogue(), [], id="not automatically"),
         pytest.param(starting(checkpointRef="named"), ON, Catalogue(), [], id="named: the user creates it"),
     ],
@@ -98,7 +100,7 @@ def test_a_graph_that_requests_grove_gets_a_checkpoint():
 def test_a_graph_fails_if_its_pods_wait_for_a_failed_checkpoint(policy, phase, ready):
     failed = {**THERE, "status": {"phase": phase, "message": "the engine did not load in time"}}
     of = stored_graph(starting(**AUTO, startupPolicy=policy))
-    world = observed(of=of, config=ON, checkpoints=Catalogue(by_identity={DIGEST: failed}))
+    world = observed(of=of, config=ON, checkpoints=Catalogue(by_identity={DIGEST: KnownCheckpoint.of(failed)}))
     status = graph_status(of, conclude(desire(Plan(), world), CarryOutResult(world, complete=True)), NOW)
     assert (status["state"], status["conditions"][0]["message"]) == ready
 

@@ -10,7 +10,7 @@ from dynamo_pod_builder.reconcilers.graph.steps import planned
 from dynamo_pod_builder.reconcilers.graph.steps.desired import desire
 from dynamo_pod_builder.render import CheckpointDefaults, children_as_given
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
-from dynamo_pod_builder.starts import Catalogue
+from dynamo_pod_builder.starts import Catalogue, KnownCheckpoint
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1 import parse_graph
 from dynamo_shared.api.v1beta1.experimental import CheckpointIdentity
@@ -214,9 +214,9 @@ IDENTITY = {"model": "m", "backendFramework": "vllm"}
 JOB = f"checkpoint-job-{identity_hash(CheckpointIdentity.model_validate(IDENTITY))}-1"
 
 
-def checkpoint(**status: Any) -> KubeObject:
+def checkpoint(**status: Any) -> KnownCheckpoint:
     metadata = {"name": "c", "namespace": "ns", "uid": "c", "resourceVersion": "1"}
-    return {"metadata": metadata, "spec": {"identity": IDENTITY}, "status": status}
+    return KnownCheckpoint.of({"metadata": metadata, "spec": {"identity": IDENTITY}, "status": status})
 
 
 @pytest.mark.parametrize(

@@ -122,10 +122,10 @@ class CheckpointReconciler:
     def _obstacle(self, obj: KubeObject, spec: DynamoCheckpointSpec, digest: str) -> Obstacle | None:
         if (refused := refusal(spec, self.config().checkpoints)) is not None:
             return Obstacle(FAILED, *refused)
-        holder = of_identity(self.cache, objects.namespace(obj), digest) or obj
-        if objects.uid(holder) == objects.uid(obj):
+        holder = of_identity(self.cache, objects.namespace(obj), digest)
+        if holder is None or holder.uid == objects.uid(obj):
             return None
-        message = f"identity {digest} is already owned by DynamoCheckpoint {objects.name(holder)}: use that checkpoint"
+        message = f"identity {digest} is already owned by DynamoCheckpoint {holder.name}: use that checkpoint"
         return Obstacle(FAILED, "AlreadyOwned", message)
 
     async def _make(self, children: list[KubeObject], claim: KubeObject | None) -> None:

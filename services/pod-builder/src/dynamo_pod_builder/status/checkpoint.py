@@ -12,7 +12,6 @@ from dynamo_shared.api.registry.annotations import SNAPSHOT_STATUS
 from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.untrusted.words import last_of
 
-from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.job import PlannedCheckpoint
 from dynamo_pod_builder.render.checkpoint.target import PVC
 from dynamo_pod_builder.status.pods import Rank, Trouble, summary
@@ -116,13 +115,6 @@ def is_settled(checkpoint: KubeObject, job: str) -> bool:
         and status.get("jobName") == job
         and objects.is_true(checkpoint, JOB_CREATED)
     )
-
-
-def is_ready(checkpoint: KubeObject, identity_hash: str) -> bool:
-    """Whether pods can start from a checkpoint, in its desired version."""
-    status = checkpoint.get("status", {})
-    expected = names.job(identity_hash, names.version_of(checkpoint))
-    return bool(status.get("phase") == READY and status.get("jobName") == expected)
 
 
 def refused(checkpoint: KubeObject, identity_hash: str, obstacle: Obstacle, now: datetime) -> KubeObject:

@@ -14,9 +14,6 @@ STORAGE = "checkpoint-storage"
 #: Volume from which a restored process learns in which pod it now runs.
 POD_INFO = "podinfo"
 POD_INFO_PATH = "/etc/podinfo"
-#: The snapshot agent's container and its volume, in its DaemonSet.
-AGENT_CONTAINER = "agent"
-AGENT_VOLUME = "checkpoints"
 
 
 def checkpoint(identity_hash: str) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PERSISTENT_VOLUME_CLAIMS
+from dynamo_shared.api.snapshots import AGENT_CONTAINER, AGENT_VOLUME
 
-from dynamo_pod_builder.render.checkpoint import names
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.render.config import CheckpointDefaults
 from dynamo_pod_builder.render.metadata import new_object
@@ -38,15 +38,15 @@ def _of_agent(agent: KubeObject) -> Storage | None:
     mounts = (
         mount["mountPath"]
         for container in pod.get("containers", ())
-        if container["name"] == names.AGENT_CONTAINER
+        if container["name"] == AGENT_CONTAINER
         for mount in container.get("volumeMounts", ())
-        if mount["name"] == names.AGENT_VOLUME
+        if mount["name"] == AGENT_VOLUME
     )
     path = next(mounts, "")
     claims = (
         (volume.get("persistentVolumeClaim") or {}).get("claimName", "")
         for volume in pod.get("volumes", ())
-        if volume["name"] == names.AGENT_VOLUME
+        if volume["name"] == AGENT_VOLUME
     )
     claim = next(claims, "")
     return Storage(claim, _directory(path)) if claim and path else None
