@@ -230,6 +230,11 @@ def test_the_authors_rank_and_address_are_kept() -> None:
             strict=True,
         ),
         ({"command": ["bash", "-ec"], "args": ["cd /x && ./start"]}, 'bash -ec "cd /x && ./start"'),
+        # As in the reference, although a shell starts only Python with this line.
+        (
+            {"command": ["sh", "-c"], "args": ["python3", "-m", "dynamo.trtllm", "--model", "a b"]},
+            'python3 -m dynamo.trtllm --model "a b"',
+        ),
     ],
 )
 def test_mpirun_starts_any_program(own: KubeObject, launched: str) -> None:

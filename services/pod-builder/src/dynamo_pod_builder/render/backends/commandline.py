@@ -11,7 +11,16 @@ import shlex
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from dynamo_shared.api.engines.started import SHELL, flags_at, launcher_at, line_of, program_of, script_at, takes_flags
+from dynamo_shared.api.engines.started import (
+    SHELL,
+    engines_started,
+    flags_at,
+    launcher_at,
+    line_of,
+    program_of,
+    script_at,
+    takes_flags,
+)
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
@@ -105,10 +114,13 @@ class CommandLine:
         """The whole line as a script in which `launcher` starts the engine, after what the script does before it."""
         if self.script_at is None:
             return f"{launcher} {self.quoted}"
-        script = [*self.command, *self.args][self.script_at]
+        script, *words = [*self.command, *self.args][self.script_at :]
+        at = launcher_at(script, engine)
+        if at is None and engine in engines_started([script, *words]):
+            # The author forgot the command: without one, it is a shell.
+            return " ".join([launcher, script, *(quote(each, self.unsafe) for each in words)])
         if _ONE_PROGRAM.fullmatch(script.rstrip()):
             return f"{launcher} {script}"
-        at = launcher_at(script, engine)
         return f"{launcher} {self.quoted}" if at is None else f"{script[:at]}{launcher} {script[at:]}"
 
     def raised(self, flag: str, by: int) -> tuple[list[str], list[str]] | None:
