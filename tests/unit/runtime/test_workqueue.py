@@ -7,8 +7,6 @@ import pytest
 from dynamo_shared.aio import ended
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.workqueue import LAST_RETRY, Result, WorkQueue
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.building.clock import ManualClock
 from tests.building.waiting import turns
@@ -138,41 +136,6 @@ async def test_requeue_after_brings_a_key_back():
     await turns()
     assert checks == 3
     await ended(task)
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=40), st.integers(1, 4))
-def test_no_key_is_handled_twice_at_once_or_lost(desired, workers):
-    """Whatever is added at any time: each key is handled after its last request, by one worker at a time."""
-
-    async def scenario() -> None:
-        work = WorkQueue[str](metrics=Metrics().queue("test"))
-        active: Counter[str] = Counter()
-        last_desired: dict[str, int] = {}
-        last_sync: dict[str, int] = {}
-        step = 0
-
-        async def handler(key: str) -> Result:
-            nonlocal step
-            active[key] += 1
-            assert active[key] == 1
-            step += 1
-            last_sync[key] = step
-            await asyncio.sleep(0)
-            active[key] -= 1
-            return Result()
-
-        task = asyncio.create_task(work.run(workers, handler))
-        for key, pauses in desired:
-            step += 1
-            last_desired[key] = step
-            work.add(key)
-            await turns(pauses)
-        while len(work) or work.working:
-            await asyncio.sleep(0)
-        await ended(task)
-        assert {key for key in last_desired if last_sync.get(key, 0) < last_desired[key]} == set()
-
-    asyncio.run(scenario())
 
 
 async def test_a_worker_that_is_cancelled_while_a_key_arrives_ends_as_cancelled():

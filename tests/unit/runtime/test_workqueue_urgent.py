@@ -7,7 +7,7 @@ from dynamo_shared.aio import ended
 from dynamo_shared.runtime import workqueue
 from dynamo_shared.runtime.debounce import EACH, FEW, HOLD, MOST, WINDOW, Debounce
 from dynamo_shared.runtime.metrics import Metrics
-from dynamo_shared.runtime.workqueue import HOLD_WITHIN, Result, WorkQueue
+from dynamo_shared.runtime.workqueue import Result, WorkQueue
 
 from tests.building.clock import ManualClock
 from tests.building.tasks import in_background
@@ -20,7 +20,7 @@ def queue(clock: ManualClock) -> WorkQueue[str]:
 
 async def test_urgent_keys_come_first_and_others_wait_until_they_are_done():
     work = queue(ManualClock())
-    for key in ("a", "B", "c", "D"):
+    for key in ("a", "B", "c", "D", "B"):
         work.add(key)
     assert len(work) == 4
     assert [await work.get(), await work.get()] == ["B", "D"]
@@ -32,31 +32,6 @@ async def test_urgent_keys_come_first_and_others_wait_until_they_are_done():
     work.done("D")
     assert await waiting == "a"
     assert await work.get() == "c"
-
-
-async def test_slow_urgent_work_does_not_block_other_work():
-    clock = ManualClock()
-    work = queue(clock)
-    work.add("A")
-    assert await work.get() == "A"
-    work.add("b")
-    clock.now += HOLD_WITHIN
-    assert await work.get() == "b"
-
-
-async def test_urgent_keys_follow_the_same_rules_as_others():
-    work = queue(ManualClock())
-    work.add("A")
-    work.add("A")
-    assert await work.get() == "A"
-    work.add("A")
-    assert len(work) == 0
-    work.done("A")
-    assert await work.get() == "A"
-    work.done("A")
-    work.add("B")
-    await work.drain(str.isupper)
-    assert len(work) == 0
 
 
 @pytest.mark.parametrize("urgent_workers", [0, 2])
