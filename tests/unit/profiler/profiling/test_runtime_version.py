@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_profiler.profiling.generation.candidates import unmeasured
-from dynamo_profiler.profiling.generation.runtime_version import FIELD, versioned
+from dynamo_profiler.profiling.generation.finishing import VERSION, versioned
 from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.manifest import schema_errors
 
@@ -20,12 +20,12 @@ def graph(**own: str) -> dict[str, Any]:
     made = unmeasured(layout(**ENGINES), parts())[0].dgd
     for component in made["spec"]["components"]:
         if component["name"] in own:
-            component[FIELD] = own[component["name"]]
+            component[VERSION] = own[component["name"]]
     return made
 
 
 def versions(obj: dict[str, Any]) -> dict[str, str | None]:
-    return {each["name"]: each.get(FIELD) for each in obj["spec"]["components"]}
+    return {each["name"]: each.get(VERSION) for each in obj["spec"]["components"]}
 
 
 def test_each_component_gets_the_version():
@@ -65,10 +65,10 @@ def test_a_version_has_three_numbers(version: str, is_one: bool):
         "apiVersion": "nvidia.com/v1beta1",
         "kind": "DynamoGraphDeploymentRequest",
         "metadata": {"name": "r", "namespace": "n"},
-        "spec": {"model": "m", FIELD: version},
+        "spec": {"model": "m", VERSION: version},
     }
     words = [str(each) for each in schema_errors(obj)]
     wrong = (
-        f"spec.{FIELD}: {version!r} is not allowed; MAJOR.MINOR.PATCH, each from 0 to 9999 and without leading zeros"
+        f"spec.{VERSION}: {version!r} is not allowed; MAJOR.MINOR.PATCH, each from 0 to 9999 and without leading zeros"
     )
     assert words == ([] if is_one else [wrong])

@@ -17,12 +17,8 @@ from dynamo_shared.api.untrusted.limits import ReadLimits
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.v1beta1.request import Figures
 
-from dynamo_profiler.profiling.generation.kv_router import routed
-from dynamo_profiler.profiling.generation.lint import lint
+from dynamo_profiler.profiling.generation.finishing import finished
 from dynamo_profiler.profiling.generation.names import desired_name, graph_name
-from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
-from dynamo_profiler.profiling.generation.runtime_version import versioned
-from dynamo_profiler.profiling.generation.trust_remote_code import trusting
 from dynamo_profiler.profiling.results import (
     DeploymentCandidate,
     ProfilingFailed,
@@ -110,11 +106,8 @@ def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObj
     mains = [main for worker in workers for template in all_templates(worker) if (main := main_container(template))]
     for main in mains if request.workers_image else ():
         main["image"] = request.workers_image
-    made = share_pull_secrets(made, request.spec.overrides.dgd if request.spec.overrides else None)
-    made = trusting(versioned(made, request.spec), request.spec)
-    lint(made, changed=bool(request.spec.overrides and request.spec.overrides.dgd))
     # Profilers before Dynamo 1.5 do not know kvRouter.
-    made = routed(made, request.spec)
+    made = finished(made, request.spec)
     sizes = {_role(each): _sizes(each) for each in workers}
     figures = Figures(
         backend=_backend(made, workers, request),

@@ -7,15 +7,11 @@ from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.v1beta1.request import Figures
 
+from dynamo_profiler.profiling.generation.finishing import finished
 from dynamo_profiler.profiling.generation.graph import graph_of
-from dynamo_profiler.profiling.generation.kv_router import routed
-from dynamo_profiler.profiling.generation.lint import lint
 from dynamo_profiler.profiling.generation.overrides import keeps_containers, overridden
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.generation.planner_config import config_maps_of, endpoints_lowered
-from dynamo_profiler.profiling.generation.pull_secrets import share_pull_secrets
-from dynamo_profiler.profiling.generation.runtime_version import versioned
-from dynamo_profiler.profiling.generation.trust_remote_code import trusting
 from dynamo_profiler.profiling.points import Layout, sizes
 from dynamo_profiler.profiling.results import DeploymentCandidate, Remark
 from dynamo_profiler.profiling.selection import Choice
@@ -56,11 +52,8 @@ def unmeasured(layout: Layout, parts: GenerationInputs) -> tuple[DeploymentCandi
 def _made(layout: Layout, parts: GenerationInputs) -> tuple[KubeObject, tuple[KubeObject, ...], tuple[Remark, ...]]:
     made = graph_of(layout, parts)
     spec = parts.request.spec
-    override = spec.overrides.dgd if spec.overrides else None
-    graph, remarks = overridden(made, override)
-    graph = trusting(versioned(share_pull_secrets(graph, override), spec), spec)
-    lint(graph, changed=bool(override))
-    graph = routed(graph, spec)
+    graph, remarks = overridden(made, spec.overrides.dgd if spec.overrides else None)
+    graph = finished(graph, spec)
     keeps_containers(made, graph)
     taken = layout.gpus if parts.mocked else _gpus_of(graph)
     if taken != layout.gpus:

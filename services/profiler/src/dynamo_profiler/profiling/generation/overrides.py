@@ -16,7 +16,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.untrusted.reading import items, mapping
 
 from dynamo_profiler.profiling.generation.args_patch import appended
-from dynamo_profiler.profiling.generation.lint import refuse
+from dynamo_profiler.profiling.generation.finishing import refuse
 from dynamo_profiler.profiling.results import ProfilingFailed, Remark
 
 UNKNOWN = "OverrideIgnored"
