@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,12 +13,12 @@ from aiohttp import web
 from dynamo_dynadmin.api import chat
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.logs import on_simulated_nodes
-from dynamo_dynadmin.http.connection import Connections, HttpConnection
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import Unavailable
-from dynamo_shared.runtime.endpoints import serving
+
+from .http_world import ABSENT, GET, connections_to, page_of
 
 
 class Frontend:
@@ -81,20 +80,14 @@ async def test_a_chat_with_simulated_pods_says_that_they_run_nothing(node: str, 
 @pytest.mark.parametrize("says_more", [True, False], ids=["engine writes", "engine is silent"])
 async def test_a_chat_ends_when_its_caller_leaves(says_more: bool) -> None:
     """It went on for minutes, and held one of the chats that its user may have at once."""
-    frontend, absent = Frontend(says_more=says_more), cast("Any", None)
+    frontend = Frontend(says_more=says_more)
 
     async def handle(request: web.Request) -> web.StreamResponse:
         call = cast("Any", SimpleNamespace(kube=frontend, request=request))
-        return await Chat(absent, absent, 60.0)._whole(call, ObjectKey("n", "s"), b"{}", "m")
+        return await Chat(ABSENT, ABSENT, 60.0)._whole(call, ObjectKey("n", "s"), b"{}", "m")
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    async with (
-        serving(app, "127.0.0.1", 0, None, partial(HttpConnection, absent, Connections(1000))) as port,
-        asyncio.timeout(60),
-    ):
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    async with connections_to(page_of(handle)) as opened, asyncio.timeout(60):
+        _, writer = await opened(GET)
         await frontend.begun.wait()
         writer.close()
         await frontend.ended.wait()

@@ -2,37 +2,24 @@
 
 import asyncio
 import json
-import ssl
 import uuid
 from contextlib import suppress
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from aiohttp import web
 from dynamo_dynadmin.http import connection
-from dynamo_dynadmin.http.connection import Connections, HttpConnection
-from dynamo_dynadmin.http.server import HttpServer
-from dynamo_dynadmin.metrics import DynadminMetrics
-from dynamo_shared.runtime.endpoints import serving
-from dynamo_shared.runtime.self_signed import self_signed_tls
-from dynamo_shared.runtime.settings.dynadmin import Dynadmin
+from dynamo_dynadmin.http.connection import HttpConnection
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from tests.building.waiting import until
 
-from .http_world import route_of
+from .http_world import GET, connections_to, http_server, page_of, route_of
 
 TOO_LONG = "the request line or a header is longer than 8190 bytes; send a shorter one"
 SECRET = "s3cret" * 2000
 with_and_without_tls = pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
-
-
-def client_tls() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
 
 
 @pytest.mark.parametrize(
@@ -54,15 +41,9 @@ def client_tls() -> ssl.SSLContext:
 )
 async def test_a_request_that_the_parser_refuses_is_answered_with_a_problem(sent: str, detail: str) -> None:
     registry = CollectorRegistry()
-    absent = cast("Any", None)
-    server = HttpServer(
-        [], absent, tokens=absent, sessions=absent, metrics=DynadminMetrics(registry), settings=Dynadmin()
-    )
-    async with serving(
-        server.app(), "127.0.0.1", 0, None, partial(HttpConnection, server.unreadable, Connections(1000))
-    ) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(sent.encode())
+    server = http_server([], registry=registry)
+    async with connections_to(server.app(), refuse=server.unreadable) as opened:
+        reader, writer = await opened(sent.encode())
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()
     status, *lines = head.decode().split("\r\n")
@@ -84,7 +65,6 @@ async def test_a_request_that_the_parser_refuses_is_answered_with_a_problem(sent
 async def test_a_request_whose_client_leaves_is_cancelled_and_recorded() -> None:
     """Simulations of clients that had left went on to their end."""
     registry, begun, ended = CollectorRegistry(), asyncio.Event(), asyncio.Event()
-    absent = cast("Any", None)
 
     async def handle(_: Any) -> web.StreamResponse:
         begun.set()
@@ -93,15 +73,10 @@ async def test_a_request_whose_client_leaves_is_cancelled_and_recorded() -> None
         finally:
             ended.set()
 
-    routes = [route_of(handle, "GET", "/x", public=True)]
-    server = HttpServer(
-        routes, absent, tokens=absent, sessions=absent, metrics=DynadminMetrics(registry), settings=Dynadmin()
-    )
-    connections = partial(HttpConnection, server.unreadable, Connections(1000))
+    server = http_server([route_of(handle, "GET", "/x", public=True)], registry=registry)
     with capture_logs() as lines:
-        async with serving(server.app(), "127.0.0.1", 0, None, connections) as port, asyncio.timeout(60):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+        async with connections_to(server.app()) as opened, asyncio.timeout(60):
+            _, writer = await opened(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
             await begun.wait()
             writer.close()
             await ended.wait()
@@ -121,16 +96,7 @@ async def test_of_many_connections_those_without_a_request_are_closed(tls: bool)
         await asyncio.Event().wait()
         raise AssertionError
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    connected = partial(HttpConnection, cast("Any", lambda _: web.Response(status=400)), Connections(3))
-    async with serving(app, "127.0.0.1", 0, self_signed_tls() if tls else None, connected, finish_within=0.1) as port:
-
-        async def opened(sent: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls() if tls else None)
-            writer.write(sent)
-            return reader, writer
-
+    async with connections_to(page_of(handle), most=3, tls=tls, finish_within=0.1) as opened:
         busy = await opened(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         await begun.wait()
         answered = await opened(gone + b"\r\n")
@@ -171,12 +137,8 @@ async def test_a_reader_that_takes_nothing_is_disconnected(
     async def handle(_: web.Request) -> web.StreamResponse:
         return web.Response(body=answer)
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    connected = partial(Watched, cast("Any", None), Connections(1000))
-    async with serving(app, "127.0.0.1", 0, self_signed_tls() if tls else None, connected) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls() if tls else None)
-        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    async with connections_to(page_of(handle), Watched, tls=tls) as opened:
+        reader, writer = await opened(GET)
         if not reads:
             async with asyncio.timeout(60):
                 await lost.wait()
@@ -208,19 +170,14 @@ async def test_of_many_readers_that_take_nothing_those_waiting_longest_are_disco
     async def handle(_: web.Request) -> web.StreamResponse:
         return web.Response(body=answer)
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    opened: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-    connected = partial(Watched, cast("Any", None), Connections(1000))
-    async with serving(app, "127.0.0.1", 0, self_signed_tls() if tls else None, connected) as port:
+    readers: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    async with connections_to(page_of(handle), Watched, tls=tls) as opened:
         for number in range(4):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls() if tls else None)
-            opened.append((reader, writer))
-            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            readers.append(await opened(GET))
             await until(lambda expected=number + 1: len(paused) >= expected)  # type: ignore[misc]
         await until(lambda: len(lost) == 2)
         assert lost == list(paused)[:2]
-        for reader, writer in opened[2:]:
+        for reader, writer in readers[2:]:
             assert (await reader.read()).endswith(answer)
             writer.close()
 
@@ -232,12 +189,7 @@ async def test_one_large_answer_is_sent_whatever_its_size(monkeypatch: pytest.Mo
     async def handle(_: web.Request) -> web.StreamResponse:
         return web.Response(body=answer)
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    async with serving(
-        app, "127.0.0.1", 0, None, partial(HttpConnection, cast("Any", None), Connections(1000))
-    ) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    async with connections_to(page_of(handle)) as opened:
+        reader, writer = await opened(GET)
         assert (await reader.read()).endswith(answer)
         writer.close()

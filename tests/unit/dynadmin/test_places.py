@@ -16,20 +16,16 @@ from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.http import connection
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON
-from dynamo_dynadmin.http.server import HttpServer
-from dynamo_dynadmin.http.streaming import Stream, StreamEnded, Streams
+from dynamo_dynadmin.http.streaming import Stream, StreamEnded
 from dynamo_dynadmin.identity.access import AccessVerdict, ResourceAttributes
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
-from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.kube import Identity
 from dynamo_shared.runtime import endpoints
-from dynamo_shared.runtime.settings.dynadmin import Dynadmin
-from prometheus_client import CollectorRegistry
 
 from tests.building.waiting import until
 
-from .http_world import ABSENT, Named, echo, route_of, server_of, serving
+from .http_world import ABSENT, KNOWN, Named, echo, http_server, route_of, server_of, serving, streams_of
 
 
 async def test_slow_bodies_without_a_caller_do_not_use_up_all_places() -> None:
@@ -122,9 +118,7 @@ async def test_a_stream_ends_once_its_token_is_withdrawn(then: Caller | Exceptio
     async def yes(*_: object, **__: object) -> AccessVerdict:
         return AccessVerdict(True, "")
 
-    metrics = DynadminMetrics(CollectorRegistry())
-    access = cast("Any", SimpleNamespace(may=yes))
-    streams = Streams(access, metrics, total=1, of_a_user=1, heartbeat=1, recheck=0)
+    streams = streams_of(SimpleNamespace(may=yes), recheck=0)
 
     async def watch(call: Call) -> web.StreamResponse:
         async with streams.opened(call, [ResourceAttributes("watch", DEPLOYMENTS.resource, "a")]) as stream:
@@ -134,7 +128,7 @@ async def test_a_stream_ends_once_its_token_is_withdrawn(then: Caller | Exceptio
         return stream.response
 
     async with server_of([route_of(watch, "GET", "/x", public=False)], Withdrawing(then)) as client:
-        answer = await client.get("/x", headers={"Authorization": "Bearer mine"})
+        answer = await client.get("/x", headers=KNOWN)
         lines = (await answer.text()).splitlines()
     assert [each.partition(": ")[2] for each in lines if each.startswith("event: ")] == ["MODIFIED", event]
 
@@ -145,19 +139,19 @@ async def test_readers_of_streams_that_end_together_reconnect_at_different_times
     """Such as all those of a replica that ends."""
     chances = iter((0.0, 0.5, 1.0))
     monkeypatch.setattr(random, "random", lambda: next(chances))
-    streams = Streams(ABSENT, DynadminMetrics(CollectorRegistry()), total=1, of_a_user=1, heartbeat=1, recheck=60)
+    streams = streams_of()
 
     async def watch(call: Call) -> web.StreamResponse:
         async with streams.opened(call, []) as stream:
             return stream.response
 
     async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
-        answers = [await client.get("/x", headers={"Authorization": "Bearer mine"}) for _ in range(3)]
+        answers = [await client.get("/x", headers=KNOWN) for _ in range(3)]
         assert [await each.text() for each in answers] == [f"retry: {each}\n\n" for each in (1500, 2250, 3000)]
 
 
 async def test_a_stream_that_begins_while_the_replica_ends_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    streams = Streams(ABSENT, DynadminMetrics(CollectorRegistry()), total=1, of_a_user=1, heartbeat=1, recheck=60)
+    streams = streams_of()
     write = Stream.write
 
     async def written(stream: Stream, content: bytes) -> None:
@@ -172,7 +166,7 @@ async def test_a_stream_that_begins_while_the_replica_ends_is_ended_too(monkeypa
         return stream.response
 
     async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
-        answer = await client.get("/x", headers={"Authorization": "Bearer mine"})
+        answer = await client.get("/x", headers=KNOWN)
         assert (await answer.text()).endswith(
             'data: {"detail":"this replica is shutting down; open the stream again"}\n\n'
         )
@@ -212,7 +206,7 @@ async def test_if_too_much_waits_for_slow_readers_the_user_with_most_of_it_is_di
     """300 streams held 800 MiB, each an event of the size that etcd takes; whose line is slow loses nothing by them."""
     large = b"x" * (32 << 20)
     monkeypatch.setattr(connection, "UNSENT", 3 * len(large))
-    streams = Streams(ABSENT, DynadminMetrics(CollectorRegistry()), total=9, of_a_user=9, heartbeat=1, recheck=60)
+    streams = streams_of(most=9)
     waiting: list[str] = []
     lost: list[str] = []
 
@@ -228,15 +222,7 @@ async def test_if_too_much_waits_for_slow_readers_the_user_with_most_of_it_is_di
         return call.answer(large)
 
     routes = [route_of(watch, "GET", "/x", public=False), route_of(listed, "GET", "/list", public=False)]
-    named: Any = Named()
-    server = HttpServer(
-        routes,
-        named,
-        tokens=named,
-        sessions=ABSENT,
-        metrics=DynadminMetrics(CollectorRegistry()),
-        settings=Dynadmin(),
-    )
+    server = http_server(routes, Named())
 
     class Connected(connection.HttpConnection):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -18,16 +18,14 @@ from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.routes import JSON, YAML, flag
-from dynamo_dynadmin.http.streaming import Streams
-from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.yaml_output import to_yaml
 from multidict import CIMultiDict
-from prometheus_client import CollectorRegistry
 
 from .http_world import (
     ABSENT,
+    KNOWN,
     PAGE,
     Handle,
     Managed,
@@ -37,6 +35,7 @@ from .http_world import (
     route_of,
     server_of,
     serving,
+    streams_of,
 )
 
 
@@ -253,14 +252,14 @@ async def test_head_has_the_headers_of_get_and_no_content(coding: str) -> None:
 
 
 async def test_head_opens_no_stream() -> None:
-    streams = Streams(ABSENT, DynadminMetrics(CollectorRegistry()), total=1, of_a_user=1, heartbeat=1, recheck=60)
+    streams = streams_of()
 
     async def watch(call: Call) -> web.StreamResponse:
         async with streams.opened(call, []):
             raise AssertionError
 
     async with server_of([route_of(watch, "GET", "/x", public=False)], Named()) as client:
-        answer = await client.head("/x", headers={"Authorization": "Bearer mine"})
+        answer = await client.head("/x", headers=KNOWN)
         assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream; charset=utf-8")
         assert not {"Content-Length", "Transfer-Encoding"} & answer.headers.keys()
         assert await answer.read() == b""
@@ -331,7 +330,7 @@ async def test_two_authorization_headers_are_refused() -> None:
         both = CIMultiDict([("Authorization", "Bearer mine"), ("Authorization", "Bearer other")])
         refused = await client.post("/x", json={}, headers=both)
         assert (refused.status, (await refused.json())["detail"]) == (401, "one Authorization header is allowed, not 2")
-        assert (await client.post("/x", json={}, headers={"Authorization": "Bearer mine"})).status == 200
+        assert (await client.post("/x", json={}, headers=KNOWN)).status == 200
 
 
 async def test_each_parameter_is_given_once_and_what_is_wrong_with_it_is_said_once() -> None:
