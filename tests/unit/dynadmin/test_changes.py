@@ -195,7 +195,7 @@ async def test_large_objects_are_sent_one_after_the_other(monkeypatch: pytest.Mo
 
     follower = _Follower(hub, DYNAMO_MODELS, ObjectKey("n", ""), selector(""))
     with pytest.raises(ConnectionError):
-        await follower.follow(cast("Any", SimpleNamespace(write=write, timeout=lambda _: LONG)), None, LONG)
+        await follower.follow(cast("Any", SimpleNamespace(write=write, timeout=lambda: LONG)), None)
     assert [each.count(b"event: ADDED") for each in written] == [2, 2, 0]
 
 

@@ -70,7 +70,7 @@ def test_a_heartbeat_is_due_one_interval_after_the_last_event(monkeypatch: pytes
     monkeypatch.setattr(time, "monotonic", lambda: since)
     opened = Stream(ABSENT, CALL, ABSENT, recheck=60, heartbeat=15)
     monkeypatch.setattr(time, "monotonic", lambda: since + 13)
-    assert opened.timeout(15) == pytest.approx(2)
+    assert opened.timeout() == pytest.approx(2)
 
 
 async def test_rights_of_a_stream_are_asked_for_again_also_where_the_clock_was_set_back(
@@ -85,7 +85,7 @@ async def test_rights_of_a_stream_are_asked_for_again_also_where_the_clock_was_s
     opened = Stream(ABSENT, CALL, check, recheck=60, heartbeat=3600)
     monkeypatch.setattr(time, "time", lambda: wall - 3600)
     monkeypatch.setattr(time, "monotonic", lambda: since + 61)
-    assert opened.timeout(15) == 0.01
+    assert opened.timeout() == 0.01
     await opened.keep()
     assert asked == [1]
 

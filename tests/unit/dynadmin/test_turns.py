@@ -134,7 +134,7 @@ class SlowStream:
         self.sent: list[tuple[str, Any]] = []
         self.kept = 0
 
-    def timeout(self, _: float) -> float:
+    def timeout(self) -> float:
         return 0.0
 
     async def keep(self) -> None:
@@ -151,7 +151,7 @@ async def streamed(simulate: Any, stream: Any) -> None:
     estimating = Estimating(
         cast(Any, None),
         cast(Any, None),
-        cast(Any, SimpleNamespace(heartbeat=1.0)),
+        cast(Any, None),
         platform=cast(Any, None),
         simulation=None,
         turns=CallerSlots("simulations", 4),
@@ -182,8 +182,8 @@ async def test_rights_are_reviewed_while_progress_is_reported() -> None:
             await asyncio.sleep(0)
 
     class LosingRights(SlowStream):
-        def timeout(self, longest: float) -> float:
-            return longest
+        def timeout(self) -> float:
+            return 1.0
 
         async def keep(self) -> None:
             if len(self.sent) == 3:

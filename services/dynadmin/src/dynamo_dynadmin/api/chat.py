@@ -125,7 +125,7 @@ class Chat:
 
     async def _streamed(self, call: Call, service: ObjectKey, sent: bytes, stream: Stream, model: str) -> None:
         started, completion = time.monotonic(), Completion(model)
-        async with Pulse(_lines(call, service, sent), stream, lambda: self.streams.heartbeat) as pulse:
+        async with Pulse(_lines(call, service, sent), stream) as pulse:
             async for line in pulse:
                 at = time.monotonic() - started
                 chunk = chunk_of(line) if line is not None else None

@@ -87,7 +87,7 @@ class DecisionReader:
             )
         position = after.sequence if after is not None else 0
         first: deque[tuple[int, dict[str, Any]]] | None = deque(maxlen=limit if after is None else _MISSED)
-        async with Pulse(self._items(key), stream, lambda: self._streams.heartbeat) as pulse:
+        async with Pulse(self._items(key), stream) as pulse:
             async for item in pulse:
                 if isinstance(item, SubscriptionRestarted) and not item.complete:
                     raise StreamEnded("resync", "the stream of events was lost; stream without Last-Event-ID")

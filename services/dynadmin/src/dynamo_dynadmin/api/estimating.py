@@ -91,7 +91,7 @@ class Estimating:
         task = asyncio.create_task(answer(report), name="estimate")
         task.add_done_callback(lambda _: report("", None))
         try:
-            async with Pulse(reported(), stream, lambda: self.streams.heartbeat) as pulse:
+            async with Pulse(reported(), stream) as pulse:
                 async for item in pulse:
                     if item is not None and item[0]:
                         await stream.send(*item)

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
+from math import inf
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -75,7 +76,7 @@ class EventReader:
         ]
         async with self._streams.opened(call, acts) as stream:
             follower = _EventFollower(self._details, call, kind, stream)
-            await follower.follow(reversed(rows), last, self._streams.heartbeat)
+            await follower.follow(reversed(rows), last)
         return stream.response
 
 
@@ -108,19 +109,18 @@ class _EventFollower:
         self._last = ""
         """version of the newest event"""
 
-    async def follow(self, first: Iterable[dict[str, Any]], version: str, heartbeat: float) -> None:
+    async def follow(self, first: Iterable[dict[str, Any]], version: str) -> None:
         """Sends existing events, `synced`, then new ones. StreamEnded."""
         for each in first:
             await self._stream.send("event", each)
         self._last = version
         await self._stream.send("synced", {"position": version}, version)
-        async with Pulse(
-            self._watched(version), self._stream, lambda: _FAMILY_EVERY if self._held else heartbeat
-        ) as pulse:
+        async with Pulse(self._watched(version), self._stream) as pulse:
             async for event in pulse:
                 await self._release()
                 if event is not None:
                     await self._take(event)
+                pulse.longest = _FAMILY_EVERY if self._held else inf
 
     async def _take(self, event: KubeObject) -> None:
         before, self._last = self._last, str(event["metadata"]["resourceVersion"])

@@ -108,7 +108,7 @@ class CollectionReader:
             try:
                 if last and position is None:
                     raise Resync
-                await follower.follow(stream, position, self._streams.heartbeat)
+                await follower.follow(stream, position)
             except Resync:
                 await stream.send("resync", {"detail": _RESYNC})
         return stream.response
@@ -129,7 +129,7 @@ class _Follower:
         self._gone: set[str] = set()
         """objects that a resumed reader no longer has; it may have any version of the others"""
 
-    async def follow(self, stream: Stream, position: Position | None, heartbeat: float) -> None:
+    async def follow(self, stream: Stream, position: Position | None) -> None:
         """Follow until the stream ends. Resync, StreamEnded."""
         namespace = self._key.namespace
         with self._hub.reading(self._resource, namespace) as reader:
@@ -143,7 +143,7 @@ class _Follower:
                 missed = self._hub.resume(self._resource, namespace, position)
                 frames = (self._frame(each, _id(each, here.incarnation)) for each in missed if self._concerns(each))
             await _write(stream, chain(frames, [frame("synced", {"position": str(here)}, str(here))]))
-            async for batch in changes(reader, lambda: stream.timeout(heartbeat)):
+            async for batch in changes(reader, stream.timeout):
                 await stream.keep()
                 await _write(
                     stream, (self._frame(each, _id(each, each.incarnation)) for each in batch if self._concerns(each))

@@ -3,7 +3,8 @@ expiry.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
+from math import inf
 from typing import Generic, Self, TypeVar
 
 from dynamo_dynadmin.http.streaming import Stream
@@ -12,16 +13,16 @@ Item = TypeVar("Item")
 
 
 class Pulse(Generic[Item]):
-    """Yields items of a source as they come, and None after each silence of `heartbeat()` seconds. The source is closed
-    at the end of the block.
+    """Yields items of a source as they come, and None after each silence of a heartbeat, or of `longest` seconds. The
+    source is closed at the end of the block.
 
     A silence never cancels a step of the source, so no item is lost.
     """
 
-    def __init__(self, source: AsyncGenerator[Item, None], stream: Stream, heartbeat: Callable[[], float]) -> None:
+    def __init__(self, source: AsyncGenerator[Item, None], stream: Stream) -> None:
         self._source = source
         self._stream = stream
-        self._heartbeat = heartbeat
+        self.longest = inf
         self._step: asyncio.Task[Item] | None = None
 
     async def __aenter__(self) -> Self:
@@ -37,7 +38,7 @@ class Pulse(Generic[Item]):
         while True:
             if self._step is None:
                 self._step = asyncio.ensure_future(anext(self._source))
-            done, _ = await asyncio.wait({self._step}, timeout=self._stream.timeout(self._heartbeat()))
+            done, _ = await asyncio.wait({self._step}, timeout=min(self._stream.timeout(), self.longest))
             await self._stream.keep()
             if not done:
                 yield None

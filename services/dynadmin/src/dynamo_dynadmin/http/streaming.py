@@ -64,7 +64,7 @@ class Streams:
         self._metrics = metrics
         self._total = total
         self._of_a_user = of_a_user
-        self.heartbeat = heartbeat
+        self._heartbeat = heartbeat
         self._recheck = recheck
         self._open: dict[object, tuple[str, web.Request]] = {}
         """caller and request of each stream"""
@@ -110,7 +110,7 @@ class Streams:
         call.request[TURN].leave()
         call.request[TURN].status_if_left = 200
         self._metrics.streams.set(len(self._open))
-        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck, self.heartbeat)
+        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck, self._heartbeat)
         try:
             await response.prepare(call.request)
             await stream.write(f"retry: {round(1000 * spread(RETRY))}\n\n".encode())
@@ -207,9 +207,9 @@ class Stream:
         self._written = time.monotonic()
         self._next = self._written + recheck
 
-    def timeout(self, longest: float) -> float:
+    def timeout(self) -> float:
         """Seconds to wait for something to send, before `keep` must be called."""
-        return max(0.01, min(longest, self._until_due(), self._written + self._heartbeat - time.monotonic()))
+        return max(0.01, min(self._until_due(), self._written + self._heartbeat - time.monotonic()))
 
     async def keep(self) -> None:
         """Check the stream's rights again when due. Raises StreamEnded if they ended.

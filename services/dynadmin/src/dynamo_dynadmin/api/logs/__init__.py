@@ -107,7 +107,7 @@ class Logs:
         of_caller = CallerLogs(self._followed, call.caller.limit_key)
         follower = LogFollower(call.kube, self._hub, call.namespace, pods, part, of_caller=of_caller, position=position)
         async with self._streams.opened(call, acts) as stream:
-            async with Pulse(follower.lines(), stream, lambda: self._streams.heartbeat) as lines:
+            async with Pulse(follower.lines(), stream) as lines:
                 async for line in lines:
                     if line is not None:
                         event, identity = ("log", follower.position) if line.time else ("notice", "")
