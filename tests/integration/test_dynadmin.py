@@ -156,22 +156,6 @@ async def test_a_repeated_request_creates_one_object(api: Api, namespace: str) -
     assert first.json["metadata"]["name"].startswith("b-")
 
 
-async def test_every_error_is_reported_at_its_field(api: Api, namespace: str) -> None:
-    many = f"/api/v1/namespaces/{namespace}/deployments"
-    wrong = graph("a", components=[{"name": "F", "type": "frontent", "replicas": -1}], bakend="x")
-    answer = await api("POST", many, wrong)
-    assert (answer.status, answer.headers["Content-Type"]) == (422, "application/problem+json")
-    assert {each["pointer"] for each in answer.json["errors"]} == {
-        "/spec/components/0/type",
-        "/spec/components/0/replicas",
-        "/spec/bakend",
-    }
-    elsewhere = {**graph("a"), "metadata": {"name": "a", "namespace": "kube-system"}}
-    assert [each["pointer"] for each in (await api("POST", many, elsewhere)).json["errors"]] == ["/metadata/namespace"]
-    form = await api("POST", f"/api/v1/namespaces/{namespace}/deploy", {**INTENT, "nmae": 1, "hardware": {"cpu": "3x"}})
-    assert {each["pointer"] for each in form.json["errors"]} == {"/nmae", "/hardware/cpu"}
-
-
 async def test_an_intent_is_translated_validated_and_deployed(api: Api, kube: KubeClient, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/deploy"
     client = await api("POST", f"{path}?dryRun=client", {**INTENT, "objective": {"ttftMs": 10}})

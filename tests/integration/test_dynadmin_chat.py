@@ -258,19 +258,6 @@ async def test_errors_of_the_frontend_are_reported(api: Api, frontend: Frontend,
     assert (several.status, several.json["errors"][0]["pointer"]) == (422, "/model")
 
 
-async def test_every_error_of_a_chat_is_reported_at_its_field(api: Api, namespace: str) -> None:
-    for body, pointers in (
-        ({}, ["/messages"]),
-        ({"messages": []}, ["/messages"]),
-        ({"messages": [{"role": "root", "content": "x"}]}, ["/messages/0/role"]),
-        ({**ASKED, "temperature": 9, "secret": "x"}, ["/temperature", "/secret"]),
-        ({**ASKED, "parameters": {"stream": False, "n": 4}}, ["/parameters/stream", "/parameters/n"]),
-        ({"messages": [{"role": "user", "content": "x" * (1 << 18)}] * 5}, ["/messages"]),
-    ):
-        answer = await api("POST", path(namespace), body)
-        assert (answer.status, [each["pointer"] for each in answer.json["errors"]]) == (422, pointers)
-
-
 async def test_a_chat_ends_when_its_caller_loses_the_rights_or_disconnects(
     api: Api, frontend: Frontend, kube: KubeClient, namespace: str
 ) -> None:

@@ -59,6 +59,11 @@ async def test_a_patch_of_any_shape_to_an_object_of_another_tool_is_refused(sent
         (DEPLOYMENTS, {"metadata": {"name": "a", "namespace": "m"}}, ["/metadata/namespace", "/spec/components"]),
         (DEPLOYMENTS, {"metadata": 5, "spec": {"component": []}}, ["/metadata", "/spec/component", "/spec/components"]),
         (DEPLOYMENTS, {"metadata": {}, "spec": 1}, ["/metadata/name", "/spec"]),
+        (
+            DEPLOYMENTS,
+            {"metadata": {"name": "a"}, "spec": {"components": [{"name": "F", "type": "frontent", "replicas": -1}]}},
+            ["/spec/components/0/replicas", "/spec/components/0/type"],
+        ),
         # What another kind lacks is not said.
         (DEPLOYMENTS, {"kind": "DynamoModel", "metadata": {}}, ["/kind"]),
     ],
@@ -67,8 +72,9 @@ async def test_an_object_is_refused_with_all_that_it_lacks(
     kind: Kind, sent: dict[str, Any], pointers: list[str]
 ) -> None:
     async with serving(asking(ABSENT, Writing(ABSENT).create, kind), path="/{namespace}") as client:
-        refused = await (await client.post("/n", json=sent)).json()
-        assert sorted(each["pointer"] for each in refused["errors"]) == pointers
+        answer = await client.post("/n", json=sent)
+        assert (answer.status, answer.content_type) == (422, "application/problem+json")
+        assert sorted(each["pointer"] for each in (await answer.json())["errors"]) == pointers
 
 
 class Busy:
@@ -212,3 +218,13 @@ async def test_an_invalid_chat_is_refused_with_our_messages() -> None:
         }
         refused = await (await client.post("/n/a", json={"messages": []})).json()
         assert refused["errors"] == [{"pointer": "/messages", "detail": "must not be empty"}]
+        said = [{"role": "user", "content": "x"}]
+        cases: list[tuple[Any, list[str]]] = [
+            ({}, ["/messages"]),
+            ({"messages": said, "temperature": 9}, ["/temperature"]),
+            ({"messages": said, "parameters": {"stream": False, "n": 4}}, ["/parameters/stream", "/parameters/n"]),
+            ({"messages": [{"role": "user", "content": "x" * (1 << 18)}] * 5}, ["/messages"]),
+        ]
+        for invalid, pointers in cases:
+            refused = await (await client.post("/n/a", json=invalid)).json()
+            assert [each["pointer"] for each in refused["errors"]] == pointers
