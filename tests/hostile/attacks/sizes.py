@@ -182,18 +182,20 @@ stored(
 stored(
     "checkpoints-25000-variables",
     ROW,
-    "12 DynamoCheckpoints of one identity, each with 25,000 variables",
-    lambda ns: [checkpoint(ns, f"large-{n}", podTemplateSpec=_large_template(VARIABLES, VARIABLES)) for n in range(12)],
+    "16 DynamoCheckpoints of one identity, each with 25,000 variables",
+    lambda ns: [checkpoint(ns, f"large-{n}", podTemplateSpec=_large_template(VARIABLES, VARIABLES)) for n in range(16)],
     linger=8.0,
     slack=2.0,
+    memory=112.0,
 )
 stored(
     "snapshot-agents-25000-variables",
     ROW,
-    "12 DaemonSets with the label of snapshot agents, each with 25,000 variables, for no node",
-    lambda ns: [_agent(ns, f"large-{n}") for n in range(12)],
+    "8 DaemonSets with the label of snapshot agents, each with 25,000 variables, for no node",
+    lambda ns: [_agent(ns, f"large-{n}") for n in range(8)],
     linger=8.0,
     slack=2.0,
+    memory=32.0,
 )
 stored(
     "models-10000-labels",
