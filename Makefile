@@ -153,16 +153,16 @@ lock-dynamo-runtime: $(STAMP) ## Resolve the real Dynamo runtime of the tests ag
 		--constraint requirements/dev.txt --no-emit-package typing-extensions requirements/played-engine.in \
 		--output-file requirements/played-engine.txt
 
-bench: bench-reconcile bench-ready bench-bus bench-scale bench-admission bench-render bench-rows bench-estimator bench-plan bench-models bench-rapid bench-dynadmin ## Run all benchmarks.
+bench: bench-reconcile bench-ready bench-bus bench-relist bench-scale bench-admission bench-render bench-rows bench-estimator bench-plan bench-ticks bench-mocker bench-models bench-rapid bench-dynadmin ## Run all benchmarks but bench-build and bench-size.
 
 bench-reconcile: programs ## N=100 graphs at once: throughput, latency, API writes, CPU, memory.
-	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N)
+	@$(BIN)/python -m tests.benchmarks.reconcile -n $(N) $(ARGS)
 
 bench-ready: programs ## From creation to successful, twenty times, with KWOK.
-	@$(BIN)/python -m tests.benchmarks.ready
+	@$(BIN)/python -m tests.benchmarks.ready $(ARGS)
 
 bench-bus: programs ## Event latency and objects a second through the watcher.
-	@$(BIN)/python -m tests.benchmarks.bus
+	@$(BIN)/python -m tests.benchmarks.bus $(ARGS)
 
 bench-relist: programs ## N=3000 graphs: how soon changes are published while a new watcher still lists everything.
 	@$(BIN)/python -m tests.benchmarks.relist $(if $(filter command line,$(origin N)),-n $(N)) $(ARGS)
@@ -186,7 +186,7 @@ bench-render: $(STAMP) ## From a manifest of 25 components to all its objects, w
 	@$(BIN)/python -m tests.benchmarks.render
 
 bench-rows: $(STAMP) ## Memory and time of the watcher's rows of 30,000 objects, without a server.
-	@$(BIN)/python -m tests.benchmarks.rows
+	@$(BIN)/python -m tests.benchmarks.rows $(ARGS)
 
 bench-estimator: $(STAMP) ## Leave-one-out errors of the planner's estimator and of the reference's, on measured profiles.
 	@$(BIN)/python -m tests.benchmarks.estimator $(ARGS)

@@ -15,15 +15,14 @@ from dynamo_shared.api.resources import SERVICE_ACCOUNTS, ObjectKey
 from dynamo_shared.kube import KubeClient
 from nats.aio.msg import Msg
 
-from .platform import NAMESPACE, bench, create, percentile, servers
+from .platform import NAMESPACE, WITHIN, bench, create, percentile, servers
 
-SAMPLES = 500
 #: Time until the first list is complete. Seconds.
 SETTLE = 3.0
 MARKED = {labels.APP_MANAGED_BY: "dynamo-operator"}
 
 
-async def run(count: int) -> str:
+async def run(count: int, events: int) -> str:
     """Measure, and return the line."""
     async with servers(scheduler=False, kwok_nodes=0) as stage:
         await create(stage.kube, (_account(f"account-{number}") for number in range(count)))
@@ -38,18 +37,18 @@ async def run(count: int) -> str:
             await connection.flush()
             async with bench(stage, "watcher"):
                 seconds = await _rate(received, count)
-                latencies = await _latencies(stage.kube, received)
+                latencies = await _latencies(stage.kube, received, events)
         finally:
             await connection.close()
     return (
         f"event_p50_ms={percentile(latencies, 0.5) * 1000:.1f} event_p99_ms={percentile(latencies, 0.99) * 1000:.1f} "
-        f"objects_per_s={count / seconds:.0f} objects={count} events={SAMPLES}"
+        f"objects_per_s={count / seconds:.0f} objects={count} events={events}"
     )
 
 
 async def _rate(received: asyncio.Queue[tuple[float, str]], count: int) -> float:
     """Seconds from the first object at the subscriber to the last of the first list."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(WITHIN):
         first, _ = await received.get()
         last = first
         for _ in range(count - 1):
@@ -57,16 +56,16 @@ async def _rate(received: asyncio.Queue[tuple[float, str]], count: int) -> float
     return last - first
 
 
-async def _latencies(kube: KubeClient, received: asyncio.Queue[tuple[float, str]]) -> list[float]:
+async def _latencies(kube: KubeClient, received: asyncio.Queue[tuple[float, str]], events: int) -> list[float]:
     await asyncio.sleep(SETTLE)
     while not received.empty():
         received.get_nowait()
     latencies = []
-    for number in range(SAMPLES):
+    for number in range(events):
         patch = {"metadata": {"annotations": {"bench": str(number)}}}
         started = time.perf_counter()
         written = await kube.merge_patch(SERVICE_ACCOUNTS, ObjectKey(NAMESPACE, "account-0"), patch)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN):
             arrived, version = await received.get()
             while version != written["metadata"]["resourceVersion"]:
                 arrived, version = await received.get()
@@ -84,4 +83,6 @@ def _account(name: str) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=5000, help="objects that exist before the watcher starts")
-    print(asyncio.run(run(parser.parse_args().n)))
+    parser.add_argument("--events", type=int, default=500, help="writes, one at a time")
+    options = parser.parse_args()
+    print(asyncio.run(run(options.n, options.events)))

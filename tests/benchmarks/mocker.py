@@ -107,7 +107,7 @@ async def measured(loads: Sequence[Sequence[TraceRequest]], profile: Profile, sl
         try:
             await worker.start()
             await frontend.process.start()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(REQUEST_LIMIT):
                 while "tiny" not in await frontend.models():
                     await asyncio.sleep(0.2)
             base = f"http://127.0.0.1:{frontend.http.port}"

@@ -2,7 +2,7 @@
 
 The workers are pods of KWOK on a real control plane; a proxy in this process answers for them. `loaded_s` counts from
 the creation of the DynamoModel until the last worker has it, `status_s` until the status reports it, `unloaded_s` from
-its deletion until it is gone. Each worker gets three requests: list, load, list. With `--bad`, some workers hang.
+its deletion until it is gone. Each worker gets four requests: list, load, list, metadata. With `--bad`, some workers hang.
 """
 
 import argparse
@@ -18,11 +18,10 @@ from dynamo_shared.kube.reflector import ObjectChange, Reflector
 from tests.integration.lora_workers import Farm, farm
 from tests.integration.models import model, model_service, worker_pod
 
-from .platform import NAMESPACE, bench, create, servers
+from .platform import NAMESPACE, WITHIN, bench, create, servers
 
 #: KWOK's nodes take 250 pods each.
 PODS_PER_NODE = 240
-WITHIN = 300.0
 KEY = ObjectKey(NAMESPACE, "support")
 
 

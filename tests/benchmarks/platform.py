@@ -12,19 +12,19 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynamo_ctl.commands.crds.definitions import install_definitions
 from dynamo_devcluster import ManagedProcess, free_port
 from dynamo_devcluster.controlplane import ControlPlane
-from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.programs import Programs
 from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NAMESPACES, of
 from dynamo_shared.kube import KubeClient
 
+from tests.building.control_plane import prepared
 from tests.building.services import configuration, service_process
 
-READY_WITHIN = 60.0
+#: Limit of each wait, on a busy machine, too. Seconds.
+WITHIN = 300.0
 TICKS = os.sysconf("SC_CLK_TCK")
 NAMESPACE = "bench"
 #: Objects that are created at once.
@@ -94,9 +94,7 @@ class Stage:
 async def servers(*, scheduler: bool, kwok_nodes: int, controllers: bool = True) -> AsyncIterator[Stage]:
     """A control plane with our CRDs and a namespace, and NATS; without `controllers` Deployments get no pods."""
     programs = Programs()
-    options = ControlPlaneOptions(
-        controller_manager=controllers, scheduler=scheduler, kwok_nodes=kwok_nodes, prepare=install_definitions
-    )
+    options = await prepared(programs, controller_manager=controllers, scheduler=scheduler, kwok_nodes=kwok_nodes)
     async with contextlib.AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dynamo-bench-")))
         plane = await stack.enter_async_context(ControlPlane(options, programs))
@@ -145,7 +143,7 @@ async def bench(stage: Stage, *services: str, wait: bool = True, webhooks: int =
         stage.directory / "config.yaml",
         configured,
         "/readyz" if wait else "",
-        ready_within=READY_WITHIN,
+        ready_within=WITHIN,
         stop_within=30.0,
     )
     await process.start()

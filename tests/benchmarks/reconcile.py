@@ -17,14 +17,10 @@ from dynamo_shared.kube.reflector import ObjectChange, Reflector
 from tests.building.tasks import in_background
 
 from .graphs import COMPONENTS, graph
-from .platform import NAMESPACE, Bench, bench, percentile, servers
+from .platform import NAMESPACE, WITHIN, Bench, bench, percentile, servers
 
-IDLE_SAMPLES = 30
 #: The platform is at rest when it used less than this share of a core for this long. Seconds.
 REST, REST_SECONDS = 0.01, 5.0
-#: Kubernetes' controllers send 20 requests a second: 100 graphs of three pods have all their pods after a quarter of a
-#: minute, and deletion takes as long. Seconds.
-REST_WITHIN = 300.0
 
 
 class Arrivals:
@@ -51,14 +47,14 @@ class Arrivals:
                 complete.set_result(time.perf_counter())
 
 
-async def run(count: int, services: Sequence[str]) -> str:
+async def run(count: int, alone: int, services: Sequence[str]) -> str:
     """Measure, and return the line. Without names all services run, including admission's webhooks."""
     async with servers(scheduler=False, kwok_nodes=0) as stage, bench(stage, *services) as bench_:
         arrivals = Arrivals()
         async with in_background(arrivals.watch(bench_)):
             await _create(bench_, arrivals, "warm-up")
-            idle = [await _create(bench_, arrivals, f"idle-{number}") for number in range(IDLE_SAMPLES)]
-            for number in range(IDLE_SAMPLES):
+            idle = [await _create(bench_, arrivals, f"idle-{number}") for number in range(alone)]
+            for number in range(alone):
                 await bench_.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(NAMESPACE, f"idle-{number}"))
             await _rest(bench_)
             before, started = bench_.usage(), time.perf_counter()
@@ -76,7 +72,7 @@ async def run(count: int, services: Sequence[str]) -> str:
 
 async def _rest(bench_: Bench) -> None:
     """Wait until all consequences are over: status, Events, pods, and objects that are deleted with their owner."""
-    async with asyncio.timeout(REST_WITHIN):
+    async with asyncio.timeout(WITHIN):
         used = bench_.cpu_seconds()
         while True:
             await asyncio.sleep(REST_SECONDS)
@@ -88,12 +84,13 @@ async def _rest(bench_: Bench) -> None:
 async def _create(bench_: Bench, arrivals: Arrivals, name: str) -> float:
     complete, started = arrivals.expect(name), time.perf_counter()
     await bench_.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(name, NAMESPACE))
-    return await asyncio.wait_for(complete, 120) - started
+    return await asyncio.wait_for(complete, WITHIN) - started
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=100, help="graphs created at once")
+    parser.add_argument("--alone", type=int, default=30, help="graphs created one at a time, before")
     parser.add_argument("--services", nargs="*", default=(), help="only these, such as watcher pod-builder")
     options = parser.parse_args()
-    print(asyncio.run(run(options.n, options.services)))
+    print(asyncio.run(run(options.n, options.alone, options.services)))

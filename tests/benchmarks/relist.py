@@ -33,13 +33,13 @@ from nats.aio.msg import Msg
 from tests.building.tasks import in_background
 
 from .graphs import IMAGE, graph
-from .platform import Bench, Stage, bench, create, servers
+from .platform import WITHIN, Bench, Stage, bench, create, servers
 
 A_NAMESPACE, CLUSTER = 100, "local"
 FILLED = (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, DEPLOYMENTS, PODS)
 PROBED = ObjectKey("relist-000", "graph-00000")
-#: Seconds between two changes, and the limit for every wait.
-PAUSE, WITHIN = 0.05, 300.0
+#: Seconds between two changes.
+PAUSE = 0.05
 #: Text fragments of a pod template: a rendered one has some 4 KB.
 VARIABLES = 40
 

@@ -26,12 +26,12 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reflector import ObjectChange, Reflector
 
+from tests.building.tasks import in_background
+
 from .graphs import graph
-from .platform import NAMESPACE, Bench, Stage, bench, percentile, servers
+from .platform import NAMESPACE, WITHIN, Bench, bench, percentile, servers
 
 WORKERS = ("PrefillWorker", "DecodeWorker")
-SAMPLES = 40
-BURSTS = 3
 #: Time until the consequences of a burst (status, Events, pods) are over. Seconds.
 SETTLE = 15.0
 
@@ -84,30 +84,22 @@ class Arrivals:
                     _arrived(self.graphs.get(place), component.get("replicas"))
 
 
-async def run(count: int, services: Sequence[str]) -> str:
+async def run(count: int, samples: int, bursts: int, services: Sequence[str]) -> str:
     """Measure, and return the line. Without names all services run, including admission's webhooks."""
     places = [(f"graph-{number}", component) for number in range((count + 1) // 2) for component in WORKERS][:count]
     async with servers(scheduler=False, kwok_nodes=0, controllers=False) as stage:
-        with_platform = await _with_platform(stage, places, services)
-        return f"{with_platform} {await _alone(stage.kube, places)}"
+        async with bench(stage, *services) as bench_:
+            with_platform = await _with_platform(bench_, places, samples, bursts)
+        return f"{with_platform} {await _alone(stage.kube, places, bursts)}"
 
 
-async def _with_platform(stage: Stage, places: Sequence[Place], services: Sequence[str]) -> str:
-    async with bench(stage, *services) as bench_:
-        arrivals = Arrivals()
-        async with asyncio.TaskGroup() as tasks:
-            watching = [
-                tasks.create_task(arrivals.watch_deployments(bench_)),
-                tasks.create_task(arrivals.watch_graphs(bench_)),
-            ]
-            try:
-                return await _measure(bench_, arrivals, places)
-            finally:
-                for each in watching:
-                    each.cancel()
+async def _with_platform(bench_: Bench, places: Sequence[Place], samples: int, bursts: int) -> str:
+    arrivals = Arrivals()
+    async with in_background(arrivals.watch_deployments(bench_)), in_background(arrivals.watch_graphs(bench_)):
+        return await _measure(bench_, arrivals, places, samples, bursts)
 
 
-async def _alone(kube: KubeClient, places: Sequence[Place]) -> str:
+async def _alone(kube: KubeClient, places: Sequence[Place], bursts: int) -> str:
     """The API server's time for the writes of a burst without watchers; the best of some bursts."""
     deployments = {}
     for each in await kube.list(DEPLOYMENTS, NAMESPACE):
@@ -122,7 +114,7 @@ async def _alone(kube: KubeClient, places: Sequence[Place]) -> str:
         return (time.perf_counter() - started) * 1000
 
     taken: dict[bool, list[float]] = {False: [], True: []}
-    for burst in range(2 * BURSTS):
+    for burst in range(2 * bursts):
         await asyncio.sleep(1)
         both = bool(burst % 2)
         samples = await asyncio.gather(*(write(place, 100 + burst, both=both) for place in places))
@@ -130,36 +122,36 @@ async def _alone(kube: KubeClient, places: Sequence[Place]) -> str:
     return f"alone_adapters_p99_ms={min(taken[False]):.0f} alone_both_p99_ms={min(taken[True]):.0f}"
 
 
-async def _measure(bench_: Bench, arrivals: Arrivals, places: Sequence[Place]) -> str:
+async def _measure(bench_: Bench, arrivals: Arrivals, places: Sequence[Place], samples: int, bursts: int) -> str:
     await _create(bench_, arrivals, places)
     await _scale(bench_, arrivals, places[0], 2)
     single = []
-    for number in range(SAMPLES):
-        single.append(await _scale(bench_, arrivals, places[number % 4], 3 + number))
+    for number in range(samples):
+        single.append(await _scale(bench_, arrivals, places[number % min(4, len(places))], 3 + number))
         await asyncio.sleep(0.25)
-    bursts: list[Sample] = []
+    together: list[Sample] = []
     writes = 0.0
-    for burst in range(BURSTS):
+    for burst in range(bursts):
         await asyncio.sleep(SETTLE)
         before = bench_.usage()
-        bursts += await asyncio.gather(*(_scale(bench_, arrivals, place, 50 + burst) for place in places))
+        together += await asyncio.gather(*(_scale(bench_, arrivals, place, 50 + burst) for place in places))
         await asyncio.sleep(SETTLE)
         writes += bench_.usage().since(before).writes
 
-    def figure(samples: Iterable[float], share: float) -> str:
-        return f"{percentile(list(samples), share):.0f}"
+    def figure(milliseconds: Iterable[float], share: float) -> str:
+        return f"{percentile(list(milliseconds), share):.0f}"
 
     return (
         f"p50_scale_to_deployment_ms={figure((each.in_deployment for each in single), 0.5)} "
         f"p99_scale_to_deployment_ms={figure((each.in_deployment for each in single), 0.99)} "
         f"p50_scale_to_graph_ms={figure((each.in_graph for each in single), 0.5)} "
-        f"burst_p50_ms={figure((each.in_deployment for each in bursts), 0.5)} "
-        f"burst_p99_ms={figure((each.in_deployment for each in bursts), 0.99)} "
-        f"burst_write_p99_ms={figure((each.written for each in bursts), 0.99)} "
-        f"burst_after_write_p50_ms={figure((each.after_write for each in bursts), 0.5)} "
-        f"burst_after_write_p99_ms={figure((each.after_write for each in bursts), 0.99)} "
-        f"burst_graph_p99_ms={figure((each.in_graph for each in bursts), 0.99)} "
-        f"writes_per_scaling={writes / len(bursts):.1f} n={len(places)} bursts={BURSTS}"
+        f"burst_p50_ms={figure((each.in_deployment for each in together), 0.5)} "
+        f"burst_p99_ms={figure((each.in_deployment for each in together), 0.99)} "
+        f"burst_write_p99_ms={figure((each.written for each in together), 0.99)} "
+        f"burst_after_write_p50_ms={figure((each.after_write for each in together), 0.5)} "
+        f"burst_after_write_p99_ms={figure((each.after_write for each in together), 0.99)} "
+        f"burst_graph_p99_ms={figure((each.in_graph for each in together), 0.99)} "
+        f"writes_per_scaling={writes / len(together):.1f} n={len(places)} bursts={bursts}"
     )
 
 
@@ -171,7 +163,7 @@ async def _create(bench_: Bench, arrivals: Arrivals, places: Iterable[Place]) ->
             if component["name"] in WORKERS:
                 component["scalingAdapter"] = {}
         await bench_.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, desired)
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(WITHIN):
         for place in places:
             await arrivals.ready.setdefault(place, asyncio.Event()).wait()
     await asyncio.sleep(SETTLE)
@@ -184,7 +176,7 @@ async def _scale(bench_: Bench, arrivals: Arrivals, place: Place, replicas: int)
         DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, key, {"spec": {"replicas": replicas}}, subresource="scale"
     )
     written = time.perf_counter()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WITHIN):
         return Sample(*((at - started) * 1000 for at in (written, await in_deployment, await in_graph)))
 
 
@@ -200,6 +192,8 @@ def _arrived(expected: tuple[int, asyncio.Future[float]] | None, replicas: int |
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=200, help="adapters scaled at once")
+    parser.add_argument("--samples", type=int, default=40, help="adapters scaled one at a time, before")
+    parser.add_argument("--bursts", type=int, default=3)
     parser.add_argument("--services", nargs="*", default=(), help="only these, such as watcher pod-builder scaler")
     options = parser.parse_args()
-    print(asyncio.run(run(options.n, options.services)))
+    print(asyncio.run(run(options.n, options.samples, options.bursts, options.services)))
