@@ -299,6 +299,18 @@ def test_indexes_follow_changes_and_include_existing_objects() -> None:
     assert cache.by_index(DEPLOYMENTS, "app", "y") == []
 
 
+def test_records_follow_changes() -> None:
+    cache = ObjectCache()
+    cache.add_record(DEPLOYMENTS, "app", lambda each: by_app(each)[0])
+    for version, app in ((1, "x"), (2, "y")):
+        cache.put(DEPLOYMENTS, obj(version, app=app))
+        assert cache.record(DEPLOYMENTS, "app", KEY) == app
+    cache.remove(DEPLOYMENTS, KEY, "u1")
+    assert cache.record(DEPLOYMENTS, "app", KEY) is None
+    with pytest.raises(KeyError):
+        cache.record(DEPLOYMENTS, "other", KEY)
+
+
 def test_objects_of_several_resources_are_returned_with_their_resource() -> None:
     cache = ObjectCache()
     for resource in (DEPLOYMENTS, SERVICES):
