@@ -14,6 +14,7 @@ from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.state.publisher import StatePublisher
 
 from tests.building.memory_bus import MemoryBus
+from tests.building.memory_kube import MemoryKube
 from tests.building.objects import stored_object
 from tests.building.tasks import in_background
 from tests.building.waiting import until
@@ -29,13 +30,17 @@ def deployment(key: ObjectKey) -> KubeObject:
 
 @asynccontextmanager
 async def served(
-    keys: Iterable[ObjectKey], made: Callable[[ServiceContext], C], ownership: Ownership, **more: Any
+    keys: Iterable[ObjectKey],
+    made: Callable[[ServiceContext], C],
+    ownership: Ownership,
+    kube: MemoryKube | None = None,
+    **more: Any,
 ) -> AsyncIterator[tuple[C, StatePublisher]]:
-    """A ready controller named SERVICE, and its publisher; `more` are fields of the context."""
+    """A ready controller named SERVICE, and its publisher; `kube` is its client, `more` are fields of the context."""
     bus, settings = MemoryBus(), load_settings(None, {})
-    kube = cast("KubeClient", SimpleNamespace(acting_as=lambda _: SimpleNamespace(guarded=lambda _: None)))
+    client = cast("KubeClient", SimpleNamespace(acting_as=lambda _: SimpleNamespace(guarded=lambda _: kube)))
     context = ServiceContext(
-        settings, kube, bus, Health(), Metrics(), lambda _: ownership, lambda _: AlwaysLeader(), **more
+        settings, client, bus, Health(), Metrics(), lambda _: ownership, lambda _: AlwaysLeader(), **more
     )
     context.health.expect(SERVICE)
     publisher = StatePublisher(bus, settings.platform.cluster_name)

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from dynamo_shared.api import namespace_scope
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
-from dynamo_shared.kube.errors import Conflict, Invalid, NamespaceTerminating
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NamespaceTerminating, Unavailable
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.runtime import Controller, Result, ServiceContext
@@ -22,6 +23,7 @@ from dynamo_shared.state.versions import version_of
 from opentelemetry.sdk.trace import TracerProvider
 
 from tests.building.clock import ManualClock
+from tests.building.memory_kube import MemoryKube
 from tests.building.waiting import until
 from tests.unit.runtime.serving import SERVICE, deployment, served
 
@@ -81,13 +83,12 @@ def chances() -> Callable[[], float]:
 
 
 @asynccontextmanager
-async def controlling(keys: Iterable[ObjectKey], share: Share | None = None) -> AsyncIterator[Deployments]:
+async def controlling(
+    keys: Iterable[ObjectKey], share: Share | None = None, kube: MemoryKube | None = None
+) -> AsyncIterator[Deployments]:
     """A controller that has reconciled everything once."""
-    keys = tuple(keys)
-    async with served(keys, Deployments, share or Share(), clock=ManualClock(), randomness=chances()) as (
-        controller,
-        _,
-    ):
+    keys, clock = tuple(keys), ManualClock()
+    async with served(keys, Deployments, share or Share(), kube, clock=clock, randomness=chances()) as (controller, _):
         await until(lambda: len(controller.reconciled) == len(keys))
         controller.reconciled.clear()
         yield controller
@@ -198,31 +199,77 @@ async def test_a_namespace_with_a_deleted_claim_is_taken_only_after_a_while(
         assert not controller.is_held("team")
 
 
+def renewed(kube: MemoryKube, seconds: float, apart: timedelta = timedelta(minutes=-10)) -> KubeObject:
+    """The claim of another platform, whose clock differs, as the API server stores a renewal."""
+    return kube.put(
+        namespace_scope.lease("team", "1.2.0", 30.0, datetime.now(UTC) + apart + timedelta(seconds=seconds))
+    )
+
+
 @pytest.mark.parametrize("apart", [timedelta(minutes=-10), timedelta(minutes=10)], ids=["behind", "ahead"])
 async def test_a_renewed_claim_counts_even_if_clocks_differ(monkeypatch: pytest.MonkeyPatch, apart: timedelta) -> None:
     """Otherwise two platforms would act on one namespace and undo each other's work."""
     monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
-    key = ObjectKey("team", "a")
-    async with controlling([key]) as controller:
+    key, kube = ObjectKey("team", "a"), MemoryKube()
+    async with controlling([key], kube=kube) as controller:
         clock = cast("ManualClock", controller.context.clock)
-
-        def renew(version: int, seconds: float) -> None:
-            lease = namespace_scope.lease("team", "1.2.0", 30.0, datetime.now(UTC) + apart + timedelta(seconds=seconds))
-            lease["metadata"] |= {"uid": "u", "resourceVersion": str(version)}
-            controller.cache.put(LEASES, lease)
-
-        renew(1, 0)
-        assert not controller.is_held("team"), "it may be a day old"
-        for version in (2, 3):
+        controller.cache.put(LEASES, renewed(kube, 0, apart))
+        # It may be a day old.
+        await until(lambda: controller.reconciled == [key])
+        controller.reconciled.clear()
+        for number in (1, 2):
             clock.now += 29
-            renew(version, version * 10)
+            controller.cache.put(LEASES, renewed(kube, number * 10, apart))
             assert controller.is_held("team")
         controller.enqueue(task("team"))
         await asyncio.sleep(0.05)
         assert controller.reconciled == []
         clock.now += 30
-        assert not controller.is_held("team")
         await until(lambda: controller.reconciled == [key])
+        assert not controller.is_held("team")
+
+
+async def test_a_claim_ends_only_if_the_api_server_has_no_renewal_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While NATS or the watcher was unavailable, two platforms acted on one namespace."""
+    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
+    key, kube = ObjectKey("team", "a"), MemoryKube()
+    async with controlling([key], kube=kube) as controller:
+        clock = cast("ManualClock", controller.context.clock)
+        for seconds in (0, 10):
+            controller.cache.put(LEASES, renewed(kube, seconds))
+        last = renewed(kube, 20)
+        clock.now += 31
+        assert controller.is_held("team")
+        await until(lambda: controller.cache.get(LEASES, ObjectKey("team", namespace_scope.NAME)) == last)
+        assert controller.is_held("team")
+        assert controller.reconciled == []
+        clock.now += 31
+        await until(lambda: controller.reconciled == [key])
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [(Unavailable(0, "Timeout", "no response"), False), (Forbidden(403, "Forbidden", "leases"), True)],
+    ids=["no answer", "not permitted"],
+)
+async def test_without_an_answer_a_claim_does_not_end(
+    monkeypatch: pytest.MonkeyPatch, error: KubeError, ends: bool
+) -> None:
+    """Only a service whose rights are those of an earlier chart relies on STATE alone."""
+    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
+    asked = 0
+
+    class Refusing(MemoryKube):
+        async def get(self, *_: Any, **__: Any) -> KubeObject:
+            nonlocal asked
+            asked += 1
+            raise error
+
+    kube = Refusing()
+    async with controlling([], kube=kube) as controller:
+        controller.cache.put(LEASES, renewed(kube, 0))
+        await until(lambda: asked > 1 or not controller.is_held("team"))
+        assert controller.is_held("team") is not ends
 
 
 async def test_metrics_of_reconciles_are_removed_with_their_namespace(monkeypatch: pytest.MonkeyPatch) -> None:

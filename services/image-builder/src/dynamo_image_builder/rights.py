@@ -1,10 +1,11 @@
 """The rights of the image-builder: it writes the status of its kind, and runs Jobs only in the namespace of builds."""
 
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS
-from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right, RightScope
+from dynamo_shared.api.rights import CLAIMS, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right, RightScope
 
 RIGHTS = (
     *STANDBY,
+    *CLAIMS,
     *SCRAPED,
     Right(DYNAMO_NIM_REQUESTS, ("get",), unused=UNCONFIRMED),
     Right(DYNAMO_NIM_REQUESTS, ("patch",), "status"),

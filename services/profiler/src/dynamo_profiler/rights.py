@@ -13,13 +13,14 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from dynamo_shared.api.rights import READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
+from dynamo_shared.api.rights import CLAIMS, READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
 
 GIVEN = "given to profiling Jobs"
 CORRECTED = "corrects an object of its own that differs from the desired one"
 
 RIGHTS = (
     *STANDBY,
+    *CLAIMS,
     *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("get",), unused=UNCONFIRMED),
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("patch",), unused="removes the finalizer of the reference operator"),

@@ -7,10 +7,11 @@ from dynamo_shared.api.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
 )
-from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right
+from dynamo_shared.api.rights import CLAIMS, SCRAPED, SERIES, STANDBY, Right
 
 RIGHTS = (
     *STANDBY,
+    *CLAIMS,
     *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get", "patch")),
     Right(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("get", "patch")),

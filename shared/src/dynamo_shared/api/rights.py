@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass
 
+from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import ACCESS_REVIEWS, LEASES, TOKEN_REVIEWS, Resource
 
 READ = ("get", "list", "watch")
@@ -53,6 +54,11 @@ class Right:
 
 #: Rights of services whose replicas elect a leader; needed only without etcd.
 STANDBY = (Right(LEASES, ("create", "get", "update"), scope=RightScope.OWN, unused="only without etcd"),)
+
+#: Rights of services that leave a namespace to another platform until its claim has expired.
+CLAIMS = (
+    Right(LEASES, ("get",), names=(namespace_scope.NAME,), unused="only next to a platform that has stopped suddenly"),
+)
 
 #: Rights of services that authorize requests for /metrics with the API server, for charts with secure metrics.
 SECURE_METRICS = "secureMetrics"

@@ -19,7 +19,8 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.tracing import TRACEPARENT, extract, is_traced, traceparent
-from dynamo_shared.kube.errors import Conflict, NamespaceTerminating
+from dynamo_shared.kube import get_if_present
+from dynamo_shared.kube.errors import Conflict, Forbidden, KubeError, NamespaceTerminating
 from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.leases.rendezvous import partition_of
 from dynamo_shared.runtime import own_writes
@@ -33,7 +34,7 @@ from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.runtime.tracing import tracer
 from dynamo_shared.runtime.workqueue import Result, WorkQueue
 from dynamo_shared.state import ObjectCache, StateReader
-from dynamo_shared.state.versions import resource_version
+from dynamo_shared.state.versions import Version, resource_version, version_of
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ Part: TypeAlias = Callable[[], Awaitable[object]]
 FLUSH_WITHIN = 5.0
 #: After this time it is reported that objects of gained keys are not read yet. Seconds.
 UNREAD_AFTER = 30.0
-#: Interval of checks for the end of another platform's claim on a namespace. Seconds.
+#: Interval of checks for the end of another platform's claim on a namespace, and of questions about it. Seconds.
 LEASE_INTERVAL = 5.0
 #: For how long a namespace still belongs to another platform after its claim was deleted: that platform's next leader
 #: creates the claim again. Longer than LEASE_INTERVAL. Seconds.
@@ -105,6 +106,8 @@ class Controller:
         self._handed_over: dict[str, float] = {}
         #: By namespace: until when a claim that another platform renewed counts, by this process's own clock.
         self._renewed: dict[str, float] = {}
+        #: By namespace: the version of an expired claim that the API server has, too.
+        self._expired: dict[str, Version] = {}
         self.wire({})
 
     def wire(
@@ -234,10 +237,10 @@ class Controller:
         """Whether another platform that serves a single namespace manages this one, while this platform serves all."""
         if self.context.settings.served:
             return False
-        lease = self.cache.get(LEASES, ObjectKey(namespace, namespace_scope.NAME))
+        lease = self.cache.get(LEASES, _claim_on(namespace))
         if lease is None:
             return self.context.clock() < self._handed_over.get(namespace, 0.0)
-        return self._is_live(lease)
+        return self._is_live(lease) or self._expired.get(namespace) != version_of(lease)
 
     def _is_live(self, lease: KubeObject) -> bool:
         """A claim counts by its time of day, and while it is renewed: the clocks of two platforms may differ."""
@@ -287,6 +290,7 @@ class Controller:
             else:
                 self.enqueue_all(lambda each: _namespace(each) == key.namespace)
             self._renewed.pop(key.namespace, None)
+            self._expired.pop(key.namespace, None)
 
     def _is_urgent(self, task: Task) -> bool:
         return self._reconcilers[task.concern].urgent_workers > 0
@@ -335,12 +339,34 @@ class Controller:
         before: set[str] = set()
         while True:
             namespaces = {lease["metadata"]["namespace"] for lease in self.cache.list(LEASES)} | {*self._handed_over}
+            before |= {namespace for namespace in namespaces if self.is_held(namespace)}
+            for namespace in before:
+                await self._confirm_expiry(namespace)
             held = {namespace for namespace in namespaces if self.is_held(namespace)}
             if released := before - held:
                 self.enqueue_all(lambda key: _namespace(key) in released)
             self._handed_over = {each: until for each, until in self._handed_over.items() if each in held}
             before = held
             await asyncio.sleep(LEASE_INTERVAL)
+
+    async def _confirm_expiry(self, namespace: str) -> None:
+        """Ask the API server about a claim that has expired: while NATS or the watcher is unavailable, STATE lacks its
+        renewals, and the other platform still works in the namespace.
+        """
+        lease = self.cache.get(LEASES, _claim_on(namespace))
+        if lease is None or self._is_live(lease):
+            return
+        try:
+            current = await get_if_present(self.kube, LEASES, _claim_on(namespace))
+        except Forbidden:
+            # Rights of an earlier chart: only STATE reports claims.
+            current = None
+        except KubeError:
+            return
+        if current is None or version_of(current) == version_of(lease):
+            self._expired[namespace] = version_of(lease)
+        else:
+            self.cache.put(LEASES, current)
 
     async def _resync(self, every: float) -> None:
         """Reconcile everything at intervals, whatever events came: level-triggered, not only edge-triggered. The keys
@@ -374,6 +400,10 @@ def _is_set_back(old: KubeObject | None, new: KubeObject | None) -> bool:
 def now() -> datetime:
     """The time of day, for timestamps in objects."""
     return datetime.now(UTC)
+
+
+def _claim_on(namespace: str) -> ObjectKey:
+    return ObjectKey(namespace, namespace_scope.NAME)
 
 
 def _namespace(key: ObjectKey) -> str:
