@@ -19,7 +19,11 @@ from tests.building.waiting import until
 class Refusing:
     """An API server that rejects renewals of the Lease."""
 
+    def __init__(self) -> None:
+        self.version = 0
+
     async def apply(self, *_: Any) -> KubeObject:
+        self.version += 1
         raise Forbidden(403, "Forbidden", "no")
 
 
@@ -45,14 +49,19 @@ class Kube:
 
 
 def lease(
-    kube: Kube | Refusing, namespace: str, trouble: Callable[[str, str], None] = lambda _subject, _problem: None
+    kube: Kube | Refusing,
+    namespace: str,
+    trouble: Callable[[str, str], None] = lambda _subject, _problem: None,
+    *,
+    duration: float = 60.0,
+    interval: float = 0.0,
 ) -> ScopeLease:
     return ScopeLease(
         kube=cast("Any", kube),
         namespace=namespace,
         version="1",
-        duration=60,
-        interval=0.0,
+        duration=duration,
+        interval=interval,
         now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
         trouble=trouble,
     )
@@ -98,6 +107,32 @@ async def test_a_renewed_lease_does_not_hide_another_that_cannot_be_renewed() ->
     await renewed(Refusing(), "one")
     await renewed(Kube(), "other")
     assert [problem for problem in problems.values() if problem] == ["403 Forbidden: no"]
+
+
+async def test_a_renewal_without_an_answer_is_repeated_before_the_lease_expires(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The time limit of a request is as long as the Lease: the cluster-wide platform took over the namespace."""
+    monkeypatch.setattr(scope, "RELEASE_WITHIN", 0.0)
+    kube = Kube()
+    problems: list[str] = []
+    one = lease(kube, "ns", lambda _, problem: problems.append(problem), duration=0.03)
+    kube.may_answer.clear()
+    holding = asyncio.create_task(one.hold())
+    await until(lambda: kube.version > 1)
+    kube.may_answer.set()
+    await until(lambda: "" in problems)
+    assert "the API server did not respond in time" in problems
+    await ended(holding)
+    assert not kube.there
+
+
+async def test_a_failed_renewal_is_repeated_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope, "FIRST_RETRY", 0.0)
+    kube = Refusing()
+    holding = asyncio.create_task(lease(kube, "ns", interval=3600.0).hold())
+    await until(lambda: kube.version > 1)
+    await ended(holding)
 
 
 async def test_a_lease_whose_renewal_gets_no_answer_expires(monkeypatch: pytest.MonkeyPatch) -> None:

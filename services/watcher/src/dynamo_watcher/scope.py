@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
+from dynamo_shared.aio import Backoff, ended
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEASES, ObjectKey
@@ -14,6 +15,8 @@ from dynamo_shared.kube import KubeClient, KubeError
 
 #: Time limit to end a running renewal and delete the Lease. Seconds.
 RELEASE_WITHIN = 5.0
+#: Pause after the first failed renewal. It grows up to the interval of renewals. Seconds.
+FIRST_RETRY = 0.5
 
 log = structlog.get_logger("dynamo.watcher")
 
@@ -34,11 +37,21 @@ class ScopeLease:
         """Hold the Lease until cancelled, then release it."""
         held: KubeObject | None = None
         renewing: asyncio.Task[KubeObject | None] | None = None
+        backoff = Backoff(FIRST_RETRY, self.interval)
         try:
             while True:
-                # The API server may complete a cancelled write, and only its answer has the resourceVersion.
                 renewing = asyncio.create_task(self._renew())
-                held = await asyncio.shield(renewing) or held
+                # At a cancellation it continues: the API server may complete a cancelled write, and only its answer has
+                # the resourceVersion. But a request may wait for as long as the Lease lasts.
+                await asyncio.wait((renewing,), timeout=self.duration / 3)
+                if not renewing.done():
+                    await ended(renewing)
+                    self._report("the API server did not respond in time")
+                if renewing.cancelled() or (written := renewing.result()) is None:
+                    await asyncio.sleep(backoff.next())
+                    continue
+                held = written
+                backoff.reset()
                 await asyncio.sleep(self.interval)
         finally:
             with contextlib.suppress(KubeError, TimeoutError):
@@ -61,13 +74,16 @@ class ScopeLease:
     async def _renew(self) -> KubeObject | None:
         """The written Lease; None if the write failed."""
         lease = namespace_scope.lease(self.namespace, self.version, self.duration, self.now())
-        # A platform for several namespaces holds one Lease in each: a renewed Lease says nothing about the others.
-        subject = f"lease {self.namespace}/{namespace_scope.NAME}"
         try:
             written = await self.kube.apply(LEASES, lease)
         except KubeError as error:
-            log.warning("cannot renew the namespace's lease", namespace=self.namespace, error=str(error))
-            self.trouble(subject, str(error))
+            self._report(str(error))
             return None
-        self.trouble(subject, "")
+        self._report("")
         return written
+
+    def _report(self, trouble: str) -> None:
+        if trouble:
+            log.warning("cannot renew the namespace's lease", namespace=self.namespace, error=trouble)
+        # A platform for several namespaces holds one Lease in each: a renewed Lease says nothing about the others.
+        self.trouble(f"lease {self.namespace}/{namespace_scope.NAME}", trouble)
