@@ -313,6 +313,15 @@ def test_accounts_that_pod_templates_name_may_register_their_pods() -> None:
     ]
 
 
+@pytest.mark.parametrize(("own", "account"), [({}, "planner-serviceaccount"), ({"serviceAccountName": "own"}, "own")])
+def test_a_planner_on_grove_may_have_its_own_account(own: dict[str, str], account: str) -> None:
+    """As in the reference, in which only the account of a planner without Grove is fixed."""
+    planner = {**PLANNER, "podTemplate": {"spec": {**PLANNER["podTemplate"]["spec"], **own}}}
+    (made,) = of_kind(graph_children(graph(planner), render.RenderConfig(grove=True)), "PodCliqueSet")
+    (clique,) = made["spec"]["template"]["cliques"]
+    assert clique["spec"]["podSpec"]["serviceAccountName"] == account
+
+
 @pytest.mark.parametrize("parts", [[PLANNER], [FRONTEND, PICKER], [FRONTEND]])
 def test_the_pod_builder_has_the_rights_that_it_gives_to_pods(parts: list[KubeObject]) -> None:
     """The API server rejects a Role with more rights than its writer has."""

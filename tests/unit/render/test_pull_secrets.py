@@ -211,6 +211,14 @@ def test_pods_on_grove_get_the_secrets_and_the_account_too() -> None:
     assert clique["spec"]["podSpec"]["serviceAccountName"] == "runner"
 
 
+def test_pods_on_grove_do_not_name_the_default_account() -> None:
+    """As in the reference: for Grove, the name that Kubernetes fills in would be another template."""
+    config = render.RenderConfig(grove=True, discovery_backend="etcd")
+    (made,) = building.of_kind(building.graph_children(building.graph(building.component()), config), "PodCliqueSet")
+    (clique,) = made["spec"]["template"]["cliques"]
+    assert "serviceAccountName" not in clique["spec"]["podSpec"]
+
+
 def test_all_nodes_of_a_replica_get_the_secrets() -> None:
     config = render.RenderConfig(leader_worker_sets=True)
     wide = building.component(

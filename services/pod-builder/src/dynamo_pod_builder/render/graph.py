@@ -240,7 +240,7 @@ def _component_spec(
     def in_graph(own: KubeObject) -> KubeObject:
         with_legacy = with_metadata(own, legacy.services.get(component.name, NO_SERVICE))
         template = graph_template(with_legacy, graph, annotations, config, component.frontend_sidecar)
-        if component.type is ComponentType.PLANNER:
+        if component.type is ComponentType.PLANNER and not on_grove(graph, config):
             account = {"serviceAccountName": names.PLANNER_ACCOUNT}
             template = {**template, "spec": {**(template.get("spec") or {}), **account}}
         if component.type in WORKERS:

@@ -72,10 +72,11 @@ def _pod_spec(context: PodContext) -> KubeObject:
     # Even an empty security context is the user's decision, and replaces the default.
     if "securityContext" not in user:
         pod["securityContext"] = {"fsGroup": FS_GROUP}
-    if not pod.get("serviceAccountName"):
-        pod["serviceAccountName"] = (
-            names.discovery_account(context.graph) if context.discovery.kubernetes else context.observed.service_account
-        )
+    account = (
+        names.discovery_account(context.graph) if context.discovery.kubernetes else context.observed.service_account
+    )
+    if account and not pod.get("serviceAccountName"):
+        pod["serviceAccountName"] = account
     if cache is not None and all(volume["name"] != cache["name"] for volume in pod.get("volumes", ())):
         pod["volumes"] = [*pod.get("volumes", ()), volumes.claim(cache["name"])]
     volumes.share_memory(main, pod, context.spec.shared_memory_size)

@@ -20,7 +20,7 @@ from dynamo_shared.api.wording import many
 
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.render.backends import backend_of, vllm
-from dynamo_pod_builder.render.config import NO_CLAIMS, ObservedGraph, RenderConfig
+from dynamo_pod_builder.render.config import DEFAULT_ACCOUNT, NO_CLAIMS, ObservedGraph, RenderConfig
 from dynamo_pod_builder.render.context import PodContext, context_of, namespace_of, owner_of
 from dynamo_pod_builder.render.errors import RenderError
 from dynamo_pod_builder.render.metadata import new_object_of, pod_labels, restore_annotations
@@ -54,10 +54,14 @@ def children(
     Existing cliques keep their order: for Grove, another order would be another graph.
     """
     contexts: list[PodContext] = []
+    account = observed.around.service_account
+    # Grove stores what it gets: Kubernetes fills in the default account of each pod.
+    account = "" if account == DEFAULT_ACCOUNT else account
     for each in components:
         name = each["spec"]["name"]
         own = replace(
             observed.around,
+            service_account=account,
             restore=observed.restores.get(name),
             legacy_type=observed.legacy_types.get(name, ""),
             lacking=observed.lacking.get(name, frozenset()),
