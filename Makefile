@@ -30,6 +30,9 @@ UV_ENVIRONMENT = index=$$($(BIN)/python -m pip config get global.index-url 2>/de
 test test-fast test-long properties conformance charts deflake seeds: export PYTHONDONTWRITEBYTECODE :=
 test test-fast test-long properties conformance charts deflake seeds: export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/bytecode
 
+# Says what a long command does, and for how long it has done it; the first Python is enough for it.
+STEP = $(PYTHON) -m tools.step
+
 .DEFAULT_GOAL := help
 # No target is a file's name.
 .PHONY: $(shell awk -F: '/^[a-z0-9-]+:/ {print $$1}' $(firstword $(MAKEFILE_LIST)))
@@ -41,14 +44,17 @@ setup: $(STAMP) ## Create .venv with the locked packages and the project's own; 
 
 $(STAMP): $(INPUTS)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@echo "Setting up $(VENV) ($$($(PYTHON) --version))"
-	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
+	@echo "Setting up $(VENV) ($$($(PYTHON) --version)): a minute or two, most of it downloads"
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || \
+		$(STEP) "creating $(VENV)" $(PYTHON) -m venv --clear $(VENV) || \
 		{ echo "$(PYTHON) cannot make a virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/uv.txt
-	@$(UV_ENVIRONMENT); $(BIN)/uv pip sync --quiet --require-hashes requirements/uv.txt requirements/dev.txt || \
-		{ echo "uv could not install the packages; trying pip" >&2; \
+	@$(STEP) "installing uv" $(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/uv.txt
+	@$(UV_ENVIRONMENT); $(STEP) --packages requirements/dev.txt "installing the locked packages" \
+		$(BIN)/uv pip sync --quiet --require-hashes requirements/uv.txt requirements/dev.txt || \
+		{ echo "uv could not install the packages; trying pip" >&2; $(STEP) --packages requirements/dev.txt "installing with pip" \
 		  $(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.txt; }
-	@$(BIN)/uv pip install --quiet --offline --python $(BIN)/python --no-deps --no-build-isolation $(addprefix --editable ./,$(MEMBERS))
+	@$(STEP) "installing the project" \
+		$(BIN)/uv pip install --quiet --offline --python $(BIN)/python --no-deps --no-build-isolation $(addprefix --editable ./,$(MEMBERS))
 	@touch $@
 
 demo: $(STAMP) ## A local Kubernetes with the platform and the examples, until Ctrl-C. EXIT=1 exits after success.
@@ -59,17 +65,17 @@ programs: $(STAMP) ## Obtain etcd, kube-apiserver and the other programs of the 
 
 $(CONTAINER_TOOLS)/.complete: requirements/containers.txt $(STAMP)
 	@rm -rf $(CONTAINER_TOOLS)
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(CONTAINER_TOOLS) --requirement requirements/containers.txt
+	@$(STEP) "installing the tools of containers" $(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(CONTAINER_TOOLS) --requirement requirements/containers.txt
 	@touch $@
 
 $(BROWSER_TOOLS)/.complete: requirements/browser.txt $(STAMP)
 	@rm -rf $(BROWSER_TOOLS)
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(BROWSER_TOOLS) --requirement requirements/browser.txt
+	@$(STEP) "installing the tools of the browser" $(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(BROWSER_TOOLS) --requirement requirements/browser.txt
 	@touch $@
 
 $(FUZZ_TOOLS)/.complete: requirements/fuzz.txt $(STAMP)
 	@rm -rf $(FUZZ_TOOLS)
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(FUZZ_TOOLS) --requirement requirements/fuzz.txt
+	@$(STEP) "installing schemathesis" $(BIN)/python -m pip install --quiet --no-deps --require-hashes --target $(FUZZ_TOOLS) --requirement requirements/fuzz.txt
 	@touch $@
 
 fuzz-dynadmin: programs $(FUZZ_TOOLS)/.complete ## Run schemathesis against the REST API on a local cluster; ARGS="--examples 50 --seed 3".

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from dynamo_devcluster.progress import LineProgress, step
+
 from .source import ROOT, SOURCES
 
 FOLDER = ROOT / ".dynamo/page-tools"
@@ -34,7 +36,11 @@ class Node:
             return
         shutil.rmtree(FOLDER, ignore_errors=True)
         FOLDER.mkdir(parents=True)
-        print("Fetching Node and the packages of the page", file=sys.stderr)
+        with step(LineProgress(), "installing Node and the packages of the page"):
+            self._install()
+        stamp.write_text(locks)
+
+    def _install(self) -> None:
         pip = [
             sys.executable,
             "-m",
@@ -52,7 +58,6 @@ class Node:
         npm = self._binaries / "lib/node_modules/npm/bin/npm-cli.js"
         # No package of the page needs install scripts, so none is run.
         _run([str(self.executable), str(npm), "ci", "--silent", "--ignore-scripts"], cwd=FOLDER)
-        stamp.write_text(locks)
 
     def run(self, *arguments: str, cwd: Path = SOURCES) -> None:
         """Run Node; subprocess.CalledProcessError if it fails."""
