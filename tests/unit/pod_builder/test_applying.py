@@ -170,3 +170,36 @@ async def test_an_object_that_cannot_be_taken_over_belongs_to_another_owner(monk
     writer, _ = applier(kube, there)
     with pytest.raises(NameTaken):
         await writer.ensure(CHILD, family={"relative"})
+
+
+WORKLOAD = object_of(resources.DEPLOYMENTS, "w", "ns", spec={"replicas": 4})
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "changes"),
+    [
+        pytest.param({"status": {"readyReplicas": 1}}, ["patch Deployment w"], id="another status"),
+        pytest.param({"spec": {"replicas": 3}}, [], id="already written"),
+        pytest.param({"spec": {"replicas": 2}}, None, id="another number"),
+    ],
+)
+async def test_a_number_is_set_only_if_it_was_decided_from_the_present_one(
+    meanwhile: KubeObject, changes: list[str] | None
+) -> None:
+    """A replica that had just taken over a rolling update undid the last step of the former owner."""
+    kube, cache = MemoryKube(WORKLOAD), ObjectCache()
+    key = resources.key_of(WORKLOAD)
+    known = await kube.get(resources.DEPLOYMENTS, key)
+    cache.take(resources.DEPLOYMENTS, key, known, version_of(known))
+    kube.put({**known, **meanwhile})
+    writer = Applier(cast("Any", kube), cache)
+    if changes is None:
+        with pytest.raises(Conflict):
+            await writer.patch_replicas(resources.DEPLOYMENTS, known, 3)
+        assert cache.get(resources.DEPLOYMENTS, key) == await kube.get(resources.DEPLOYMENTS, key), (
+            "for the next decision"
+        )
+    else:
+        ensured = await writer.patch_replicas(resources.DEPLOYMENTS, known, 3)
+        assert objects.replicas(ensured.obj) == 3
+    assert kube.writes == (changes or [])

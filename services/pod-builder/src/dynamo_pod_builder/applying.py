@@ -288,14 +288,17 @@ class Applier:
     ) -> KubeObject:
         """Set `spec.replicas` of an object whose status changes constantly, if its uid and number stay the same.
 
-        Raises `outdated` if another object has its name, or another writer was faster.
+        Raises `outdated` if another object has its name, or another writer was faster: the cache then has its version.
         """
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
         now = await self._kube.get(resource, key)
-        if now["metadata"]["uid"] != uid:
-            raise outdated
         place = "/spec/replicas"
         number = now["spec"].get("replicas")
+        if now["metadata"]["uid"] == uid and number == replicas:
+            return now
+        if now["metadata"]["uid"] != uid or number != observed["spec"].get("replicas"):
+            self._cache.put(resource, now)
+            raise outdated
         operations: list[KubeObject] = [{"op": "test", "path": "/metadata/uid", "value": uid}]
         if number is not None:
             operations.append({"op": "test", "path": place, "value": number})
