@@ -57,6 +57,7 @@ def test_flags_are_appended_if_no_shell_parses_them() -> None:
         (["bash", "-c", "--"], ["python3 -m dynamo.vllm@ --model x"]),
         (["bash", "-c"], ["echo 'run # 1' ; exec python3 -m dynamo.vllm@ # python3 -m dynamo.vllm"]),
         (["bash", "-c"], ["exec python3 \\\n  -m dynamo.vllm@ \\\n  --model x"]),
+        (["bash", "-c"], ["python3 -m dynamo.vllm@\\\n  --model x"]),
         # If everything seems to be a comment, the quotes were misread, and the first one is the comment.
         (["bash", "-c"], ['eval " # exec python3 -m dynamo.vllm@"']),
     ],
