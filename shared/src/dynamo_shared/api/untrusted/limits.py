@@ -10,6 +10,7 @@ from dynamo_shared.api.errors import FieldError, InvalidManifest
 #: The range of signed and unsigned 64-bit integers (workers use unsigned ids). Kubernetes reads larger integers as
 #: floating-point numbers.
 _LEAST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
+_OBJECTS = (dict, Mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,40 +31,38 @@ SETTINGS = ReadLimits(128 * 1024, 5_000, 32)
 
 def check_bounds(value: Any, limits: ReadLimits = MANIFEST) -> None:
     """Raises InvalidManifest for a value that is too large, too deep (or recursive), or not valid in JSON."""
-    for each in _leaves(value, limits):
-        if not is_of_json(each):
-            words = f"an integer of {each.bit_length()} bits" if isinstance(each, int) else str(each)[:80]
-            raise refusal(f"JSON has no such value: {words}")
+    for level in _levels(value, limits):
+        for each in level:
+            if not isinstance(each, str | list | Mapping) and not is_of_json(each):
+                words = f"an integer of {each.bit_length()} bits" if isinstance(each, int) else str(each)[:80]
+                raise refusal(f"JSON has no such value: {words}")
 
 
 def check_count(value: Any, limits: ReadLimits) -> None:
     """Raises InvalidManifest for a JSON value that is too large or too deep."""
-    for _ in _leaves(value, limits):
+    for _ in _levels(value, limits):
         pass
 
 
-def _leaves(value: Any, limits: ReadLimits) -> Iterator[Any]:
-    """The scalar values in a value. Raises InvalidManifest if it exceeds the limits."""
-    remaining = limits.values
-    pending = [(value, 1)]
-    while pending:
-        current, depth = pending.pop()
-        remaining -= 1
-        if depth > limits.depth:
-            raise refusal(f"nested more than {limits.depth} levels deep")
-        inner: Any = ()
-        if isinstance(current, str):  # most values; the next test takes ten times as long
-            yield current
-        elif isinstance(current, Mapping):
-            inner = current.values()
-        elif isinstance(current, list):
-            inner = current
-        else:
-            yield current
-        # Pending values count, too, so that a list of millions is refused before it is copied.
-        if remaining < len(pending) + len(inner):
-            raise refusal(f"more than {limits.values} values")
-        pending.extend((item, depth + 1) for item in inner)
+def _levels(value: Any, limits: ReadLimits) -> Iterator[list[Any]]:
+    """The values in a value, those of each level of nesting. Raises InvalidManifest if it exceeds the limits."""
+    level, count = [value], 1
+    for _ in range(limits.depth):
+        yield level
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, str):  # most values; `Mapping` takes ten times as long
+                continue
+            inner = each if isinstance(each, list) else each.values() if isinstance(each, _OBJECTS) else ()
+            count += len(inner)
+            # Values are counted first, so that a list of millions is refused before it is copied.
+            if count > limits.values:
+                raise refusal(f"more than {limits.values} values")
+            below.extend(inner)
+        if not below:
+            return
+        level = below
+    raise refusal(f"nested more than {limits.depth} levels deep")
 
 
 def is_of_json(value: object) -> bool:
