@@ -8,6 +8,8 @@ import re
 from decimal import ROUND_UP, Context, Decimal, Inexact
 from functools import lru_cache
 
+#: Types of a written quantity. A constant, because `int | float | str` in a call creates the union each time.
+WRITTEN = (int, float, str)
 #: The pattern of a quantity in schemas of the API server.
 PATTERN = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
@@ -47,7 +49,7 @@ class InvalidQuantity(ValueError):
 
 def parse(value: object) -> Decimal:
     """The amount in the base unit (bytes, cores, pieces) of a string or a number. Raises InvalidQuantity."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, WRITTEN):
         raise InvalidQuantity(value)
     text = str(value)
     if len(text) > _MAX_LENGTH:

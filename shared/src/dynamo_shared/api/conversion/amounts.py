@@ -5,7 +5,7 @@ from typing import Any
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.gpus import NVIDIA_GPU
-from dynamo_shared.api.untrusted.reading import mapping
+from dynamo_shared.api.untrusted.reading import mapping, text
 
 SIDES = ("limits", "requests")
 _QUANTITY = re.compile(quantity.PATTERN)
@@ -55,19 +55,18 @@ def claims_of(resources: dict[str, Any]) -> list[Any] | None:
 
 def as_text(amounts: Any) -> dict[str, str]:
     """Quantities as strings, as Kubernetes writes them, without invalid quantities."""
-    return {name: text for name, value in mapping(amounts).items() if (text := _text(value)) is not None}
+    return {name: written for name, value in mapping(amounts).items() if (written := _text(value)) is not None}
 
 
 def _from_fields(fields: Any) -> dict[str, str]:
     fields = mapping(fields)
-    kind = fields.get("gpuType")
-    named = {"cpu": fields.get("cpu"), "memory": fields.get("memory")}
-    named[kind if isinstance(kind, str) and kind else NVIDIA_GPU] = fields.get("gpu")
+    kind = text(fields.get("gpuType")) or NVIDIA_GPU
+    named = {"cpu": fields.get("cpu"), "memory": fields.get("memory"), kind: fields.get("gpu")}
     return as_text(named) | as_text(fields.get("custom"))
 
 
 def _text(value: Any) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, quantity.WRITTEN):
         return None
-    text = str(value)
-    return text if _QUANTITY.fullmatch(text) else None
+    written = str(value)
+    return written if _QUANTITY.fullmatch(written) else None

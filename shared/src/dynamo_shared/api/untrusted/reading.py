@@ -1,6 +1,6 @@
 """Reads values of unknown type: a value of the wrong type counts as empty, because the schema's check reports it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -17,7 +17,9 @@ def is_being_deleted(obj: Any) -> bool:
 def below(value: Any, path: Iterable[int | str]) -> Any:
     """The value at a path of nested objects; None if a step is missing or its parent is not an object."""
     for step in path:
-        value = mapping(value).get(str(step))
+        if not isinstance(value, dict):
+            return None
+        value = value.get(str(step))
     return value
 
 
@@ -26,9 +28,11 @@ def items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def entries(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def entries(value: Any) -> Sequence[tuple[int, dict[str, Any]]]:
     """The objects in a list, each with its index; other items of it are left out."""
-    return ((index, each) for index, each in enumerate(items(value)) if isinstance(each, dict))
+    if not isinstance(value, list):
+        return ()
+    return [(index, each) for index, each in enumerate(value) if isinstance(each, dict)]
 
 
 def names_in(value: Any) -> list[str]:

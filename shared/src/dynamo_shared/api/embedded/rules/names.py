@@ -118,7 +118,8 @@ def _is_ipv6(text: str) -> bool:
 
 def wrong_object_name(name: str) -> str:
     """Why a string is not a valid object name; empty if it is one."""
-    return next((each.message for each in dns_subdomain(name, FindingsLimit()) or ()), "")
+    problems = dns_subdomain(name, FindingsLimit())
+    return problems[0].message if problems else ""
 
 
 def wrong_key(key: str) -> str:

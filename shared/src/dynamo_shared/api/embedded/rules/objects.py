@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from decimal import ROUND_UP, Decimal
+from functools import lru_cache
 from typing import Any
 
 from dynamo_shared.api import quantity
@@ -12,8 +13,9 @@ from dynamo_shared.api.embedded.scalars import parsed
 from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.probes import HANDLERS, PROBES
 from dynamo_shared.api.rules import Location, Violations
-from dynamo_shared.api.untrusted.reading import items, mapping, text
+from dynamo_shared.api.untrusted.reading import entries, mapping, names_in, text
 
+_SIDES = ("limits", "requests")
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 _OF_QUOTAS = "requests."
@@ -73,7 +75,7 @@ def container(value: dict[str, Any]) -> Violations:
     period.
     """
     known: set[str] = set()
-    for index, port in _objects(value, "ports"):
+    for index, port in entries(value.get("ports")):
         name = port.get("name")
         if isinstance(name, str) and name:
             if name in known:
@@ -95,18 +97,14 @@ def pod(value: dict[str, Any]) -> Violations:
 
     Containers with huge pages need other resources, except mainContainer, whose service may have them.
     """
-    first = {
-        each.get("name")
-        for _, each in _objects(value, "containers")
-        if isinstance(each.get("name"), str) and each["name"]
-    }
-    for index, each in _objects(value, "initContainers"):
+    first = {*names_in(value.get("containers"))}
+    for index, each in entries(value.get("initContainers")):
         name = each.get("name")
         if isinstance(name, str) and name in first:
             yield ("initContainers", index, "name"), f"another container already has the name {shown(name)}"
         yield from _of_init_container(each, ("initContainers", index))
     for field in ("containers", "initContainers"):
-        for index, each in _objects(value, field):
+        for index, each in entries(value.get(field)):
             if problem := pages_alone(mapping(each.get("resources"))):
                 yield (field, index, "resources"), problem
     yield from names.wrong_labels(value, "nodeSelector")
@@ -117,7 +115,7 @@ def pod(value: dict[str, Any]) -> Violations:
         )
     if value.get("shareProcessNamespace") is True and value.get("hostPID") is True:
         yield ("shareProcessNamespace",), "cannot be combined with hostPID: keep one of them"
-    for at, problem in resources({"limits": value.get("overhead")}):
+    for at, problem in resources({"limits": value.get("overhead")}) if value.get("overhead") else ():
         yield ("overhead", *at[1:]), problem
     yield from _block_devices(value)
     if value.get("dnsPolicy") == "None" and not mapping(value.get("dnsConfig")).get("nameservers"):
@@ -146,7 +144,7 @@ def mounts(value: dict[str, Any]) -> Violations:
     named: set[str] = set()
     mounted: set[str] = set()
     privileged = mapping(value.get("securityContext")).get("privileged") is True
-    for index, each in _objects(value, "volumeMounts"):
+    for index, each in entries(value.get("volumeMounts")):
         named.add(text(each.get("name")))
         mounted.add(text(each.get("mountPath")))
         if each.get("mountPropagation") == "Bidirectional" and not privileged:
@@ -154,7 +152,7 @@ def mounts(value: dict[str, Any]) -> Violations:
                 ("volumeMounts", index, "mountPropagation"),
                 "must not be Bidirectional without securityContext.privileged: true",
             )
-    for index, each in _objects(value, "volumeDevices"):
+    for index, each in entries(value.get("volumeDevices")):
         name, path = text(each.get("name")), text(each.get("devicePath"))
         if name and name in named:
             yield ("volumeDevices", index, "name"), f"{shown(name)} is also in volumeMounts; keep one of them"
@@ -193,7 +191,7 @@ def security_context(value: dict[str, Any]) -> Violations:
 def pod_security_context(value: dict[str, Any]) -> Violations:
     """A sysctl is set once."""
     known: set[str] = set()
-    for index, each in _objects(value, "sysctls"):
+    for index, each in entries(value.get("sysctls")):
         if (name := text(each.get("name"))) in known:
             yield ("sysctls", index, "name"), f"{shown(name)} is set twice; keep one of them"
         elif name:
@@ -202,7 +200,7 @@ def pod_security_context(value: dict[str, Any]) -> Violations:
 
 def resources(value: dict[str, Any]) -> Violations:
     """Resources have valid names, quantities that are not negative, and requests within their limits."""
-    amounts = {field: dict(_amounts(value, field)) for field in ("limits", "requests")}
+    amounts = {side: _amounts(value, side) for side in _SIDES}
     for field, each in amounts.items():
         for name, amount in each.items():
             if problem := _wrong_resource(name):
@@ -218,23 +216,22 @@ def resources(value: dict[str, Any]) -> Violations:
                 )
     for name, request in amounts["requests"].items():
         limit = amounts["limits"].get(name)
-        if limit is None or _wrong_resource(name):
+        if limit is None or request == limit or _wrong_resource(name):
             continue
         if request > limit:
             yield ("requests", name), f"{value['requests'][name]} is more than the limit, {value['limits'][name]}"
-        elif request < limit and cannot_be_shared(name):
+        elif cannot_be_shared(name):
             yield ("requests", name), f"must equal the limit, {value['limits'][name]}; {name} cannot be overcommitted"
 
 
 def pages_alone(resources: dict[str, Any]) -> str:
     """Why a container cannot have huge pages (it requests neither cpu nor memory); empty if it can."""
-    named = sorted(name for field in ("limits", "requests") for name, _ in _amounts(resources, field))
-    pages = next((name for name in named if name.startswith(_HUGE_PAGES)), "")
-    return (
-        f"has {pages}, which needs an amount of cpu or memory: add one"
-        if pages and not {"cpu", "memory"} & {*named}
-        else ""
-    )
+    if not any(str(name).startswith(_HUGE_PAGES) for side in _SIDES for name in mapping(resources.get(side))):
+        return ""
+    named = {name for side in _SIDES for name in _amounts(resources, side)}
+    pages = min((name for name in named if name.startswith(_HUGE_PAGES)), default="")
+    alone = pages and not {"cpu", "memory"} & named
+    return f"has {pages}, which needs an amount of cpu or memory: add one" if alone else ""
 
 
 def metadata(value: dict[str, Any]) -> Violations:
@@ -305,7 +302,7 @@ def _containers(value: dict[str, Any]) -> Iterator[tuple[Location, dict[str, Any
     """All containers of a pod, also `mainContainer` of v1alpha1."""
     yield ("mainContainer",), mapping(value.get("mainContainer"))
     for field in ("containers", "initContainers"):
-        for index, each in _objects(value, field):
+        for index, each in entries(value.get(field)):
             yield (field, index), each
 
 
@@ -313,11 +310,11 @@ def _block_devices(value: dict[str, Any]) -> Violations:
     """Only volumes with a PersistentVolumeClaim can be block devices."""
     others = {
         text(each.get("name"))
-        for _, each in _objects(value, "volumes")
+        for _, each in entries(value.get("volumes"))
         if not any(each.get(source) is not None for source in _BLOCK_SOURCES)
     }
-    for at, each in _containers(value):
-        for index, device in _objects(each, "volumeDevices"):
+    for at, each in _containers(value) if others else ():
+        for index, device in entries(each.get("volumeDevices")):
             name = text(device.get("name"))
             if name and name in others:
                 yield (
@@ -328,9 +325,9 @@ def _block_devices(value: dict[str, Any]) -> Violations:
 
 def _claims_of_devices(value: dict[str, Any]) -> Violations:
     """Containers refer to resource claims of their pod."""
-    known = {text(each.get("name")) for _, each in _objects(value, "resourceClaims")}
+    known = {text(each.get("name")) for _, each in entries(value.get("resourceClaims"))}
     for at, each in _containers(value):
-        for index, claim in _objects(mapping(each.get("resources")), "claims"):
+        for index, claim in entries(mapping(each.get("resources")).get("claims")):
             name = claim.get("name")
             if isinstance(name, str) and name and name not in known:
                 message = f"{shown(name)} is not a claim of the pod: add it to its resourceClaims"
@@ -341,21 +338,18 @@ def _given(value: dict[str, Any], field: str) -> bool:
     return value.get(field) not in (None, "")
 
 
-def _objects(value: dict[str, Any], field: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for index, item in enumerate(items(value.get(field))):
-        if isinstance(item, dict):
-            yield index, item
-
-
-def _amounts(value: dict[str, Any], field: str) -> Iterator[tuple[str, Decimal]]:
-    for name, amount in mapping(value.get(field)).items():
+def _amounts(value: dict[str, Any], side: str) -> dict[str, Decimal]:
+    known: dict[str, Decimal] = {}
+    for name, amount in mapping(value.get(side)).items():
         if isinstance(name, str) and amount is not None:
             try:
-                yield name, _as_stored(parsed(amount))
+                known[name] = _as_stored(parsed(amount))
             except quantity.InvalidQuantity:
                 continue
+    return known
 
 
+@lru_cache(maxsize=1024)
 def _as_stored(amount: Decimal) -> Decimal:
     """The quantity in thousandths, rounded up, as the API server compares it."""
     exponent = amount.as_tuple().exponent

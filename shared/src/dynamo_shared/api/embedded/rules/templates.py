@@ -11,6 +11,7 @@ from dynamo_shared.api.embedded.rules.fields import CORE
 from dynamo_shared.api.embedded.rules.objects import OBJECT_RULES
 from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.rules import Location, Violations
+from dynamo_shared.api.untrusted.reading import entries
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _PROFILES = (("seccompProfile", "SeccompProfile"), ("appArmorProfile", "AppArmorProfile"))
@@ -82,6 +83,14 @@ _FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(("DownwardAPIVolumeSource", "DownwardAPIProjection"), (("items[]", "DownwardAPIVolumeFile"),)),
     "DownwardAPIVolumeFile": (("fieldRef", "ObjectFieldSelector"), ("resourceFieldRef", "ResourceFieldSelector")),
 }
+#: The fields of each type (name, whether it is a list, the type of the objects in it), and its rules.
+_TYPES = {
+    kind: (
+        tuple((field.removesuffix("[]"), field.endswith("[]"), inner) for field, inner in _FIELDS.get(kind, ())),
+        OBJECT_RULES.get(_META if kind == "ObjectMeta" else f"{CORE}{kind}", ()),
+    )
+    for kind in ("PodTemplateSpec", *(inner for fields in _FIELDS.values() for _, inner in fields))
+}
 
 
 def of_template(template: dict[str, Any]) -> Violations:
@@ -95,14 +104,16 @@ def of_pod(pod: dict[str, Any]) -> Violations:
 
 
 def _below(kind: str, value: dict[str, Any], at: Location) -> Iterator[tuple[Location, str]]:
-    for field, inner in _FIELDS.get(kind, ()):
-        name = field.removesuffix("[]")
-        below = value.get(name)
-        if name == field and isinstance(below, dict):
-            yield from _below(inner, below, (*at, name))
-        for index, each in enumerate(below if name != field and isinstance(below, list) else ()):
-            if isinstance(each, dict):
-                yield from _below(inner, each, (*at, name, index))
-    for rule in OBJECT_RULES.get(_META if kind == "ObjectMeta" else f"{CORE}{kind}", ()):
+    fields, rules = _TYPES[kind]
+    for field, is_list, inner in fields:
+        below = value.get(field)
+        if below is None:
+            continue
+        if is_list:
+            for index, each in entries(below):
+                yield from _below(inner, each, (*at, field, index))
+        elif isinstance(below, dict):
+            yield from _below(inner, below, (*at, field))
+    for rule in rules:
         for location, message in rule(value):
             yield (*at, *location), message
