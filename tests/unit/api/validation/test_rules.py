@@ -6,15 +6,14 @@ they do not show is here: warnings, what is fine, and the borders between.
 
 import copy
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.validation import validate, view
 from dynamo_shared.api.validation.check import REFUSING, WARNING
-from dynamo_shared.api.validation.rule_set import Rule, RuleSet
+from dynamo_shared.api.validation.rule_set import Rule
 
 from tests.admission.case import FACTS, load
 
@@ -87,20 +86,22 @@ def said() -> set[tuple[str, str, str]]:
     """The messages of all cases and invalid manifests: rule, version, and the message's template."""
     heard: set[tuple[str, str, str]] = set()
 
-    def listening(self: RuleSet, version: str, *subject: Any) -> Iterator[FieldError]:
-        for rule in self.rules:
-            if version in rule.versions:
-                for message in (rule.message(problem) for _, problem in rule.check(*subject)):
-                    heard.add((rule.name, version, _template(rule, message)))
-        yield from ()
-
+    subjects = [(case.obj, case.old, case.facts) for case in CASES]
+    subjects += [
+        (bad.manifest, bad.standing, FACTS[bad.cluster]) for bad in load() if bad.offline is None and bad.scale is None
+    ]
+    message = Rule.message
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RuleSet, "broken", listening)
-        for case in CASES:
-            validate(case.obj, case.old, case.facts)
-        for bad in load():
-            if bad.offline is None and bad.scale is None:
-                validate(bad.manifest, bad.standing, FACTS[bad.cluster])
+        for obj, old, facts in subjects:
+            version = obj["apiVersion"].rpartition("/")[2]
+
+            def listening(rule: Rule, problem: str | dict[str, object], version: str = version) -> str:
+                said = message(rule, problem)
+                heard.add((rule.name, version, _template(rule, said)))
+                return said
+
+            patch.setattr(Rule, "message", listening)
+            validate(obj, old, facts)
     return heard
 
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from typing import Any
 
 from dynamo_shared.api import deprecations
 from dynamo_shared.api.errors import FieldError
+from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.resources import GROUP
 from dynamo_shared.api.untrusted.reading import is_being_deleted, mapping
 from dynamo_shared.api.validation import alpha, beta
@@ -54,14 +57,15 @@ from dynamo_shared.api.validation.roles import ROLES
 from dynamo_shared.api.validation.rule_set import (
     ADAPTER,
     ALPHA,
-    ALWAYS,
     BETA,
     CHECKPOINT,
     COMPONENT,
+    CREATED,
     GRAPH,
     MODEL,
     REQUEST,
     UPDATED,
+    Rule,
     RuleSet,
 )
 from dynamo_shared.api.validation.running import RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS, RUNTIME_RULES
@@ -92,6 +96,9 @@ _ABOUT_COMPONENTS = (
     ABOUT_SIDECARS,
     UNUSED,
 )
+#: Reported locations for one rule and one subject. A tenant may write thousands, and an author needs only the first
+#: few.
+_REPORTED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +220,18 @@ def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> F
 def _broken(steps: Iterable[_Step], version: str, review: _Review) -> Iterator[FieldError]:
     for subjects_of, rule_sets in steps:
         for subject, before in subjects_of(review):
-            for rule_set in rule_sets:
-                if rule_set.when == UPDATED:
-                    if before is not None:
-                        yield from rule_set.broken(version, subject, before, review.facts)
-                elif rule_set.when == ALWAYS or before is None:
-                    yield from rule_set.broken(version, subject, review.facts)
+            for rule in _rules(rule_sets, version, updated=before is not None):
+                if rule.of and rule.of not in subject.fields:
+                    continue
+                check, facts = rule.check, review.facts
+                violations = check(subject, before, facts) if rule.when == UPDATED else check(subject, facts)
+                for location, problem in islice(violations, _REPORTED):
+                    yield FieldError(path_of(location), rule.message(problem))
+
+
+@cache
+def _rules(rule_sets: tuple[RuleSet, ...], version: str, *, updated: bool) -> tuple[Rule, ...]:
+    """The rules of a version for a subject that is created, or that replaces another one."""
+    other = CREATED if updated else UPDATED
+    rules = (rule for rule_set in rule_sets for rule in rule_set.rules)
+    return tuple(rule for rule in rules if version in rule.versions and rule.when != other)

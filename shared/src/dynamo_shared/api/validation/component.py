@@ -16,7 +16,7 @@ from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import below, entries, items, mapping, names_in, text
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, listed
-from dynamo_shared.api.validation.view import ComponentView, of_each_role
+from dynamo_shared.api.validation.view import ComponentView, of_each_role, once
 
 COMPONENTS = RuleSet("Components", (GRAPH, COMPONENT))
 
@@ -48,7 +48,7 @@ def volumes_are_mounted_somewhere(component: ComponentView, _facts: Facts) -> Vi
             yield at, _NO_CACHE_PLACE.format(engine=engine)
 
 
-@COMPONENTS.rule(_NO_CACHE_PLACE, versions=(BETA,), added=True)
+@COMPONENTS.rule(_NO_CACHE_PLACE, versions=(BETA,), added=True, of="compilationCache")
 def compilation_cache_has_a_place(component: ComponentView, _facts: Facts) -> Violations:
     """Only vLLM has a default path for its compilation cache; other engines need one."""
     cache = component.spec.get("compilationCache")
@@ -63,6 +63,7 @@ def compilation_cache_has_a_place(component: ComponentView, _facts: Facts) -> Vi
     "{path} must not contain '..'",
     versions=(BETA,),
     added=True,
+    of="compilationCache",
 )
 def compilation_cache_is_below_its_volume(component: ComponentView, _facts: Facts) -> Violations:
     """The directory of a compilation cache is a relative path within its volume."""
@@ -82,7 +83,7 @@ def _without_cache_place(component: ComponentView) -> str | None:
     return None if engine.pods.compilation_cache_path else component.engine
 
 
-@COMPONENTS.rule("must not be below 0; 0 disables shared memory", versions=(BETA,), added=True)
+@COMPONENTS.rule("must not be below 0; 0 disables shared memory", versions=(BETA,), added=True, of="sharedMemorySize")
 def shared_memory_is_not_negative(component: ComponentView, _facts: Facts) -> Violations:
     """Shared memory has a size, or is off. In v1alpha1 the schema requires this."""
     size = quantity.amount_of(component.spec.get("sharedMemorySize"))
@@ -93,6 +94,7 @@ def shared_memory_is_not_negative(component: ComponentView, _facts: Facts) -> Vi
 @COMPONENTS.rule(
     "'sidecar-frontend' is the name of the container that frontendSidecar creates: rename or remove this container",
     versions=(ALPHA,),
+    of="frontendSidecar",
 )
 def frontend_sidecar_has_its_name_alone(component: ComponentView, _facts: Facts) -> Violations:
     """No other container has the name of the container that frontendSidecar becomes."""
@@ -112,7 +114,7 @@ _ROLE_LACKS_SIDECAR = (
 )
 
 
-@COMPONENTS.rule(_NO_SIDECAR, _ROLE_LACKS_SIDECAR, versions=(BETA,), added=True)
+@COMPONENTS.rule(_NO_SIDECAR, _ROLE_LACKS_SIDECAR, versions=(BETA,), added=True, of="frontendSidecar")
 @of_each_role
 def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> Violations:
     """The frontend sidecar is a container other than main, in the pod template and in the templates of roles."""
@@ -134,6 +136,7 @@ def frontend_sidecar_is_a_container(component: ComponentView, _facts: Facts) -> 
     "leave frontendSidecar out",
     versions=(ALPHA,),
     added=True,
+    of="frontendSidecar",
 )
 @of_each_role
 def templates_of_roles_have_the_frontend_sidecar(component: ComponentView, _facts: Facts) -> Violations:
@@ -179,7 +182,7 @@ def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) ->
     """
     given = mapping(component.spec.get("resources"))
     own = mapping(below(component.spec, ("extraPodSpec", "mainContainer", "resources")))
-    merged = amounts.to_resources(given, own)
+    merged = resources_of_main(component) if component.has_fields else amounts.to_resources(given, own)
     if problem := objects.pages_alone(merged):
         yield component.field(*(() if given else ("extraPodSpec", "mainContainer")), "resources"), problem
     if not given:
@@ -190,6 +193,13 @@ def amounts_are_those_of_a_container(component: ComponentView, _facts: Facts) ->
     for at, problem in problems:
         if at not in reported:
             yield component.field(*place_of_amount(str(at[0]), str(at[1]), given, own)), problem
+
+
+@once
+def resources_of_main(component: ComponentView) -> dict[str, Any]:
+    """Resources of the engine's container."""
+    own = mapping(component.main.value.get("resources"))
+    return amounts.to_resources(component.spec.get("resources"), own) if component.has_fields else own
 
 
 def place_of_amount(kind: str, name: str, given: dict[str, Any], own: dict[str, Any]) -> Location:

@@ -44,11 +44,10 @@ def shared_gpu_memory_needs_gpus(component: ComponentView, _facts: Facts) -> Vio
         feature = component.failover
     if feature is None:
         return
-    if component.gpus is None:
+    if (gpus := component.gpus) is None:
         yield feature.at, _NO_GPU.format(gpus=component.words.gpus)
-    elif not _is_count(component.gpus.value):
-        message = _NO_GPU_COUNT.format(value=shown(component.gpus.value), field=path(feature.at))
-        yield component.gpus.at, message
+    elif not _is_count(gpus.value):
+        yield gpus.at, _NO_GPU_COUNT.format(value=shown(gpus.value), field=path(feature.at))
 
 
 def _is_count(value: object) -> bool:
@@ -63,7 +62,7 @@ _NO_SERVICE = "needs gpuMemoryService in the same mode, {mode}: failover engines
 _OTHER_MODE = "{mode} differs from {other} of gpuMemoryService; they must be the same"
 
 
-@ENGINES.rule(_NO_SERVICE, _OTHER_MODE)
+@ENGINES.rule(_NO_SERVICE, _OTHER_MODE, of="failover")
 def failover_goes_with_shared_gpu_memory(component: ComponentView, _facts: Facts) -> Violations:
     """Failover engines load no weights of their own, so they need a GPU memory service with the same mode."""
     failover, gms = component.failover, component.gms
@@ -84,7 +83,7 @@ def failover_in_a_pod_has_one_shadow(component: ComponentView, _facts: Facts) ->
         yield broken((*failover.at, "numShadows"), shadows=failover.shadows)
 
 
-@ENGINES.rule("not allowed for {type} {observed}, which runs no engine: leave failover out")
+@ENGINES.rule("not allowed for {type} {observed}, which runs no engine: leave failover out", of="failover")
 def only_engines_fail_over_between_pods(component: ComponentView, _facts: Facts) -> Violations:
     """Frontends, planners and endpoint pickers have no engine, so they cannot fail over."""
     failover = component.failover
@@ -93,7 +92,8 @@ def only_engines_fail_over_between_pods(component: ComponentView, _facts: Facts)
 
 
 @ENGINES.rule(
-    "cannot be combined with gpuMemoryService, whose memory a checkpoint does not contain: leave one of the two out"
+    "cannot be combined with gpuMemoryService, whose memory a checkpoint does not contain: leave one of the two out",
+    of="checkpoint",
 )
 def shared_gpu_memory_is_in_no_checkpoint(component: ComponentView, facts: Facts) -> Violations:
     """An engine has either a checkpoint or a GPU memory service; a platform can be configured to allow both with
@@ -104,7 +104,7 @@ def shared_gpu_memory_is_in_no_checkpoint(component: ComponentView, facts: Facts
         yield broken(component.checkpoint)
 
 
-@ENGINES.rule("enabled: true, checkpointRef or identity must be set", versions=(BETA,), added=True)
+@ENGINES.rule("enabled: true, checkpointRef or identity must be set", versions=(BETA,), added=True, of="checkpoint")
 def checkpoints_are_named_or_switched_on(component: ComponentView, _facts: Facts) -> Violations:
     """A component starts from a named checkpoint, or from a checkpoint of itself, which needs enabled: true."""
     if component.takes_checkpoint and component.start.get("enabled") is not True:
@@ -119,7 +119,7 @@ def captures_are_of_the_component(component: ComponentView, _facts: Facts) -> Vi
         yield broken((*component.checkpoint, "job"))
 
 
-@ENGINES.rule("{problem}", added=True)  # the messages for names
+@ENGINES.rule("{problem}", added=True, of="gpuMemoryService")  # the messages for names
 def device_classes_have_names(component: ComponentView, _facts: Facts) -> Violations:
     """The DeviceClass of shared GPUs must have a valid object name."""
     if component.gms is None:
@@ -136,7 +136,7 @@ _BETWEEN_PODS = (
 )
 
 
-@ENGINES.rule(_NO_CLIENT, _BETWEEN_PODS)
+@ENGINES.rule(_NO_CLIENT, _BETWEEN_PODS, of="gpuMemoryService")
 def clients_of_shared_memory_are_containers(component: ComponentView, _facts: Facts) -> Violations:
     """Other containers that use shared GPU memory must be in the pod of the GPU memory service."""
     named = items(component.memory_service.get("extraClientContainers"))

@@ -75,7 +75,7 @@ def picker_has_a_configuration(component: ComponentView, _facts: Facts) -> Viola
         yield component.field("eppConfig", "configMapRef", "name"), _NO_CONFIG_MAP
 
 
-@PICKERS.rule(_NO_SOURCE, _TWO_SOURCES, versions=(ALPHA,))
+@PICKERS.rule(_NO_SOURCE, _TWO_SOURCES, versions=(ALPHA,), of="eppConfig")
 def picker_has_one_configuration(component: ComponentView, _facts: Facts) -> Violations:
     """The configuration is either in a ConfigMap or inline. In v1beta1 the schema requires this."""
     config = component.spec.get("eppConfig")
@@ -116,6 +116,7 @@ def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
     "Dynamo {version} has a new endpoint picker, which reads no eppConfig; with eppConfig, pods start the picker "
     "of 1.4 and earlier: leave eppConfig out, or set an image of 1.4 or earlier",
     added=True,
+    of="eppConfig",
 )
 def picker_is_of_a_runtime_that_has_it(component: ComponentView, _facts: Facts) -> Violations:
     """Images of Dynamo 1.5.0 and later lack the endpoint picker that reads a configuration. An image tag may state

@@ -16,11 +16,11 @@ from dynamo_shared.api.probes import PROBES, asks
 from dynamo_shared.api.role_templates import WORKER
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import below, entries, integer, items, mapping, names_in, text
-from dynamo_shared.api.validation.component import place_of_amount
+from dynamo_shared.api.validation.component import place_of_amount, resources_of_main
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, path
 from dynamo_shared.api.validation.unused import SHARED_MEMORY, SHARED_MEMORY_PATH, has_no_shared_memory
-from dynamo_shared.api.validation.view import ComponentView, of_each_role
+from dynamo_shared.api.validation.view import ComponentView, FieldValue, of_each_role, once
 
 PODS = RuleSet("Pods", (GRAPH, COMPONENT))
 POD_WARNINGS = RuleSet("Pods", (GRAPH, COMPONENT))
@@ -107,22 +107,13 @@ def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
 
 def main_resources(component: ComponentView) -> dict[str, dict[str, object]]:
     """Limits and requests of the engine's container."""
-    given = _resources_of_main(component)
+    given = resources_of_main(component)
     return {side: {str(name): each for name, each in mapping(given.get(side)).items()} for side in amounts.SIDES}
 
 
 def main_claims(component: ComponentView) -> bool:
     """Whether the engine's container names claims for devices."""
-    return bool(amounts.claims_of(_resources_of_main(component)))
-
-
-def _resources_of_main(component: ComponentView) -> dict[str, Any]:
-    given = mapping(component.main.value.get("resources"))
-    return (
-        mapping(amounts.to_resources(mapping(component.spec.get("resources")), given))
-        if component.has_fields
-        else given
-    )
+    return bool(amounts.claims_of(resources_of_main(component)))
 
 
 @PODS.rule("{problem}", versions=(ALPHA,), added=True)  # the messages for all pods
@@ -130,21 +121,21 @@ def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> 
     """A Secret that provides variables must have a valid object name. In v1beta1 the check of pod templates requires
     this.
     """
-    sidecar = mapping(component.spec.get("frontendSidecar"))
-    for owner, steps in ((component.spec, ()), (sidecar, ("frontendSidecar",))):
-        if problem := names.wrong_object_name(text(owner.get("envFromSecret"))):
-            yield component.field(*steps, "envFromSecret"), problem
+    for at in (("envFromSecret",), ("frontendSidecar", "envFromSecret")):
+        if problem := names.wrong_object_name(text(below(component.spec, at))):
+            yield component.field(*at), problem
 
 
 @PODS.rule("{name} is not a claim of the pod: add it to {claims}", versions=(ALPHA,), added=True)
 def claims_of_services_are_of_their_pods(component: ComponentView, _facts: Facts) -> Violations:
     """A service names only device claims of its pods. In v1beta1 the check of pod templates requires this."""
+    claims = entries(below(component.spec, ("resources", "claims")))
     # The claims of mainContainer replace them.
-    if not component.has_fields or amounts.claims_of(mapping(component.main.value.get("resources"))):
+    if not claims or not component.has_fields or amounts.claims_of(mapping(component.main.value.get("resources"))):
         return
     pod, at = component.pod
     known = {*names_in(pod.get("resourceClaims"))}
-    for index, claim in entries(below(component.spec, ("resources", "claims"))):
+    for index, claim in claims:
         name = text(claim.get("name"))
         if name and name not in known:
             place = component.field("resources", "claims", index, "name")
@@ -160,9 +151,10 @@ def probes_of_services_hold_together(component: ComponentView, _facts: Facts) ->
     probes = {
         name: {**given, **mapping(main.get(name))} for name in PROBES if (given := mapping(component.spec.get(name)))
     }
+    problems = list(objects.container(probes))
     # Errors that are only in mainContainer are reported there.
-    reported = {at for at, _ in objects.container(main)}
-    for at, problem in objects.container(probes):
+    reported = {at for at, _ in objects.container(main)} if problems else ()
+    for at, problem in problems:
         if at not in reported:
             yield component.field(*at), problem
 
@@ -177,11 +169,10 @@ def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
                 if isinstance(container.get(probe), dict) and not asks(container[probe]):
                     yield broken((*at, probe))
     main, at = component.main
+    fields = component.spec if component.has_fields else {}
     for probe in PROBES:
-        own = mapping(main.get(probe))
-        of_service = mapping(component.spec.get(probe)) if component.has_fields else {}
-        has_default = _has_default(component, probe) and not component.runtime_is_sidecar
-        if (own or of_service) and not has_default and not (asks(own) or asks(of_service)):
+        own, of_service = mapping(main.get(probe)), mapping(fields.get(probe))
+        if (own or of_service) and not (asks(own) or asks(of_service) or _has_default(component, probe)):
             yield broken((*at, probe) if own else component.field(probe))
 
 
@@ -197,7 +188,7 @@ def hooks_end_before_their_pod(component: ComponentView, _facts: Facts) -> Viola
     # A zero counts as absent.
     period = pod.get(_PERIOD) or (GRACE_PERIOD_OF_PICKER if component.type == "epp" else GRACE_PERIOD)
     for container, at in (component.main, *_others(component)):
-        for hook in ("postStart", "preStop"):
+        for hook in ("postStart", "preStop") if container.get("lifecycle") else ():
             steps = ("lifecycle", hook, "sleep", "seconds")
             seconds = integer(below(container, steps))
             if isinstance(period, int) and seconds is not None and seconds > period > 0:
@@ -208,7 +199,7 @@ def _has_default(component: ComponentView, probe: str) -> bool:
     """Whether the platform has this default probe for main: workers of a replica whose roles have templates have none."""
     if component.type == "frontend":
         return probe != "startupProbe"
-    if component.role == WORKER:
+    if component.role == WORKER or component.runtime_is_sidecar:
         return False
     return component.is_worker or component.type in ("planner", "epp")
 
@@ -253,7 +244,6 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
         known.add(_SCRIPT_OF_WORKERS)
     if not has_no_shared_memory(component):
         known.add(SHARED_MEMORY)
-    volumes = path((*component.pod.at, "volumes"))
     mounts = (
         ((*at, "volumeMounts", index, "name"), text(mount.get("name")))
         for container, at in _others(component)
@@ -261,6 +251,7 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
     )
     unknown = ((place, name) for place, name in mounts if name and name not in known)
     for place, name in islice(unknown, _REPORTED):
+        volumes = path((*component.pod.at, "volumes"))
         yield broken(place, name=shown(name), hint=suggestion_for(name, known), volumes=volumes)
 
 
@@ -371,23 +362,28 @@ def workers_that_leave_finish_their_requests(component: ComponentView, _facts: F
         yield (*at, "env", index, "value"), _KILLED.format(period=period or GRACE_PERIOD)
 
 
-def _others(component: ComponentView) -> Iterator[tuple[dict[str, Any], Location]]:
+@once
+def _others(component: ComponentView) -> list[FieldValue]:
     """Containers of the template other than the engine's, and init containers."""
     pod, at = component.pod
-    for field in ("containers", "initContainers"):
-        for index, container in entries(pod.get(field)):
-            if field != "containers" or container.get("name") != MAIN:
-                yield container, (*at, field, index)
+    return [
+        FieldValue(container, (*at, field, index))
+        for field in ("containers", "initContainers")
+        for index, container in entries(pod.get(field))
+        if field != "containers" or container.get("name") != MAIN
+    ]
 
 
 def _is_sidecar(component: ComponentView, container: dict[str, Any]) -> bool:
     return not component.is_alpha and container.get("name") == component.spec.get("frontendSidecar")
 
 
+@once
 def _volumes(component: ComponentView) -> set[str]:
     return {*names_in(component.pod.value.get("volumes"))}
 
 
+@once
 def _mounts(component: ComponentView) -> list[_Mount]:
     """Readable mounts of the engine's container, with the compilation cache last."""
     main, main_at = component.main

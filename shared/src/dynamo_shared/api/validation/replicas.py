@@ -22,6 +22,7 @@ def replicas_fit_a_cluster(component: ComponentView, _facts: Facts) -> Violation
 @REPLICAS.rule(
     f"{{nodes}} nodes of one replica are more than the limit of {MAX_NODES}: write a smaller number",
     added=True,
+    of="multinode",
 )
 def nodes_can_be_connected(component: ComponentView, _facts: Facts) -> Violations:
     """Each node of a replica gets the addresses of all its nodes, so their number is limited."""

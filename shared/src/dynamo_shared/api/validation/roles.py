@@ -20,7 +20,7 @@ _TWICE = "{name} is already the role of [{first}]: name each role once"
 _LACKS = "lacks {missing}: name leader and worker, or leave roles out"
 
 
-@ROLES.rule(_ONE_NODE, _NO_ROLE, _TWICE, _LACKS)
+@ROLES.rule(_ONE_NODE, _NO_ROLE, _TWICE, _LACKS, of="roles")
 def roles_are_leader_and_worker(component: ComponentView, _facts: Facts) -> Violations:
     """Only a replica that spans nodes has roles: either exactly one leader and one worker, or none."""
     roles = items(component.spec.get("roles"))
@@ -75,7 +75,7 @@ _OF_PODS = (
 )
 
 
-@ROLES.rule(_LACKS_TEMPLATE, _OF_NO_ROLE, _NO_MAIN, _CHANGES_COMMANDS)
+@ROLES.rule(_LACKS_TEMPLATE, _OF_NO_ROLE, _NO_MAIN, _CHANGES_COMMANDS, of="roles")
 def templates_of_roles_are_whole(component: ComponentView, _facts: Facts) -> Violations:
     """The pods of a role are created from the role's template, or else from the component's.
 

@@ -1,11 +1,8 @@
 """Rules and their registration: each rule has its messages, so that docs and code cannot differ."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
 
-from dynamo_shared.api.errors import FieldError
 from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.rules import Location
 
@@ -22,9 +19,6 @@ Violations = Iterable[tuple[Location, str | dict[str, object]]]
 """Violations of a rule: a location with a message, or with the values for the rule's only message (`broken`)."""
 Check = Callable[..., Violations]
 
-#: Reported locations for one rule and one subject. A tenant may write thousands, and an author needs only the first
-#: few.
-_REPORTED = 100
 #: Names in one message: a graph has at most as many components.
 _LISTED = 25
 
@@ -34,6 +28,7 @@ class Rule:
     """A rule: `about` states it in a sentence, `says` are its messages with `{...}` for the variable parts.
 
     `added` is set for rules that the reference does not have: what they refuse would fail later, or have no effect.
+    With `of`, only components that have this field are checked.
     """
 
     name: str
@@ -44,6 +39,7 @@ class Rule:
     says: tuple[str, ...]
     check: Check
     added: bool
+    of: str
 
     def message(self, problem: str | dict[str, object]) -> str:
         """The message about a violation: as its check yields it, or the rule's only one with these values."""
@@ -66,7 +62,7 @@ class RuleSet:
         self.rules: list[Rule] = []
 
     def rule(
-        self, *says: str, versions: tuple[str, ...] | None = None, added: bool = False
+        self, *says: str, versions: tuple[str, ...] | None = None, added: bool = False, of: str = ""
     ) -> Callable[[Check], Check]:
         """Decorator: the function becomes a rule. Its docstring is its line in the docs."""
 
@@ -74,17 +70,10 @@ class RuleSet:
             held_in = versions or self.versions
             about = " ".join((check.__doc__ or "").split())
             name = check.__name__.replace("_", " ")
-            self.rules.append(Rule(name, about, self.kinds, held_in, self.when, says, check, added))
+            self.rules.append(Rule(name, about, self.kinds, held_in, self.when, says, check, added, of))
             return check
 
         return register
-
-    def broken(self, version: str, *subject: Any) -> Iterator[FieldError]:
-        """The first violations of each rule of a version; `subject` is what the rules check."""
-        for rule in self.rules:
-            if version in rule.versions:
-                for location, problem in islice(rule.check(*subject), _REPORTED):
-                    yield FieldError(path_of(location), rule.message(problem))
 
 
 def broken(at: Location, **words: object) -> tuple[Location, dict[str, object]]:

@@ -72,7 +72,7 @@ _NO_ENGINE = (
 )
 
 
-@RUNNING.rule(_NO_ENGINE_TYPE, _NO_ENGINE, added=True)
+@RUNNING.rule(_NO_ENGINE_TYPE, _NO_ENGINE, added=True, of="multinode")
 def nodes_are_connected_by_an_engine(component: ComponentView, _facts: Facts) -> Violations:
     """Replicas can span nodes only if the platform knows the engine, because each engine has its own flags to connect
     nodes.
@@ -147,7 +147,7 @@ _NO_MODEL = "not allowed for {type} {observed}, which loads no model: leave the 
 _SEVERAL_NODES = "cannot be combined with multinode: a checkpoint contains one pod; leave one of the two out"
 
 
-@RUNNING.rule(_NO_MODEL, _SEVERAL_NODES, added=True)
+@RUNNING.rule(_NO_MODEL, _SEVERAL_NODES, added=True, of="checkpoint")
 def checkpoints_are_of_one_pod_with_a_model(component: ComponentView, _facts: Facts) -> Violations:
     """A component that starts from a checkpoint loads a model, and runs in one pod."""
     if component.checkpoint is None:
@@ -161,6 +161,7 @@ def checkpoints_are_of_one_pod_with_a_model(component: ComponentView, _facts: Fa
 @RUNNING.rule(
     "{name} cannot be restored: a DynamoCheckpoint restores only the container main; leave this field or identity out",
     added=True,
+    of="checkpoint",
 )
 def dynamo_checkpoints_are_of_main(component: ComponentView, _facts: Facts) -> Violations:
     """A DynamoCheckpoint restores only the container main."""
@@ -175,7 +176,7 @@ _NO_WORKER = "the platform checkpoints only workers: set {type} to worker, prefi
 _NO_CLIENTS = "the platform does not checkpoint engines with a GPU memory service: leave this field out"
 
 
-@RUNNING.rule(_NO_WORKER, _NO_CLIENTS, added=True)
+@RUNNING.rule(_NO_WORKER, _NO_CLIENTS, added=True, of="checkpoint")
 def checkpoints_are_taken_of_workers(component: ComponentView, _facts: Facts) -> Violations:
     """The platform takes a checkpoint automatically only of a component with the type of a worker."""
     if component.checkpoint is None or not component.takes_checkpoint:
@@ -198,6 +199,7 @@ def pods_share_gpu_memory_in_graphs(component: ComponentView, _facts: Facts) -> 
     "has no effect, because checkpoints are disabled on this platform: set checkpoint.enabled in the operator "
     "configuration, or leave the checkpoint out",
     added=True,
+    of="checkpoint",
 )
 def checkpoints_are_enabled(component: ComponentView, facts: Facts) -> Violations:
     """A component starts without its checkpoint while the platform has none. They may be enabled later."""
@@ -213,6 +215,7 @@ _CONNECTED_BY_FLAGS = frozenset({"vllm", "sglang"})
     "starts {program}, to which the platform cannot add flags for several nodes: the program must connect the "
     "nodes itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.{engine}",
     added=True,
+    of="multinode",
 )
 def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) -> Violations:
     """The platform adds the flags that connect several nodes only to Python, or to a shell script that starts the

@@ -22,7 +22,7 @@ def revisions_are_the_engines(component: ComponentView, _facts: Facts) -> Violat
         yield broken(component.field("modelRef", "revision"))
 
 
-@UNUSED.rule("has no effect: an endpoint picker does not start without its configuration", added=True)
+@UNUSED.rule("has no effect: an endpoint picker does not start without its configuration", added=True, of="eppConfig")
 def configuration_of_a_picker_must_exist(component: ComponentView, _facts: Facts) -> Violations:
     """An endpoint picker does not start without its ConfigMap, so the ConfigMap is not optional."""
     at = ("eppConfig", "configMapRef", "optional")
@@ -30,7 +30,7 @@ def configuration_of_a_picker_must_exist(component: ComponentView, _facts: Facts
         yield broken(component.field(*at))
 
 
-@UNUSED.rule("has no effect: checkpointRef names the checkpoint; leave one of the two out", added=True)
+@UNUSED.rule("has no effect: checkpointRef names the checkpoint; leave one of the two out", added=True, of="checkpoint")
 def a_checkpoint_is_named_once(component: ComponentView, _facts: Facts) -> Violations:
     """A checkpointRef takes precedence over an identity."""
     start = component.start
@@ -41,6 +41,7 @@ def a_checkpoint_is_named_once(component: ComponentView, _facts: Facts) -> Viola
 @UNUSED.rule(
     "has no effect: a checkpoint of an identity serves every component with that identity, and outlives this component",
     added=True,
+    of="checkpoint",
 )
 def checkpoints_outlive_what_starts_from_them(component: ComponentView, _facts: Facts) -> Violations:
     """A checkpoint of an identity serves all components with that identity, so deletionPolicy does not delete it."""
@@ -83,7 +84,6 @@ def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> V
     if has_no_shared_memory(component):
         return
     field, off = ("sharedMemory.size", "disabled: true") if component.is_alpha else ("sharedMemorySize", "0")
-    message = _OWN_SHARED_MEMORY.format(path=SHARED_MEMORY_PATH, field=field, off=off)
     main, main_at = component.main
     pod, pod_at = component.pod
     mounts = [(main, main_at, "mountPath")]
@@ -92,20 +92,17 @@ def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> V
     for owner, at, place in mounts:
         for index, mount in entries(owner.get("volumeMounts")):
             if mount.get("name") == SHARED_MEMORY or mount.get(place) == SHARED_MEMORY_PATH:
-                yield (*at, "volumeMounts", index), message
+                yield broken((*at, "volumeMounts", index), path=SHARED_MEMORY_PATH, field=field, off=off)
     for index, volume in entries(pod.get("volumes")):
         if volume.get("name") == SHARED_MEMORY:
-            yield (*pod_at, "volumes", index), message
+            yield broken((*pod_at, "volumes", index), path=SHARED_MEMORY_PATH, field=field, off=off)
 
 
 #: Fields of the metadata of a pod template that have an effect, or that clients always write.
 METADATA_OF_PODS = frozenset({"labels", "annotations", "creationTimestamp"})
 
 
-@UNUSED.rule(
-    "has no effect: pods get only labels and annotations from the metadata of their template",
-    added=True,
-)
+@UNUSED.rule("has no effect: pods get only labels and annotations from the metadata of their template", added=True)
 @of_each_role
 def metadata_of_pods_is_labels_and_annotations(component: ComponentView, _facts: Facts) -> Violations:
     """Pods do not get names, owners or finalizers from a template."""
@@ -174,8 +171,8 @@ def lists_of_the_main_container_replace_those_of_the_service(component: Componen
     main, at = component.main
     resources = mapping(component.spec.get("resources"))
     paths = {text(mapping(each).get("mountPath")) for each in items(main.get("volumeMounts"))}
-    plain = [each for each in items(component.spec.get("volumeMounts")) if not _is_cache(each)]
-    plain = [each for each in plain if text(mapping(each).get("mountPoint")) in paths]
+    mounted = items(component.spec.get("volumeMounts")) if paths else []
+    plain = [each for each in mounted if not _is_cache(each) and text(mapping(each).get("mountPoint")) in paths]
     for own, place, winner, steps in (
         (plain, ("volumeMounts",), main.get("volumeMounts"), ("volumeMounts",)),
         (component.spec.get("envFromSecret"), ("envFromSecret",), main.get("envFrom"), ("envFrom",)),
@@ -214,7 +211,7 @@ _NO_VIRTUAL_SERVICE = "has no effect without useVirtualService: true; the platfo
 _NO_INGRESS = "has no effect: the platform creates a VirtualService, whose Gateway {gateway} has the certificates"
 
 
-@UNUSED.rule(_NO_VIRTUAL_SERVICE, _NO_INGRESS, versions=(ALPHA,), added=True)
+@UNUSED.rule(_NO_VIRTUAL_SERVICE, _NO_INGRESS, versions=(ALPHA,), added=True, of="ingress")
 def gateways_are_of_virtual_services(component: ComponentView, _facts: Facts) -> Violations:
     """A Gateway needs useVirtualService: true, and then tls has an effect only on an additional Ingress with a class."""
     ingress = mapping(component.spec.get("ingress"))

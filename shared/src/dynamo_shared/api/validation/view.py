@@ -7,7 +7,7 @@ and modes as in v1beta1); locations and `words` are those of the written version
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from dynamo_shared.api.engines.started import SHELL, engines_started, is_own_launch, program_of, takes_flags
 from dynamo_shared.api.gpus import NVIDIA_GPU
@@ -85,16 +85,25 @@ class ComponentView:
     adapted: bool
     #: Metadata of a component deployment; {} for a component of a graph.
     metadata: dict[str, Any]
+    #: Names of its fields, and of its experimental ones.
+    fields: frozenset[str] = field(init=False)
+    #: Whether it is a service of v1alpha1.
+    is_alpha: bool = field(init=False)
+    #: Whether it runs an engine.
+    is_worker: bool = field(init=False)
     #: Pod templates of the roles that have their own, by the name of the role.
     role_templates: dict[str, FieldValue] = field(init=False)
+    #: Whether its role has a pod template, which replaces the component's.
+    has_own_template: bool = field(init=False)
+    #: Whether its pods are created from the fields of a v1alpha1 service: always in v1alpha1, unless their role has a
+    #: template.
+    has_fields: bool = field(init=False)
     #: None if not set.
     replicas: int | None = field(init=False)
     #: Nodes of one replica.
     nodes: int = field(init=False)
     gms: Feature | None = field(init=False)
     failover: Feature | None = field(init=False)
-    #: Number of GPUs of the engine as written, and its location; None if it requests none.
-    gpus: FieldValue | None = field(init=False)
     #: Image of the engine's container.
     image: FieldValue = field(init=False)
     #: Engines that its command starts, if it is a worker.
@@ -105,16 +114,19 @@ class ComponentView:
     engine_of_graph: str = ""
     #: Role of the pods that this view describes. All roles have the same pods, unless one has its own template.
     role: str = LEADER
+    #: Values of functions that are called `once`.
+    known: dict[Callable[[Self], Any], Any] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Sets the values that both versions have in the same fields, or under names in `words`."""
+        self.fields = frozenset((*self.spec, *mapping(self.spec.get("experimental"))))
+        self.is_alpha, self.is_worker = self.words.component == "service", self.type in WORKERS
         self.role_templates = self._templatesof_roles()
+        self.has_own_template = self.role in self.role_templates
+        self.has_fields = self.is_alpha and not self.has_own_template
         main, at = self.main
         self.replicas, self.nodes = integer(self.spec.get("replicas")), nodes(self.spec.get("multinode"))
         self.gms, self.failover = self._feature(self.words.gms), self._feature(self.words.failover)
-        fields = (("gpu",), ("custom", NVIDIA_GPU)) if self.has_fields else ()
-        own = _gpus(self.spec.get("resources"), self.field("resources"), *fields)
-        self.gpus = own or _gpus(main.get("resources"), (*at, "resources"), (NVIDIA_GPU,))
         self.image = FieldValue(main.get("image"), (*at, "image") if main or self.has_fields else (*at, "containers"))
         lines = (each for field in _COMMAND for each in items(main.get(field)) if isinstance(each, str))
         self.started = engines_started(lines) if self.is_worker else frozenset()
@@ -136,19 +148,17 @@ class ComponentView:
         return text(owner.get("name")) if owner.get("kind") == GRAPH else ""
 
     @property
+    def gpus(self) -> FieldValue | None:
+        """Number of GPUs of the engine as written, and its location; None if it requests none."""
+        main, at = self.main
+        fields = (("gpu",), ("custom", NVIDIA_GPU)) if self.has_fields else ()
+        own = _gpus(self.spec.get("resources"), self.field("resources"), *fields)
+        return own or _gpus(main.get("resources"), (*at, "resources"), (NVIDIA_GPU,))
+
+    @property
     def type_at(self) -> Location:
         """Location of its type."""
         return self.field(self.words.type)
-
-    @cached_property
-    def is_worker(self) -> bool:
-        """Whether it runs an engine."""
-        return self.type in WORKERS
-
-    @cached_property
-    def is_alpha(self) -> bool:
-        """Whether it is a service of v1alpha1."""
-        return self.words.component == "service"
 
     @cached_property
     def engine(self) -> str:
@@ -234,18 +244,6 @@ class ComponentView:
         return self.nodes - 1 if self.role == WORKER else 1
 
     @cached_property
-    def has_own_template(self) -> bool:
-        """Whether its role has a pod template, which replaces the component's."""
-        return self.role in self.role_templates
-
-    @cached_property
-    def has_fields(self) -> bool:
-        """Whether its pods are created from the fields of a v1alpha1 service: always in v1alpha1, unless their role has
-        a template.
-        """
-        return self.is_alpha and not self.has_own_template
-
-    @cached_property
     def pod(self) -> FieldValue:
         """Pod spec of its role, {} without one."""
         return self._of_template("spec", "extraPodSpec")
@@ -308,6 +306,22 @@ class ComponentView:
     def field(self, *steps: int | str) -> Location:
         """Location of a field below the component."""
         return (*self.at, *steps)
+
+
+_Value = TypeVar("_Value")
+
+
+def once(read: Callable[[ComponentView], _Value]) -> Callable[[ComponentView], _Value]:
+    """Turns a function that several rules call into one that computes its value once for each view."""
+
+    @wraps(read)
+    def known(component: ComponentView) -> _Value:
+        if read not in component.known:
+            component.known[read] = read(component)
+        value: _Value = component.known[read]
+        return value
+
+    return known
 
 
 _Check = Callable[[ComponentView, Facts], Iterable[tuple[Location, str | dict[str, object]]]]
