@@ -186,6 +186,31 @@ async def test_an_object_created_while_another_namespace_is_listed_stays() -> No
             assert names(cache) == ["new"]
 
 
+async def test_a_namespace_that_cannot_be_listed_keeps_no_deleted_objects_of_the_others() -> None:
+    """A served namespace was deleted, and the rights in it: after a restart of the watcher, deleted graphs stayed."""
+    bus, cluster = MemoryBus(), Cluster()
+    for name, namespace in (("deleted", "n1"), ("unknown", "closed")):
+        cluster.put(DEPLOYMENTS, name, namespace)
+    async with feeding(bus, cluster, namespaces=("n1", "closed")), reading(bus) as cache:
+        assert names(cache) == ["deleted", "unknown"]
+    del cluster.objects[DEPLOYMENTS][ObjectKey("n1", "deleted")]
+
+    async def source(
+        watched: Watched, namespace: str, on_health: Callable[[bool, str], None], served: bool
+    ) -> AsyncGenerator[Item, None]:
+        if namespace == "closed":
+            await asyncio.Event().wait()
+        async with aclosing(cluster.source(watched, namespace, on_health, served)) as items:
+            async for item in items:
+                yield item
+
+    watched, metrics = (Watched(DEPLOYMENTS), Watched(SERVICES)), WatcherMetrics(CollectorRegistry())
+    async with reading(bus) as cache:
+        feed = Feed(source, bus, CLUSTER, watched, metrics, namespaces=("n1", "closed"))
+        async with in_background(feed.run()):
+            await until(lambda: names(cache) == ["unknown"])
+
+
 async def test_cluster_scoped_objects_are_watched_although_only_some_namespaces_are_served() -> None:
     """Another watcher has just published a node: this one reads it, and it exists."""
     bus, cluster = MemoryBus(), Cluster()

@@ -1,7 +1,7 @@
 """Publishes one resource from the API server to STATE."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Container, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TypeAlias
@@ -83,13 +83,14 @@ def lookup(kube: KubeClient) -> Lookup:
 
 
 class _Listed:
-    """The objects of several lists, which may grow meanwhile."""
+    """The objects in the list of one namespace; for `others`, which have lists of their own, it has every object."""
 
-    def __init__(self, lists: Mapping[str, Container[ObjectKey]]) -> None:
-        self._lists = lists
+    def __init__(self, keys: Container[ObjectKey], others: Container[str]) -> None:
+        self._keys = keys
+        self._others = others
 
     def __contains__(self, key: object) -> bool:
-        return any(key in each for each in self._lists.values())
+        return isinstance(key, ObjectKey) and (key.namespace in self._others or key in self._keys)
 
 
 class Follower:
@@ -114,9 +115,8 @@ class Follower:
         self._metrics = metrics
         self._namespaces = tuple(namespaces) or (ALL_NAMESPACES,)
         self._trouble = trouble
-        self._listed: dict[str, Collection[ObjectKey]] = {}
-        """what each namespace's list has, until all are complete"""
-        self._swept = False
+        self._listed: set[str] = set()
+        """namespaces whose list is in STATE"""
         self._served = True
         self.loaded = asyncio.Event()
         """to be set once the publisher knows what STATE has of the resource: nothing is followed before"""
@@ -134,22 +134,13 @@ class Follower:
         async with aclosing(self._source(self.watched, namespace, partial(self._health, namespace), served)) as items:
             async for item in items:
                 if isinstance(item, ObjectChange):
-                    self._keep(namespace, item.key)
                     self._publish(item)
                     # If NATS is down or slow, wait: the API server keeps all objects.
                     await self._publisher.room()
                 elif isinstance(item, Synced):
-                    # The list may change as soon as the next item is requested.
-                    keys = item.versions if len(self._namespaces) == 1 else set(item.versions)
-                    await self._complete(namespace, keys, item.resource_version)
+                    await self._complete(namespace, item.versions, item.resource_version)
                 else:
-                    await self._complete(namespace, set(), "", served=False)
-
-    def _keep(self, namespace: str, key: ObjectKey) -> None:
-        """While other namespaces are listed or the sweep runs, objects are created that no list has."""
-        listed = self._listed.get(namespace)
-        if isinstance(listed, set):
-            listed.add(key)
+                    await self._complete(namespace, (), "", served=False)
 
     def _publish(self, change: ObjectChange) -> None:
         self._metrics.change(self.watched.resource.id, change.kind.lower()).inc()
@@ -169,22 +160,23 @@ class Follower:
             kind = messages.ChangeType(change.kind.lower())
             self._publisher.put(resource, self.watched.trimmed(change.obj), kind, received=change.received_at)
 
-    async def _complete(
-        self, namespace: str, keys: Collection[ObjectKey], version: str, *, served: bool = True
-    ) -> None:
-        """A list is complete: objects that only STATE has are deleted, and readers may rely on STATE."""
+    async def _complete(self, namespace: str, keys: Container[ObjectKey], version: str, *, served: bool = True) -> None:
+        """A list is complete: objects that only STATE has are deleted. With all lists, readers may rely on STATE.
+
+        One namespace may be without a list for long: if it is deleted, so are the rights in it. `keys` stays as it is
+        until the next item is requested.
+        """
         resource = self.watched.resource
         if not (served or self._served) and namespace in self._listed:
             return
         self._served = served
-        self._listed[namespace] = keys
+        if namespace not in self._listed:
+            # Only once: the reflector reports later deletions.
+            others = frozenset(self._namespaces) - {namespace}
+            await self._publisher.sweep(resource, _Listed(keys, others))
+            self._listed.add(namespace)
         if len(self._listed) < len(self._namespaces):
             return
-        if not self._swept:
-            # Only now: the reflectors report later deletions.
-            await self._publisher.sweep(resource, _Listed(self._listed))
-            self._swept = True
-        self._listed = dict.fromkeys(self._listed, frozenset())
         await self._publisher.mark_synced(resource, version, served=served)
         self._metrics.synced(resource.id, self._publisher.count(resource))
         self.synced.set()
