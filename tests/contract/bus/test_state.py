@@ -433,18 +433,6 @@ async def test_resources_sync_independently(bus: Bus) -> None:
         await asyncio.wait_for(reader.synced(), 60)
 
 
-async def test_damaged_and_unrelated_messages_do_not_stop_the_reader(bus: Bus) -> None:
-    async with publishing(bus) as publisher, reading(bus) as (cache, _):
-        headers = {"uid": "u", "resourceVersion": "1", "created": "", "change": "added"}
-        await bus.publish(f"{FORGED}.ns.broken", b"{", headers=headers)
-        await bus.publish(f"{FORGED}.ns.list", b"[]", headers=headers)
-        await bus.publish(f"{FORGED}.ns.hollow", b"{}", headers=headers)
-        await bus.publish(f"{FORGED}.too.many.tokens", b"{}")
-        publisher.put(DEPLOYMENTS, obj("a", 5))
-        await until(lambda: version(cache) == "5")
-        assert names(cache) == ["a"]
-
-
 async def test_a_write_of_the_service_itself_is_not_a_change_when_state_reports_it(bus: Bus) -> None:
     async with publishing(bus) as publisher, reading(bus) as (cache, _):
         cache.put(DEPLOYMENTS, {**obj("a", 5), "answer": "with managed fields"})

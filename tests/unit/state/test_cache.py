@@ -195,18 +195,6 @@ def test_an_existing_write_waits_for_state() -> None:
     assert cache.overdue() == []
 
 
-def test_an_existing_write_is_not_given_up_for_an_older_message_of_state() -> None:
-    """The watcher receives nothing for a while, and the reader reads an old message again."""
-    clock = ManualClock(1.0)
-    cache = ObjectCache(clock=clock)
-    cache.put(DEPLOYMENTS, obj(20))
-    assert not said(cache, obj(10))
-    clock.now += GRACE
-    ((_, write),) = cache.overdue()
-    assert not cache.correct(KEY, write, obj(20))
-    assert held(cache) == "u1-20"
-
-
 def test_a_later_write_of_another_client_counts_and_older_messages_of_state_do_not() -> None:
     cache, write = overdue(ManualClock())
     assert cache.correct(KEY, write, obj(25))
