@@ -290,13 +290,18 @@ async def test_engine_metrics_continue_after_an_outage_of_nats_and_stay_empty_du
         assert own[0]["out_msgs"] > 0
 
 
-async def test_unsubscribed_subjects_deliver_no_messages(nats_server: NatsServer):
+async def test_a_subscription_lasts_until_it_is_closed_also_if_messages_cannot_be_handled(nats_server: NatsServer):
     options = runtime_nats_options(RuntimeNats(), f" {nats_server.url} , nats://127.0.0.1:1")
     assert options is not None
     heard: list[str] = []
+
+    def keep(_subject: str, _payload: bytes) -> None:
+        heard.append("kept")
+        raise ValueError("bad message")
+
     async with NatsListener(options) as listener:
         left = await listener.listen(subject(NAMESPACE), lambda reported_on, payload: heard.append("left"))
-        kept = await listener.listen(subject(NAMESPACE), lambda reported_on, payload: heard.append("kept"))
+        kept = await listener.listen(subject(NAMESPACE), keep)
 
         async def both() -> bool:
             await report(nats_server, "a")
@@ -313,25 +318,6 @@ async def test_unsubscribed_subjects_deliver_no_messages(nats_server: NatsServer
         await eventually(one, "the other one still reports")
         assert "left" not in heard
         await kept.close()
-
-
-async def test_a_message_that_cannot_be_handled_does_not_end_the_subscription(nats_server: NatsServer):
-    options = runtime_nats_options(RuntimeNats(servers=(nats_server.url,)), "")
-    assert options is not None
-    heard: list[str] = []
-
-    def take(reported_on: str, payload: bytes) -> None:
-        heard.append(reported_on)
-        raise ValueError("bad message")
-
-    async with NatsListener(options) as listener:
-        await listener.listen(subject(NAMESPACE), take)
-
-        async def twice() -> bool:
-            await report(nats_server, "a")
-            return len(heard) >= 2
-
-        await eventually(twice, "the next message arrives, too")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -156,23 +156,12 @@ async def assert_same(client: KubeClient, follower: Follower) -> None:
 
 @pytest.mark.restart
 async def test_a_crash_of_the_server_leaves_no_gap(small_plane: ControlPlane, small_kube: KubeClient) -> None:
-    await no_gap(small_plane, small_kube, small_plane.api_server.kill)
-
-
-@pytest.mark.long
-@pytest.mark.restart
-async def test_a_restart_of_the_server_leaves_no_gap(small_plane: ControlPlane, small_kube: KubeClient) -> None:
-    """Tested here next to a continuous writer; the test of compaction uses the same kind of restart."""
-    await no_gap(small_plane, small_kube, small_plane.api_server.stop)
-
-
-async def no_gap(small_plane: ControlPlane, small_kube: KubeClient, end: Callable[[], Awaitable[None]]) -> None:
     async with following(small_kube, "default", label_selector="test") as follower:
         stop = asyncio.Event()
         writer = asyncio.create_task(keep_writing(small_kube, stop))
         try:
             await follower.until(lambda: len(follower.kinds) > 20)
-            await end()
+            await small_plane.api_server.kill()
             await small_plane.api_server.start()
             observed = len(follower.kinds)
             await follower.until(lambda: len(follower.kinds) > observed + 20)
