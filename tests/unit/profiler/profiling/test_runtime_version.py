@@ -28,25 +28,20 @@ def versions(obj: dict[str, Any]) -> dict[str, str | None]:
     return {each["name"]: each.get(VERSION) for each in obj["spec"]["components"]}
 
 
-def test_each_component_gets_the_version():
-    made = versioned(graph(), request(runtimeVersionOverride="1.5.0").spec)
-    assert versions(made) == dict.fromkeys(("Frontend", "prefill", "decode"), "1.5.0")
-
-
-def test_a_components_own_version_has_precedence():
-    made = versioned(graph(decode="1.4.2"), request(runtimeVersionOverride="1.5.0").spec)
-    assert versions(made) == {"Frontend": "1.5.0", "prefill": "1.5.0", "decode": "1.4.2"}
-
-
-def test_without_a_version_nothing_changes():
-    before = graph(decode="1.4.2")
-    assert versioned(before, request().spec) == before
-
-
-def test_the_given_graph_is_not_changed():
-    before = graph()
+@pytest.mark.parametrize(
+    ("asked", "own", "expected"),
+    [
+        ("1.5.0", {}, {"Frontend": "1.5.0", "prefill": "1.5.0", "decode": "1.5.0"}),
+        ("1.5.0", {"decode": "1.4.2"}, {"Frontend": "1.5.0", "prefill": "1.5.0", "decode": "1.4.2"}),
+        (None, {"decode": "1.4.2"}, {"Frontend": None, "prefill": None, "decode": "1.4.2"}),
+    ],
+)
+def test_components_without_a_version_get_the_one_of_the_request(
+    asked: str | None, own: dict[str, str], expected: dict[str, str | None]
+):
+    before = graph(**own)
     kept = copy.deepcopy(before)
-    versioned(before, request(runtimeVersionOverride="1.5.0").spec)
+    assert versions(versioned(before, request(runtimeVersionOverride=asked).spec)) == expected
     assert before == kept
 
 
