@@ -62,7 +62,8 @@ def _from_fields(fields: Any) -> dict[str, str]:
     fields = mapping(fields)
     kind = text(fields.get("gpuType")) or NVIDIA_GPU
     named = {"cpu": fields.get("cpu"), "memory": fields.get("memory"), kind: fields.get("gpu")}
-    return as_text(named) | as_text(fields.get("custom"))
+    custom = as_text(fields.get("custom"))
+    return custom | {name: amount for name, amount in as_text(named).items() if name not in custom}
 
 
 def _text(value: Any) -> str | None:

@@ -207,11 +207,9 @@ def place_of_amount(kind: str, name: str, given: dict[str, Any], own: dict[str, 
     if name in mapping(own.get(kind)):
         return "extraPodSpec", "mainContainer", "resources", kind, name
     written = mapping(given.get(kind))
-    if name in ("cpu", "memory") and written.get(name):
-        return "resources", kind, name
-    if name == (written.get("gpuType") or NVIDIA_GPU) and written.get("gpu"):
-        return "resources", kind, "gpu"
-    return "resources", kind, "custom", name
+    if name in mapping(written.get("custom")):
+        return "resources", kind, "custom", name
+    return "resources", kind, name if name in ("cpu", "memory") else "gpu"
 
 
 COMPONENT_WARNINGS = RuleSet("Components", (GRAPH, COMPONENT))
