@@ -59,11 +59,11 @@ def as_text(amounts: Any) -> dict[str, str]:
 
 
 def _from_fields(fields: Any) -> dict[str, str]:
+    """Amounts by resource; those in `custom` come first, and have priority."""
     fields = mapping(fields)
-    kind = text(fields.get("gpuType")) or NVIDIA_GPU
-    named = {"cpu": fields.get("cpu"), "memory": fields.get("memory"), kind: fields.get("gpu")}
     custom = as_text(fields.get("custom"))
-    return custom | {name: amount for name, amount in as_text(named).items() if name not in custom}
+    named = {text(fields.get("gpuType")) or NVIDIA_GPU: fields.get("gpu")}
+    return custom | as_text({**named, "cpu": fields.get("cpu"), "memory": fields.get("memory")}) | custom
 
 
 def _text(value: Any) -> str | None:
