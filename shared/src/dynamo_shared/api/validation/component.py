@@ -9,7 +9,6 @@ from dynamo_shared.api.conversion.pod import SIDECAR
 from dynamo_shared.api.embedded.rules import objects, paths
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.field_errors import shown, suggestion_for
-from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.rules import Location
