@@ -36,7 +36,8 @@ def run(name: str, command: Sequence[str], packages: Path | None = None) -> None
         while (code := _ended(process)) is None:
             if packages is not None:
                 folders = Path(command[0]).parents[1].glob("lib/python*/site-packages/*.dist-info")
-                progress.advanced(name, len([*folders]), _pinned(packages), "packages installed, of at most")
+                pinned = _pinned(packages)
+                progress.advanced(name, min(len([*folders]), pinned), pinned, "packages installed, of at most")
         if code:
             raise StepFailedError(code)
 

@@ -17,7 +17,7 @@ _MAX_LENGTH = 300
 #: Limit of the text that patterns search. Characters.
 _READ = 100_000
 
-# What follows the name of a resource or field in an error, and is not a secret (`secrets: Timeout: ...`): the reasons of
+# What follows the name of a resource or field in an error, and is harmless (`secrets: Timeout: ...`): the reasons of
 # Kubernetes and of this project's client, of 7 letters and more. Any other text after a suspect name may be a secret.
 _REASON = (
     "AlreadyExists|BadRequest|Conflict|DeadlineExceeded|Duplicate value|Expired|Forbidden|Garbled|Internal error|"
