@@ -100,7 +100,10 @@ async def test_get_and_events_show_a_graph(
             remarks: list[str] = []
             await stream.listen(EventQuery(namespace="elsewhere"), server, stored.append, remark=remarks.append)
             assert len(stored) == 1
-            assert remarks == [f"no stored event of cluster {server.cluster} matches; events are kept for a week"]
+            place = "in namespace elsewhere (-A: in all)"
+            assert remarks == [
+                f"no stored event of cluster {server.cluster} matches {place}; events are kept for a week"
+            ]
             with pytest.raises(CtlError, match="no dgd 'other'"):
                 await objects.show(ObjectQuery("dgd", "other", namespace), source, out.append)
             await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "chat"))
@@ -148,7 +151,7 @@ async def test_up_runs_everything_until_it_is_interrupted(tmp_path: Path) -> Non
         note = json.loads((tmp_path / ".dynamo" / "platform.json").read_text())
         assert note["pid"] == up.pid
         code, out, err = await called("get", cwd=tmp_path)
-        assert (code, out) == (ExitCode.OK, "nothing in namespace default; -A shows all\n"), err
+        assert (code, out, err) == (ExitCode.OK, "", "nothing in namespace default; -A shows all\n")
         code, out, err = await called("events", cwd=tmp_path)
         assert (code, out, err[:3]) == (ExitCode.OK, "", "no "), err
         code, _, err = await called("logs", "chat", cwd=tmp_path, DYNAMO_SERVER_URL="", DYNAMO_TOKEN="")

@@ -56,7 +56,9 @@ async def test_models_are_listed() -> None:
     assert row.split()[:6] == ["team", "org/m", "no", "prefill", "1", "decode"]
 
 
-async def test_views_are_filtered_by_namespace_or_graph_and_printed_for_programs() -> None:
+async def test_views_are_filtered_by_namespace_or_graph_and_printed_for_programs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     made = await bus(DECODE, ROUTER)
     for query in (
         DiscoveredQuery("team", output=Output.JSON),
@@ -65,9 +67,10 @@ async def test_views_are_filtered_by_namespace_or_graph_and_printed_for_programs
         (text,) = await lines("workers", query, made, "local")
         assert [item["spec"]["instanceId"] for item in json.loads(text)["items"]] == [""]
         assert [item["metadata"]["name"] for item in json.loads(text)["items"]] == ["d/backend/2a"]
-    assert await lines("workers", DiscoveredQuery("elsewhere"), made, "local") == [
-        "no workers are registered (pods on simulated nodes never register)"
-    ]
+    assert await lines("workers", DiscoveredQuery("elsewhere"), made, "local") == []
+    assert capsys.readouterr().err == (
+        "no workers are registered in namespace elsewhere (-A: in all); pods on simulated nodes never register\n"
+    )
 
 
 async def test_a_view_that_is_not_published_is_reported() -> None:

@@ -50,7 +50,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (EventQuery(kind="dgdr"), ["dynamo.evt.v1.local.*.dynamographdeploymentrequest.*.*"]),
         (EventQuery(kind="DynamoModel"), ["dynamo.evt.v1.local.*.dynamomodel.*.*"]),
         (EventQuery(kind="dynamomodels.nvidia.com"), ["dynamo.evt.v1.local.*.dynamomodel.*.*"]),
-        (EventQuery(kind="platform", types=["resync"]), ["dynamo.evt.v1.local.*.platform.*.resync"]),
+        (EventQuery(namespace="team", kind="platform", types=["resync"]), ["dynamo.evt.v1.local.*.platform.*.resync"]),
     ],
 )
 def test_filters_become_subjects(query: EventQuery, expected: list[str]) -> None:

@@ -58,7 +58,7 @@ async def served(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     async with (
         serving(application, "127.0.0.1", 0) as port,
         asyncio.timeout(60),
-        Remote.open(f"http://127.0.0.1:{port}", token, None) as api,
+        Remote.open(f"http://127.0.0.1:{port}", token) as api,
     ):
         yield api
 
@@ -226,6 +226,16 @@ async def test_a_stream_that_is_refused_at_first_is_an_error(status: int) -> Non
         await anext(api_of(Answering(b"no", status)).follow("/x"))
 
 
+async def test_a_missing_object_is_reported_with_its_namespace() -> None:
+    problem = {"title": "Not found", "detail": 'dynamographdeployments.nvidia.com "chat" not found'}
+    api = api_of(Answering(json.dumps(problem).encode(), 404))
+    with pytest.raises(CtlError) as refused:
+        await api.request("GET", remote.path_of("team", "deployments", "chat", "logs", tail=1))
+    assert str(refused.value) == (
+        'Not found: dynamographdeployments.nvidia.com "chat" not found in namespace team; choose another namespace with -n'
+    )
+
+
 def test_a_path_keeps_a_parameter_that_is_zero() -> None:
     """`dynamoctl logs --tail 0 -f` shows only new lines."""
     assert path_of("n", "deployments", "a b", tail=0, all=False, component="", pod=None, follow=True) == (
@@ -270,7 +280,7 @@ async def test_without_a_token_the_error_names_the_token(monkeypatch: pytest.Mon
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.delenv(remote.TOKEN, raising=False)
     with pytest.raises(CtlError) as refused:
-        async with Remote.open("http://127.0.0.1:9", None, None):
+        async with Remote.open("http://127.0.0.1:9", None):
             pass
     assert refused.value.code == ExitCode.USAGE
     assert str(refused.value).startswith("no token for the API: set $DYNAMO_TOKEN or --token-file")
@@ -279,7 +289,7 @@ async def test_without_a_token_the_error_names_the_token(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("server", ["http://[::1", "http://localhost:99999", "localhost:8082", "http://a@127.0.0.1"])
 async def test_a_text_that_is_not_the_url_of_a_server_is_refused(server: str) -> None:
     with pytest.raises(CtlError, match=r"write https://host or http://127.0.0.1:8082$") as refused:
-        async with Remote.open(server, None, None):
+        async with Remote.open(server, None):
             pass
     assert refused.value.code == ExitCode.USAGE
     assert not remote.same_local(server, "http://localhost:1")
@@ -290,7 +300,7 @@ async def test_a_file_without_a_token_is_named(content: bytes, tmp_path: Path) -
     file = tmp_path / "token"
     file.write_bytes(content)
     with pytest.raises(CtlError) as refused:
-        async with Remote.open("http://127.0.0.1:9", file, None):
+        async with Remote.open("http://127.0.0.1:9", file):
             pass
     assert str(refused.value) == f"{file}: is not a bearer token, which is one line of ASCII characters"
 

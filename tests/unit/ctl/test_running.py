@@ -10,6 +10,7 @@ from dynamo_ctl import remote, running
 from dynamo_ctl.commands.remote import ApiOptions
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.running import RunningPlatform, announced, claimed, find
+from dynamo_ctl.targets import ClusterOptions
 
 HERE = RunningPlatform(os.getpid(), "local", "nats://127.0.0.1:4222", "/k", "c")
 
@@ -37,12 +38,12 @@ def test_a_running_platform_is_detected_from_a_subfolder(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("given", "environment", "expected"),
     [
-        (("", None, None), {}, ("http://localhost:5/", "/t", None)),
-        (("", "/mine", None), {}, ("http://localhost:5/", "/mine", None)),
+        (("", None, None), {}, ("http://localhost:5/", "/t", "/k")),
+        (("", "/mine", None), {}, ("http://localhost:5/", "/mine", "/k")),
         (("", None, "/k"), {}, ("http://localhost:5/", None, "/k")),
-        (("", None, None), {"DYNAMO_TOKEN": "x"}, ("http://localhost:5/", None, None)),
+        (("", None, None), {"DYNAMO_TOKEN": "x"}, ("http://localhost:5/", None, "/k")),
         (("https://other.test", None, None), {}, ("https://other.test", None, None)),
-        (("http://127.0.0.1:5", None, None), {}, ("http://127.0.0.1:5", "/t", None)),
+        (("http://127.0.0.1:5", None, None), {}, ("http://127.0.0.1:5", "/t", "/k")),
         (("http://127.0.0.1:6", None, None), {}, ("http://127.0.0.1:6", None, None)),
         (("http://127.0.0.1:many", None, None), {}, ("http://127.0.0.1:many", None, None)),
     ],
@@ -57,8 +58,8 @@ def test_commands_of_the_api_find_it_and_a_token_here(
     opened: list[tuple[object, ...]] = []
 
     @asynccontextmanager
-    async def open_(*arguments: object) -> AsyncIterator[None]:
-        opened.append(tuple(str(each) if each else None for each in arguments))
+    async def open_(server: str, token_file: Path | None, cluster: ClusterOptions) -> AsyncIterator[None]:
+        opened.append((server, *(str(each) if each else None for each in (token_file, cluster.kubeconfig))))
         yield None
 
     async def nothing(_: object) -> None:

@@ -15,7 +15,7 @@ from aiohttp import web
 from dynamo_devcluster.certs import CertificateAuthority
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import ConfigError, KubeClient
-from dynamo_shared.kube.config import load
+from dynamo_shared.kube.config import load, namespace
 from dynamo_shared.kube.credentials import TokenFile
 from dynamo_shared.kube.oidc import token_expiry
 from dynamo_shared.runtime.endpoints import serving
@@ -324,6 +324,42 @@ async def test_in_a_pod(tmp_path: Path, authority: CertificateAuthority) -> None
     (tmp_path / "token").unlink()
     with pytest.raises(ConfigError, match="token"):
         await load(None, environ=environ, service_account=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "context", "expected"),
+    [
+        ([{"name": "a", "context": {"namespace": "team"}}, {"name": "b"}], None, "team"),
+        ([{"name": "a", "context": {"namespace": "team"}}, {"name": "b"}], "b", "default"),
+        # Like kubectl, the first of several contexts with one name.
+        ([{"name": "a", "context": {"namespace": "one"}}, {"name": "a", "context": {"namespace": "two"}}], None, "one"),
+    ],
+)
+def test_a_namespace_needs_no_login(tmp_path: Path, contexts: list[Any], context: str | None, expected: str) -> None:
+    file = tmp_path / "config"
+    file.write_text(yaml.safe_dump({"contexts": contexts, "current-context": "a"}))
+    assert namespace(file, context, environ={}) == expected
+    assert namespace(None, context, environ={"KUBECONFIG": f"{tmp_path / 'absent'}:{file}"}) == expected
+
+
+def test_the_namespace_without_a_kubeconfig_is_that_of_the_pod_or_default(tmp_path: Path) -> None:
+    nowhere = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "absent")}
+    pod = {**nowhere, "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+    assert namespace(environ=nowhere, service_account=tmp_path) == "default"
+    assert namespace(environ=pod, service_account=tmp_path) == "default"
+    (tmp_path / "namespace").write_text("team\n")
+    assert namespace(environ=nowhere, service_account=tmp_path) == "default"
+    assert namespace(environ=pod, service_account=tmp_path) == "team"
+    assert namespace(environ={**pod, "POD_NAMESPACE": "other"}, service_account=tmp_path) == "other"
+
+
+def test_a_namespace_of_an_unusable_kubeconfig_is_an_error(write: Any, tmp_path: Path) -> None:
+    for path, context, message in (
+        (tmp_path / "absent", None, "does not exist"),
+        (write(), "two", "has no context two"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            namespace(path, context, environ={})
 
 
 def shown_by(request: web.Request) -> str:

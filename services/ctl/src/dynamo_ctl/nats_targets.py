@@ -25,10 +25,20 @@ POLL_INTERVAL = 0.2
 
 
 class NatsTarget(NamedTuple):
-    """A NATS server, and the name of the cluster whose events to read."""
+    """A NATS server, the name of the cluster whose events to read, and how to connect to that cluster."""
 
     options: NatsOptions
     cluster: str
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+    def namespace(self, kubeconfig: Path | None = None) -> str:
+        """The namespace of a command without `-n`, with its `--kubeconfig`. Raises ConfigError."""
+        from dynamo_ctl.targets import ClusterOptions  # noqa: PLC0415 - imports the Kubernetes client
+
+        if kubeconfig is not None:
+            return ClusterOptions(kubeconfig, None).namespace()
+        return ClusterOptions(self.kubeconfig, self.context).namespace()
 
 
 def nats_server(url: str | None, cluster: str | None, config: Path | None) -> NatsTarget:
@@ -44,13 +54,15 @@ def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Na
             ExitCode.UNREACHABLE,
         )
     options = nats_options(settings.platform.nats, "dynamoctl")
-    local = url is None and not named and here is not None
+    if url is None and not named and here is not None:
+        options = _on_this_machine(replace(options, servers=(here.nats,)), here)
+        kubeconfig = Path(here.kubeconfig) if here.kubeconfig else None
+        return NatsTarget(options, cluster or here.cluster, kubeconfig, here.context or None)
     if url is not None:
         options = NatsOptions(servers=(url,), name="dynamoctl") if not named else replace(options, servers=(url,))
-    elif here is not None and local:
-        options = _on_this_machine(replace(options, servers=(here.nats,)), here)
+    kubernetes = settings.platform.kubernetes
     return NatsTarget(
-        options, cluster or (here.cluster if here is not None and local else settings.platform.cluster_name)
+        options, cluster or settings.platform.cluster_name, kubernetes.kubeconfig, kubernetes.context or None
     )
 
 

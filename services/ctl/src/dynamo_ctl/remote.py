@@ -6,7 +6,8 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
@@ -20,6 +21,7 @@ from dynamo_shared.kube.reviews import plausible
 from dynamo_shared.kube.transport import connection_words
 
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.targets import USUAL, ClusterOptions
 
 #: Time-out of an answer that is not a stream. Seconds.
 ANSWER_WITHIN = 60.0
@@ -72,26 +74,39 @@ class Remote:
     """A connection to one API server of the platform."""
 
     def __init__(
-        self, url: str, token: str, session: aiohttp.ClientSession, renew: Callable[[], Awaitable[str]] | None = None
+        self,
+        url: str,
+        token: str,
+        session: aiohttp.ClientSession,
+        renew: Callable[[], Awaitable[str]] | None = None,
+        cluster: ClusterOptions = USUAL,
     ) -> None:
-        """`renew` returns the current token, for work that lasts longer than the first token."""
+        """`renew` returns the current token, for work that lasts longer than the first token. `cluster`: the cluster
+        of the kubeconfig.
+        """
         self._url = url.rstrip("/")
         self._token = token
         self._session = session
         self._renew = renew
+        self._cluster = cluster
+
+    @cached_property
+    def namespace(self) -> str:
+        """The namespace of a command without `-n`. Raises ConfigError."""
+        return self._cluster.namespace()
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, server: str, token_file: Path | None, kubeconfig: Path | None) -> AsyncIterator[Self]:
-        """The API at a URL. The token comes from the file, $DYNAMO_TOKEN or the kubeconfig. Raises CtlError without
-        one.
+    async def open(cls, server: str, token_file: Path | None, cluster: ClusterOptions = USUAL) -> AsyncIterator[Self]:
+        """The API at a URL. The token comes from the file, $DYNAMO_TOKEN or the cluster's kubeconfig. Raises CtlError
+        without one.
         """
         address = _address(server)
         if address.scheme == "http" and address.hostname not in _LOCAL:
             raise CtlError(f"--server {server}: tokens are sent to other machines only over https", ExitCode.USAGE)
-        token = await _token(token_file, kubeconfig)
+        token = await _token(token_file, cluster)
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
-            yield cls(server, token, session, partial(_token, token_file, kubeconfig))
+            yield cls(server, token, session, partial(_token, token_file, cluster), cluster)
 
     async def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """Send a request; returns the answer's JSON. Raises RequestRefused with every reason; CtlError without an
@@ -188,7 +203,7 @@ class Remote:
                 if response.status == 401 and await self._renewed():
                     response = await request(stack)
                 if response.status >= 300:
-                    raise _problem(response.status, await response.read())
+                    raise _problem(response.status, await response.read(), path)
                 yield response
         except (aiohttp.ClientError, TimeoutError) as error:
             raise CtlError(f"{self._url} does not answer: {connection_words(error)}", ExitCode.UNREACHABLE) from error
@@ -261,19 +276,22 @@ def _data(text: str) -> Any:
         raise CtlError("the stream has an event that is not JSON", ExitCode.UNREACHABLE) from error
 
 
-def _problem(status: int, content: bytes) -> RequestRefused:
+def _problem(status: int, content: bytes, path: str) -> RequestRefused:
     try:
         problem = json.loads(content)
         title, detail = str(problem["title"]), str(problem["detail"])
         errors = [field_error(each["pointer"], str(each["detail"])) for each in problem.get("errors") or ()]
     except (ValueError, KeyError, TypeError, AttributeError):
         return RequestRefused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
+    if status == HTTPStatus.NOT_FOUND and path.startswith("/namespaces/"):
+        # The most frequent cause is another namespace, which the API does not name.
+        detail += f" in namespace {path.split('/')[2]}; choose another namespace with -n"
     # If another tool manages the object, the user applies this patch in that tool's repository.
     patch = [f"the patch: {json.dumps(problem['patch'])}"] if problem.get("patch") else []
     return RequestRefused(status, "\n".join([*(errors or [f"{title}: {detail}"]), *patch]))
 
 
-async def _token(file: Path | None, kubeconfig: Path | None) -> str:
+async def _token(file: Path | None, cluster: ClusterOptions) -> str:
     source, token = f"${TOKEN}", os.environ.get(TOKEN, "").strip()
     if file is not None:
         try:
@@ -285,7 +303,7 @@ async def _token(file: Path | None, kubeconfig: Path | None) -> str:
     if token or file is not None:
         raise CtlError(f"{source}: is not a bearer token, which is one line of ASCII characters", ExitCode.USAGE)
     try:
-        credentials = (await config.load(kubeconfig)).credentials
+        credentials = (await config.load(cluster.kubeconfig, cluster.context)).credentials
     except ConfigError as error:
         raise CtlError(
             f"no token for the API: set ${TOKEN} or --token-file; the kubeconfig has no token to use: {error}",

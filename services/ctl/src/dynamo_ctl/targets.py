@@ -4,18 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from dynamo_shared.kube import ConfigError, KubeClient, KubeError
+from dynamo_shared.kube import ConfigError, KubeClient, KubeError, config
 
 from dynamo_ctl import running
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import echo_error
+from dynamo_ctl.running import RunningPlatform
 
 
 class ClusterOptions(NamedTuple):
     """The cluster to read. None: the usual defaults."""
 
-    kubeconfig: Path | None
-    context: str | None
+    kubeconfig: Path | None = None
+    context: str | None = None
 
     async def client(self) -> KubeClient:
         """A connection to it."""
@@ -31,11 +32,27 @@ class ClusterOptions(NamedTuple):
                 raise
             raise CtlError(f"{error}; or run this where dynamoctl up or demo runs", ExitCode.UNREACHABLE) from error
 
+    def namespace(self) -> str:
+        """The namespace of every command without `-n`, like kubectl's: the context's, in a pod the pod's, or `default`.
+
+        Raises ConfigError for a kubeconfig that cannot be used.
+        """
+        return config.namespace(self.kubeconfig, self.context)
+
+
+#: The cluster of the current context, or of the pod.
+USUAL = ClusterOptions()
+
+
+def of_platform(running: RunningPlatform) -> ClusterOptions:
+    """The cluster of a platform that runs on this machine."""
+    return ClusterOptions(Path(running.kubeconfig) if running.kubeconfig else None, running.context or None)
+
 
 def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:
     """The cluster of the command line, otherwise of the platform that runs here, otherwise the usual default."""
     if kubeconfig is None and context is None and (here := running.find()) is not None:
-        return ClusterOptions(Path(here.kubeconfig) if here.kubeconfig else None, here.context or None)
+        return of_platform(here)
     return ClusterOptions(kubeconfig, context)
 
 

@@ -29,6 +29,7 @@ from dynamo_shared.kube.oidc import loader_class, token_expiry
 from dynamo_shared.kube.proxies import proxy_for
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+DEFAULT_NAMESPACE = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,34 @@ async def load(
     raise ConfigError("no cluster configured: use --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
 
 
+def namespace(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> str:
+    """The namespace of the connection that `load` returns, without login: for programs that do not call the cluster.
+
+    It is `default` if there is no cluster. Raises ConfigError like `load` for all other errors.
+    """
+    environ = os.environ if environ is None else environ
+    try:
+        paths = _kubeconfig_paths(kubeconfig, environ)
+    except ConfigError:
+        if kubeconfig is not None:
+            raise
+        paths = ""
+    try:
+        if paths:
+            return _namespace_of(_context(paths, _merged(paths).config.value, context))
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"cannot use {paths}: {error}") from error
+    return _pod_namespace(environ, service_account) if environ.get("KUBERNETES_SERVICE_HOST") else DEFAULT_NAMESPACE
+
+
 def _kubeconfig_paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
     if kubeconfig is not None:
         if not kubeconfig.expanduser().is_file():
@@ -104,29 +133,45 @@ def _in_cluster(environ: Mapping[str, str], service_account: Path) -> Connection
     upstream.load().incluster_config.InClusterConfigLoader(
         str(token_file), str(service_account / "ca.crt"), try_refresh_token=False, environ=dict(environ)
     ).load_and_set(settings)
-    namespace_file = service_account / "namespace"
-    namespace = namespace_file.read_text(encoding="utf-8").strip() if namespace_file.is_file() else "default"
     credentials = TokenFile(token_file, service_account / "ca.crt", lambda: _tls(settings))
-    return _connection(settings, credentials, environ, namespace)
+    return _connection(settings, credentials, environ, _pod_namespace(environ, service_account))
 
 
-def _check_context(paths: str, config: Mapping[str, Any], context: str | None) -> None:
-    """Raise ConfigError if the file does not have the context, or if it has no current context."""
+def _pod_namespace(environ: Mapping[str, str], service_account: Path) -> str:
+    """The namespace of this process's pod: like kubectl, from POD_NAMESPACE or the service account."""
+    file = service_account / "namespace"
+    mounted = file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+    return environ.get("POD_NAMESPACE") or mounted or DEFAULT_NAMESPACE
+
+
+def _merged(paths: str) -> Any:
+    """The merger of the kubeconfigs. Raises ConfigError if they have no context."""
+    filled = [path for path in paths.split(os.pathsep) if _holds_something(path)]
+    merger = upstream.load().kube_config.KubeConfigMerger(os.pathsep.join(filled)) if filled else None
+    if merger is None or not merger.config.value.get("contexts"):
+        raise ConfigError(f"{paths} has no context: add one, or use another file with --kubeconfig")
+    return merger
+
+
+def _context(paths: str, config: Mapping[str, Any], context: str | None) -> Mapping[str, Any]:
+    """The chosen context. Raises ConfigError if the file does not have it, or if it has no current context."""
     contexts = [mapping(getattr(each, "value", None)) for each in items(config["contexts"])]
-    names = sorted(str(each["name"]) for each in contexts if each.get("name"))
-    named = context or config.get("current-context")
-    if names and named not in names:
-        lacks = f"has no context {named}" if named else "has no current context"
-        raise ConfigError(f"{paths} {lacks}: choose one of {', '.join(names)} with --context")
+    named = {str(each["name"]): mapping(each.get("context")) for each in reversed(contexts) if each.get("name")}
+    chosen = context or config.get("current-context")
+    if named and chosen not in named:
+        lacks = f"has no context {chosen}" if chosen else "has no current context"
+        raise ConfigError(f"{paths} {lacks}: choose one of {', '.join(sorted(named))} with --context")
+    return named.get(str(chosen), {})
+
+
+def _namespace_of(context: Mapping[str, Any]) -> str:
+    return str(context.get("namespace") or DEFAULT_NAMESPACE)
 
 
 async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str, str]) -> Connection:
     library = upstream.load().kube_config
-    filled = [path for path in paths.split(os.pathsep) if _holds_something(path)]
-    merger = library.KubeConfigMerger(os.pathsep.join(filled)) if filled else None
-    if merger is None or not merger.config.value.get("contexts"):
-        raise ConfigError(f"{paths} has no context: add one, or use another file with --kubeconfig")
-    _check_context(paths, merger.config.value, context)
+    merger = _merged(paths)
+    namespace = _namespace_of(_context(paths, merger.config.value, context))
 
     def new_loader() -> Any:
         loader = loader_class()(
@@ -172,8 +217,6 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
         credentials = TokenFile(Path(user.path or paths).parent / user["tokenFile"])
     else:
         credentials = Credentials(settings.authorization)
-    chosen = new_loader().current_context or {}
-    namespace = (chosen.get("context") or {}).get("namespace") or "default"
     return _connection(settings, credentials, environ, namespace, tls)
 
 

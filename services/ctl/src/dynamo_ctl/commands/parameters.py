@@ -53,22 +53,18 @@ Context = Annotated[
     str | None,
     typer.Option("--context", metavar="NAME", help="Context of the kubeconfig. Default: its current context."),
 ]
-#: For commands whose answers cover the whole cluster.
-AnyNamespace = Annotated[
-    str | None,
-    typer.Option("--namespace", "-n", metavar="NAME", help="Only in this namespace.", callback=valid_namespace),
-]
-#: For commands that read one cluster with the rights of the kubeconfig.
-ContextNamespace = Annotated[
+#: Without it, `ClusterOptions.namespace` is the rule of all commands.
+Namespace = Annotated[
     str | None,
     typer.Option(
         "--namespace",
         "-n",
         metavar="NAME",
-        help="Namespace. Default: the context's namespace.",
+        help="Namespace. Default: the namespace of the kubeconfig's context.",
         callback=valid_namespace,
     ),
 ]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")]
 Config = Annotated[
     Path | None,
     typer.Option(
@@ -92,7 +88,11 @@ Cluster = Annotated[
 ]
 Folder = Annotated[
     Path,
-    typer.Option("--dir", metavar="FOLDER", help="Folder for data and logs of local servers."),
+    typer.Option(
+        "--dir",
+        metavar="FOLDER",
+        help="Folder for data and logs of local servers. Other commands find only one that is called .dynamo.",
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Kubeconfig, valid_namespace
+from dynamo_ctl.commands.parameters import Kubeconfig
 
 if TYPE_CHECKING:
     from dynamo_ctl.remote import Remote
@@ -26,9 +26,6 @@ TokenFile = Annotated[
     typer.Option(
         "--token-file", metavar="FILE", help="Bearer token. Default: $DYNAMO_TOKEN, or the token of the kubeconfig."
     ),
-]
-Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", metavar="NAME", help="Namespace.", callback=valid_namespace)
 ]
 NO_SERVER = (
     "no server given: use --server https://HOST or $DYNAMO_SERVER_URL, or run this where dynamoctl up or demo runs"
@@ -49,21 +46,22 @@ class ApiOptions:
         Raises CtlError if there is no platform; the message then includes `otherwise`, the way that needs none.
         `follow`: the work has no end, and Ctrl-C ends it with success.
         """
-        from dynamo_ctl import interrupts, remote, running, settings  # noqa: PLC0415 - quick help
+        from dynamo_ctl import interrupts, remote, running, settings, targets  # noqa: PLC0415 - quick help
         from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
-        server, token_file = self.server, self.token_file
+        server, token_file, cluster = self.server, self.token_file, targets.ClusterOptions(self.kubeconfig)
         settings.quiet(follow=follow)
         here = running.find()
         if not server and (here is None or not here.api):
             raise CtlError(NO_SERVER + otherwise, ExitCode.UNREACHABLE)
         if here is not None and here.api and (not server or remote.same_local(server, here.api)):
             server = server or here.api
+            cluster = targets.cluster(self.kubeconfig, None)
             if here.token_file and not (token_file or self.kubeconfig or os.environ.get(remote.TOKEN)):
                 token_file = Path(here.token_file)
 
         async def run() -> None:
-            async with remote.Remote.open(server, token_file, self.kubeconfig) as api:
+            async with remote.Remote.open(server, token_file, cluster) as api:
                 await work(api)
 
         (interrupts.serve if follow else interrupts.run)(run())

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Config, valid_namespace
+from dynamo_ctl.commands.parameters import Config, Namespace
 
 NOTE = "# Objects of {source}, without owner references: these need the uid of an existing owner."
 NOTHING = "{source}: has no DynamoGraphDeployment and no DynamoComponentDeployment, so there is nothing to render"
@@ -16,12 +16,7 @@ def render(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of manifests; - for standard input.")
     ],
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace", "-n", metavar="NAME", help="Namespace of graphs without one.", callback=valid_namespace
-        ),
-    ] = "default",
+    namespace: Namespace = None,
     grove: Annotated[
         bool, typer.Option("--grove", help="Render for a cluster with Grove. Default: with LeaderWorkerSet.")
     ] = False,
@@ -42,11 +37,12 @@ def render(
     from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
 
     from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
-    from dynamo_ctl import offline, settings  # noqa: PLC0415
+    from dynamo_ctl import offline, settings, targets  # noqa: PLC0415
     from dynamo_ctl.claims import claims_in  # noqa: PLC0415
     from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
     chosen = settings.load(config)
+    place = namespace or targets.cluster(None, None).namespace()
     # Without a cluster, assume all optional APIs except Grove and KAI, which change the objects of every graph.
     absent = set()
     if not grove and chosen.orchestrators.grove.enabled is not True:
@@ -56,9 +52,9 @@ def render(
     rules = render_config(chosen, lambda resource: resource.group not in absent)
     facts = replace(first_world(chosen).facts, grove=rules.grove)
     warnings: list[str] = []
-    read = texts.each(files, lambda text: offline.manifests_of(text, namespace, facts, warnings.append))
-    claims = dict(each for _, own in texts.of_each(read, lambda of: claims_in(of, namespace)) for each in own.items())
-    rendered = texts.of_each(read, lambda manifests: offline.objects_of(manifests, namespace, rules, claims))
+    read = texts.each(files, lambda text: offline.manifests_of(text, place, facts, warnings.append))
+    claims = dict(each for _, own in texts.of_each(read, lambda of: claims_in(of, place)) for each in own.items())
+    rendered = texts.of_each(read, lambda manifests: offline.objects_of(manifests, place, rules, claims))
     for warning in dict.fromkeys(warnings):
         echo_error(f"warning: {warning}")
     for (source, objects), (_, manifests) in zip(rendered, read, strict=True):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Context, ContextNamespace, Kubeconfig, valid_namespace
+from dynamo_ctl.commands.parameters import Context, Kubeconfig, Namespace, valid_namespace
 
 bootstrap = typer.Typer(no_args_is_help=True)
 
@@ -18,7 +18,7 @@ def _group() -> None:
 @bootstrap.command(short_help="Create missing certificates and passwords.")
 def credentials(
     specification: Annotated[Path, typer.Argument(metavar="FILE", help="Specification of the Secrets (YAML).")],
-    namespace: ContextNamespace = None,
+    namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:

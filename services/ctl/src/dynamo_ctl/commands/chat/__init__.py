@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Graph, JsonOutput, LineOutput, with_options
-from dynamo_ctl.commands.remote import ApiOptions, Namespace
+from dynamo_ctl.commands.parameters import Graph, JsonOutput, LineOutput, Namespace, with_options
+from dynamo_ctl.commands.remote import ApiOptions
 
 
 @with_options
@@ -20,7 +20,7 @@ def chat(
     system: Annotated[str, typer.Option(metavar="TEXT", help="System message, sent before yours.")] = "",
     max_tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Limit for the tokens of an answer.")] = 1024,
     output: JsonOutput = LineOutput.TABLE,
-    namespace: Namespace = "default",
+    namespace: Namespace = None,
     api: ApiOptions,
 ) -> None:
     """Chat with the model of a graph. Each answer is followed by its times."""
@@ -31,7 +31,9 @@ def chat(
 
     api.run(
         lambda remote: conversation.chat(
-            conversation.Conversation(remote, namespace, graph, model=model, system=system, max_tokens=max_tokens),
+            conversation.Conversation(
+                remote, namespace or remote.namespace, graph, model=model, system=system, max_tokens=max_tokens
+            ),
             message,
             as_json=output is LineOutput.JSON,
         ),

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.deploy.intent import IntentOptions
-from dynamo_ctl.commands.parameters import Config, Graph, JsonOutput, LineOutput, with_options
-from dynamo_ctl.commands.remote import ApiOptions, Namespace
+from dynamo_ctl.commands.parameters import Config, Graph, JsonOutput, LineOutput, Namespace, with_options
+from dynamo_ctl.commands.remote import ApiOptions
 
 
 class DryRun(StrEnum):
@@ -22,7 +22,7 @@ def deploy(
     options: IntentOptions,
     *,
     replicas: Annotated[int | None, typer.Option(min=0, metavar="N", help="Workers.")] = None,
-    namespace: Namespace = "default",
+    namespace: Namespace = None,
     dry_run: Annotated[
         DryRun | None,
         typer.Option(
@@ -43,7 +43,7 @@ def deploy(
 
     The fields of FILE are those of an intent (docs/dynadmin.md). Options override FILE.
     """
-    from dynamo_ctl import settings  # noqa: PLC0415 - quick help
+    from dynamo_ctl import settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
     from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
 
@@ -53,12 +53,13 @@ def deploy(
         from dynamo_ctl.commands.deploy import offline  # noqa: PLC0415 - takes a second, and is not needed with a server
 
         settings.quiet()
+        namespace = namespace or targets.cluster(api.kubeconfig, None).namespace()
         offline.deploy(sent, namespace, settings.load(config), echo, remark=echo_error, as_json=as_json)
         return
     mode = dry_run.value if dry_run is not None else ""
     api.run(
         lambda remote: deployment.deploy(
-            remote, namespace, sent, echo, remark=echo_error, dry_run=mode, as_json=as_json, key=key
+            remote, namespace or remote.namespace, sent, echo, remark=echo_error, dry_run=mode, as_json=as_json, key=key
         ),
         otherwise="; --dry-run client needs no server",
     )
@@ -68,7 +69,7 @@ def deploy(
 def estimate(
     options: IntentOptions,
     *,
-    namespace: Namespace = "default",
+    namespace: Namespace = None,
     output: JsonOutput = LineOutput.TABLE,
     api: ApiOptions,
 ) -> None:
@@ -79,7 +80,9 @@ def estimate(
     sent = options.intent(name="estimate")
     as_json = output is LineOutput.JSON
     api.run(
-        lambda remote: deployment.estimate(remote, namespace, sent, echo, remark=echo_error, as_json=as_json),
+        lambda remote: deployment.estimate(
+            remote, namespace or remote.namespace, sent, echo, remark=echo_error, as_json=as_json
+        ),
     )
 
 
@@ -94,7 +97,7 @@ def logs(
     tail: Annotated[
         int, typer.Option(min=0, max=10_000, metavar="N", help="Number of last lines of each container.")
     ] = 100,
-    namespace: Namespace = "default",
+    namespace: Namespace = None,
     api: ApiOptions,
 ) -> None:
     """Print the merged logs of all pods of a graph."""
@@ -104,7 +107,7 @@ def logs(
     api.run(
         lambda remote: deployment.logs(
             remote,
-            namespace,
+            namespace or remote.namespace,
             graph,
             component,
             echo_log,

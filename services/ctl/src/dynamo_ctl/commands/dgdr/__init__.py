@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Context, ContextNamespace, with_options
+from dynamo_ctl.commands.parameters import Context, Namespace, with_options
 from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _drawable(file: Path | None) -> Path | None:
 def plot(
     name: Name,
     *,
-    namespace: ContextNamespace = None,
+    namespace: Namespace = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -54,7 +54,7 @@ def plot(
         refuse_with_server(context=context)
 
         async def work(remote: Remote) -> None:
-            request = await by_api.request_object(remote, namespace or "default", name)
+            request = await by_api.request_object(remote, namespace or remote.namespace, name)
             points.plot(request, echo, file=file, width=width)
 
         api.run(work)
@@ -69,7 +69,7 @@ def plot(
 def apply(
     name: Name,
     *,
-    namespace: ContextNamespace = None,
+    namespace: Namespace = None,
     point: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Number of the point. Default: the selected point."),
@@ -91,7 +91,7 @@ def apply(
     if api.server:
         refuse_with_server(context=context)
         api.run(
-            lambda remote: by_api.promote(remote, namespace or "default", name, point, echo, dry_run=dry_run),
+            lambda remote: by_api.promote(remote, namespace or remote.namespace, name, point, echo, dry_run=dry_run),
         )
         return
     settings.quiet()

@@ -1,22 +1,23 @@
 """`dynamoctl workers` and `dynamoctl models`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import AnyNamespace, BusOptions, Output, with_options
+from dynamo_ctl.commands.parameters import AllNamespaces, BusOptions, Namespace, Output, with_options
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredQuery:
     """Which workers or models to show, and how."""
 
-    namespace: AnyNamespace = None
+    namespace: Namespace = None
     graph: Annotated[str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only those of this graph.")] = None
     output: Annotated[Output, typer.Option("--output", "-o", help="Output format: for people or for programs.")] = (
         Output.TABLE
     )
+    all_namespaces: AllNamespaces = False
 
 
 @with_options
@@ -37,4 +38,6 @@ def _show(what: str, query: DiscoveredQuery, bus: BusOptions) -> None:
     from dynamo_ctl.printing import echo  # noqa: PLC0415
 
     settings.quiet()
-    interrupts.run(listing.show(what, query, bus.where(), echo))
+    where = bus.where()
+    namespace = None if query.all_namespaces else query.namespace or where.namespace()
+    interrupts.run(listing.show(what, replace(query, namespace=namespace), where, echo))

@@ -14,7 +14,7 @@ from dynamo_ctl.commands.discovered import DiscoveredQuery
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.nats_targets import NatsTarget, connected, stream_exists
-from dynamo_ctl.printing import Print, age, columns, encoded, object_list
+from dynamo_ctl.printing import Print, age, columns, echo_error, encoded, object_list
 
 RESOURCES = {"workers": WORKERS, "models": MODELS}
 HEADERS = {
@@ -43,7 +43,9 @@ async def lines(what: str, query: DiscoveredQuery, bus: Bus, cluster: str) -> li
     if query.output is not Output.TABLE:
         return [encoded(object_list(objects), query.output)]
     if not objects:
-        return [f"no {what} are registered (pods on simulated nodes never register)"]
+        place = f" in namespace {query.namespace} (-A: in all)" if query.namespace else ""
+        echo_error(f"no {what} are registered{place}; pods on simulated nodes never register")
+        return []
     rows = [_worker(obj, worker_of(obj)) if what == "workers" else _model(obj, model_of(obj)) for obj in objects]
     return columns(HEADERS[what], rows)
 

@@ -1,11 +1,11 @@
 """`dynamoctl events`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import AnyNamespace, BusOptions, LineOutput, with_options
+from dynamo_ctl.commands.parameters import AllNamespaces, BusOptions, LineOutput, Namespace, with_options
 from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 
 
@@ -13,7 +13,7 @@ from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 class EventQuery:
     """Which events to show, and whether to wait for more. None: any."""
 
-    namespace: AnyNamespace = None
+    namespace: Namespace = None
     kind: Annotated[
         str | None,
         typer.Option(
@@ -36,6 +36,7 @@ class EventQuery:
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events as they happen, until Ctrl-C.")] = (
         False
     )
+    all_namespaces: AllNamespaces = False
 
 
 @with_options
@@ -50,7 +51,8 @@ def events(
 ) -> None:
     """Show the platform's stored events (of the last week), oldest first, and with --follow also new events.
 
-    Filters become NATS subject filters, so the server sends only matching events. --server shows the Kubernetes Events
+    Filters become NATS subject filters, so the server sends only matching events. Events of the platform itself, which
+    have no namespace, need -A or --kind platform. --server shows the Kubernetes Events
     of one object and of all objects that it owns: name the object with --kind dgd, dcd or dgdr, and --name.
     """
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
@@ -62,17 +64,29 @@ def events(
     as_json = output is LineOutput.JSON
     if api.server:
         refuse_with_server(type=query.types, nats=bus.nats, cluster=bus.cluster)
+        refuse_with_server(**{"all-namespaces": query.all_namespaces})
         if not query.name:
             raise CtlError("--server requires an object: --kind dgd --name NAME", ExitCode.USAGE)
-        where = query.namespace or "default", query.kind or "dgd", query.name
+        about = query.kind or "dgd", query.name
         api.run(
-            lambda remote: by_api.events(remote, *where, echo, since=age, follow=query.follow, as_json=as_json),
+            lambda remote: by_api.events(
+                remote,
+                query.namespace or remote.namespace,
+                *about,
+                echo,
+                since=age,
+                follow=query.follow,
+                as_json=as_json,
+            ),
             follow=query.follow,
         )
         return
     # Report a mistake on the command line before a missing server.
     stream.selected(query)
     settings.quiet(follow=query.follow)
+    where = bus.where()
+    namespace = None if query.all_namespaces else query.namespace or where.namespace(api.kubeconfig)
+    query = replace(query, namespace=namespace)
     (interrupts.serve if query.follow else interrupts.run)(
-        stream.listen(query, bus.where(), echo, since=age, as_json=as_json, remark=echo_error)
+        stream.listen(query, where, echo, since=age, as_json=as_json, remark=echo_error)
     )

@@ -11,6 +11,7 @@ from dynamo_shared.bus.protocol import CaughtUp, Message, Start
 from dynamo_shared.bus.streams import EVENTS, STATE
 from dynamo_shared.lru import LruCache
 from dynamo_shared.wire import specifications, subjects
+from dynamo_shared.wire.specifications.platform import PLATFORM
 
 from dynamo_ctl.commands.events import EventQuery
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -37,7 +38,14 @@ def filters(query: EventQuery, cluster: str) -> list[str]:
     """NATS subjects of the requested events. Raises CtlError like `selected`."""
     return sorted(
         {
-            subjects.event_filter(cluster, namespace=query.namespace, kind=kind, name=query.name, event=event)
+            subjects.event_filter(
+                cluster,
+                # The platform is in no namespace.
+                namespace=None if kind == PLATFORM else query.namespace,
+                kind=kind,
+                name=query.name,
+                event=event,
+            )
             for kind, event in selected(query)
         }
     )
@@ -78,7 +86,8 @@ async def listen(
             if isinstance(item, CaughtUp):
                 if not printed and not is_waiting:
                     further = "waiting for new ones" if query.follow else "events are kept for a week"
-                    remark(f"no stored event of cluster {where.cluster} matches; {further}")
+                    place = f" in namespace {query.namespace} (-A: in all)" if query.namespace else ""
+                    remark(f"no stored event of cluster {where.cluster} matches{place}; {further}")
                 if not query.follow:
                     return
                 is_waiting = True

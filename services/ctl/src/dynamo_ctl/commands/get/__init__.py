@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Context, ContextNamespace, Output, with_options
+from dynamo_ctl.commands.parameters import AllNamespaces, Context, Namespace, Output, with_options
 from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 
 
@@ -26,8 +26,8 @@ class ObjectQuery:
         ),
     ] = "all"
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only the object of this name.")] = None
-    namespace: ContextNamespace = None
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", "-A", help="In all namespaces.")] = False
+    namespace: Namespace = None
+    all_namespaces: AllNamespaces = False
     output: Annotated[Output, typer.Option("--output", "-o", help="Output format: for people or for programs.")] = (
         Output.TABLE
     )

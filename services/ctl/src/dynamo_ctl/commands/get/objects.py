@@ -9,7 +9,7 @@ from dynamo_ctl.commands.get.sources import RESOURCES, ObjectSource
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.kinds import short_name
-from dynamo_ctl.printing import Print, age, columns, encoded, object_list, one_line, padded
+from dynamo_ctl.printing import Print, age, columns, echo_error, encoded, object_list, one_line, padded
 from dynamo_ctl.summary import component_line, graph_line
 
 ALL = "all"
@@ -51,7 +51,7 @@ async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
         return
     tables = [(kind, objects) for kind, objects in objects_of.items() if objects]
     if not tables:
-        out(f"nothing in namespace {namespace}; -A shows all" if namespace else "nothing in any namespace")
+        echo_error(f"nothing in namespace {namespace}; -A shows all" if namespace else "nothing in any namespace")
     for number, (kind, objects) in enumerate(tables):
         if number:
             out("")

@@ -94,10 +94,13 @@ class OfCluster:
 class OfApi:
     """The REST API. "All namespaces" are the namespaces in which the caller may list graphs."""
 
-    namespace = "default"
-
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the kubeconfig's context."""
+        return self._remote.namespace
 
     async def read(self, kind: str, namespace: str, name: str | None) -> list[KubeObject]:
         """All objects, or the object of `name`."""

@@ -1,11 +1,11 @@
 """`dynamoctl scale`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import BusOptions, Graph, LineOutput, valid_namespace, with_options
+from dynamo_ctl.commands.parameters import BusOptions, Graph, LineOutput, Namespace, with_options
 from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 
 
@@ -21,10 +21,7 @@ class ScaleOptions:
             help="Replicas, by the component's name, or by its type (prefill, decode, ...) if it is the only one of that type.",
         ),
     ]
-    namespace: Annotated[
-        str,
-        typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the graph.", callback=valid_namespace),
-    ] = "default"
+    namespace: Namespace = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, which the events show.")] = ""
     generation: Annotated[
@@ -72,7 +69,13 @@ def scale(
             nats=bus.nats,
             cluster=bus.cluster,
         )
-        api.run(lambda remote: by_api.scale(remote, options, replicas, echo, as_json=as_json))
+        api.run(
+            lambda remote: by_api.scale(
+                remote, options.namespace or remote.namespace, options, replicas, echo, as_json=as_json
+            )
+        )
         return
     settings.quiet()
-    interrupts.run(command.scale(options, replicas, bus.where(), echo, as_json=as_json))
+    where = bus.where()
+    named = replace(options, namespace=options.namespace or where.namespace(api.kubeconfig))
+    interrupts.run(command.scale(named, replicas, where, echo, as_json=as_json))

@@ -13,13 +13,19 @@ from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
 
 
 async def scale(
-    remote: Remote, options: ScaleOptions, replicas: Sequence[tuple[str, int]], out: Print, *, as_json: bool
+    remote: Remote,
+    namespace: str,
+    options: ScaleOptions,
+    replicas: Sequence[tuple[str, int]],
+    out: Print,
+    *,
+    as_json: bool,
 ) -> None:
     """Scale one component after the other: unlike the scaler's command, the API cannot change several at once."""
-    described = await remote.request("GET", path_of(options.namespace, COLLECTIONS["dgd"], options.graph))
+    described = await remote.request("GET", path_of(namespace, COLLECTIONS["dgd"], options.graph))
     named = [(_component(described, target), count) for target, count in replicas]
     dry_run = "true" if options.dry_run else ""
-    path = path_of(options.namespace, COLLECTIONS["dgd"], options.graph, "scale", dryRun=dry_run)
+    path = path_of(namespace, COLLECTIONS["dgd"], options.graph, "scale", dryRun=dry_run)
     for component, count in named:
         answer = await remote.request("POST", path, {"component": component, "replicas": count})
         if as_json:

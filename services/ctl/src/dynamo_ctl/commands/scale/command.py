@@ -63,7 +63,7 @@ async def ask(
                 "the platform has never run with this NATS server; choose another one with --nats or --config"
             )
         return await CommandSender(bus, cluster).ask(
-            "scaler", "scale", options.namespace, data, request=request, timeout=options.timeout
+            "scaler", "scale", options.namespace or "", data, request=request, timeout=options.timeout
         )
     except TimeoutError:
         raise CtlError(
