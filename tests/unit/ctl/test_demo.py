@@ -177,7 +177,7 @@ async def test_a_demo_does_not_delete_unrelated_files(tmp_path: Path) -> None:
     (state := tmp_path / run.CLUSTER).mkdir()
     (state / "mine.py").write_text("mine")
     with pytest.raises(CtlError, match=r"demo has files that dynamoctl demo did not create; move them"):
-        await run.demo([], tmp_path, 1.0, Console(file=io.StringIO()), leave=True)
+        await run.demo([EXAMPLE], tmp_path, 1.0, Console(file=io.StringIO()), leave=True)
     assert [each.name for each in state.iterdir()] == ["mine.py"]
 
 
@@ -236,3 +236,12 @@ def test_a_demo_with_late_graphs_ends_with_this_exit_code(
     file = written(tmp_path, EXAMPLE.read_text())
     ran = dynamoctl("demo", file, "--dir", tmp_path / "state")
     assert (ran.code, "logs are in" in ran.err) == (ExitCode.NOT_READY, True)
+
+
+def test_a_demo_needs_a_graph(dynamoctl: Dynamoctl, tmp_path: Path) -> None:
+    """It started a cluster, and then reported that all of its zero graphs are successful."""
+    pod = written(tmp_path, "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
+    ran = dynamoctl("demo", "--exit", "--dir", tmp_path / "new", pod)
+    assert ran.code == ExitCode.FAILED
+    assert ran.err == f"dynamoctl: {pod}: no DynamoGraphDeployment: the demo shows how graphs start\n"
+    assert not (tmp_path / "new").exists()

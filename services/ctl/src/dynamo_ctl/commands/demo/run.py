@@ -11,7 +11,7 @@ from dynamo_shared.api import resources
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.manifest import load_manifests
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, NAMESPACES
 from dynamo_shared.api.v1beta1 import to_dict
 from dynamo_shared.bus.permissions import EVENT_READER
 from dynamo_shared.kube import AlreadyExists, KubeClient
@@ -34,6 +34,8 @@ from dynamo_ctl.running import announced, claimed
 NAMESPACE = "dynamo-demo"
 CLUSTER = "demo"
 EXAMPLES = "examples"
+#: At least one of these kinds: a request becomes a graph.
+_SHOWN = (DYNAMO_GRAPH_DEPLOYMENTS.kind, DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind)
 #: This file identifies a folder of a demonstration, whose content may be deleted.
 MARKER = ".dynamo-demo"
 
@@ -55,6 +57,8 @@ async def demo(manifests: Sequence[Path], folder: Path, timeout: float, console:
     Raises CtlError if a graph does not become successful within `timeout` seconds; logs then stay in the folder.
     """
     graphs = [graph for file in manifests for graph in _read(file)]
+    if all(graph["kind"] not in _SHOWN for graph in graphs):
+        raise CtlError(f"{', '.join(map(str, manifests))}: no DynamoGraphDeployment: the demo shows how graphs start")
     state = folder / CLUSTER
     with claimed(folder):
         empty(state)
@@ -129,9 +133,10 @@ def _further(console: Console, kubeconfig: str, nats: str, credentials: Path) ->
     for line in (
         "\nTo see more, in another terminal in this folder:",
         f"  export KUBECONFIG={kubeconfig}",
-        f"  kubectl get dgd,dcd -n {NAMESPACE}",
-        f"  kubectl describe dgd -n {NAMESPACE}",
-        f"  {command} get -A --watch",
+        f"  kubectl config set-context --current --namespace={NAMESPACE}",
+        "  kubectl get dgd,dcd",
+        "  kubectl describe dgd",
+        f"  {command} get --watch",
         f"  {command} events --follow",
         f'  nats --server {nats} --user {EVENT_READER} --password "$(cat {credentials / EVENT_READER})" '
         f"--inbox-prefix {inbox_prefix(EVENT_READER)} subscribe 'dynamo.evt.v1.{CLUSTER}.>'",

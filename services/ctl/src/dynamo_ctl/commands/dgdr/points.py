@@ -93,7 +93,9 @@ async def _request(client: KubeClient, name: str, namespace: str | None) -> Kube
     try:
         return await client.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key)
     except NotFound as error:
-        raise CtlError(f"no DynamoGraphDeploymentRequest {name!r} in namespace {key.namespace}") from error
+        raise CtlError(
+            f"no DynamoGraphDeploymentRequest {name!r} in namespace {key.namespace}; see kubectl get dgdr -A"
+        ) from error
 
 
 def _results(request: KubeObject) -> KubeObject:
