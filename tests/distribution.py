@@ -54,6 +54,7 @@ OWN_SERVERS = frozenset({
 LONG = (
     "tests/integration/test_ctl.py",
     "tests/integration/test_dynadmin_examples.py",
+    "tests/integration/test_benchmarks.py",
     "tests/integration/test_restarts.py",
     "tests/integration/test_planning.py",
     "tests/conformance/test_must_run.py",
