@@ -49,12 +49,7 @@ class InvalidQuantity(ValueError):
 
 def parse(value: object) -> Decimal:
     """The amount in the base unit (bytes, cores, pieces) of a string or a number. Raises InvalidQuantity."""
-    if isinstance(value, bool) or not isinstance(value, WRITTEN):
-        raise InvalidQuantity(value)
-    text = str(value)
-    if len(text) > _MAX_LENGTH:
-        raise InvalidQuantity(value)
-    amount = _amount(text)
+    amount = amount_of(value)
     if amount is None:
         raise InvalidQuantity(value)
     return amount
@@ -74,10 +69,10 @@ def _amount(text: str) -> Decimal | None:
 
 def amount_of(value: object) -> Decimal | None:
     """The amount of any value; None if it is not a quantity."""
-    try:
-        return parse(value)
-    except InvalidQuantity:
+    if isinstance(value, bool) or not isinstance(value, WRITTEN):
         return None
+    text = str(value)
+    return _amount(text) if len(text) <= _MAX_LENGTH else None
 
 
 def equal(left: int | float | str, right: int | float | str) -> bool:

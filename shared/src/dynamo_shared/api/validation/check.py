@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from typing import Any
 
 from dynamo_shared.api import deprecations
@@ -218,15 +217,18 @@ def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> F
 
 
 def _broken(steps: Iterable[_Step], version: str, review: _Review) -> Iterator[FieldError]:
+    facts = review.facts
     for subjects_of, rule_sets in steps:
         for subject, before in subjects_of(review):
             for rule in _rules(rule_sets, version, updated=before is not None):
                 if rule.of and rule.of not in subject.fields:
                     continue
-                check, facts = rule.check, review.facts
-                violations = check(subject, before, facts) if rule.when == UPDATED else check(subject, facts)
-                for location, problem in islice(violations, _REPORTED):
+                violations = rule.check(subject, before, facts) if rule.when == UPDATED else rule.check(subject, facts)
+                remaining = _REPORTED
+                for location, problem in violations:
                     yield FieldError(path_of(location), rule.message(problem))
+                    if not (remaining := remaining - 1):
+                        break
 
 
 @cache

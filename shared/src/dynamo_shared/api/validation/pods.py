@@ -393,8 +393,8 @@ def _mounts(component: ComponentView) -> list[_Mount]:
         cache = next((each for each in own if each.cache), None)
         # A mount of mainContainer replaces the service's mount at the same path.
         taken = {"", *(each.path for each in mounts)}
-        plain = (each for each in own if component.has_fields and each is not cache)
-        mounts += [each._replace(cache=False) for each in plain if each.path not in taken]
+        plain = (each for each in own if component.has_fields and each is not cache and each.path not in taken)
+        mounts += [each._replace(cache=False) if each.cache else each for each in plain]
     else:
         at = component.field("compilationCache")
         given = mapping(component.spec.get("compilationCache"))

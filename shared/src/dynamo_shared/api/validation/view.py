@@ -128,7 +128,7 @@ class ComponentView:
         self.replicas, self.nodes = integer(self.spec.get("replicas")), nodes(self.spec.get("multinode"))
         self.gms, self.failover = self._feature(self.words.gms), self._feature(self.words.failover)
         self.image = FieldValue(main.get("image"), (*at, "image") if main or self.has_fields else (*at, "containers"))
-        lines = (each for field in _COMMAND for each in items(main.get(field)) if isinstance(each, str))
+        lines = [each for field in _COMMAND for each in items(main.get(field)) if isinstance(each, str)]
         self.started = engines_started(lines) if self.is_worker else frozenset()
 
     def _feature(self, path: tuple[str, ...]) -> Feature | None:
