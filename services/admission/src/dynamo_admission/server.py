@@ -58,8 +58,8 @@ KEEP_ALIVE = 120.0
 FINISH_WITHIN = 8.0
 
 #: Larger bodies are checked and converted in threads, and the number of these threads: a body may have thousands of
-#: errors, and other requests and probes must be answered meanwhile. A graph of 25 components has 21 KB and takes 10 ms,
-#: its update has twice that and takes 20 ms. Bytes.
+#: errors, and other requests and probes must be answered meanwhile. A graph of 25 components has 21 KB and takes 5 ms,
+#: its update has twice that and takes 6 ms. Bytes.
 LARGE_BODY, LARGE_AT_ONCE = 16 << 10, 2
 #: Bytes of objects that are converted in one turn: a list of 64 MiB takes half a minute, and reviews wait for turns.
 CONVERTED_AT_ONCE = 256 << 10
