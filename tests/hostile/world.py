@@ -48,7 +48,6 @@ SWEPT: tuple[Resource, ...] = (
     resources.HORIZONTAL_POD_AUTOSCALERS,
     resources.JOBS,
     resources.DEPLOYMENTS,
-    resources.DAEMON_SETS,
     Resource("apps", "v1", "replicasets", "ReplicaSet"),
     resources.PODS,
     resources.SECRETS,

@@ -17,20 +17,10 @@ NUMBERS = "numbers"
 LARGE = 1_000_000
 #: Variables of a template of about 740 KB; as Python objects they take about 8 MB.
 VARIABLES = 25_000
-LABELS = {f"label-{number:05}": "v" * 40 for number in range(10_000)}
 
 
 def _large_template(size: int, pieces: int = 1) -> KubeObject:
     return pods(env=[{"name": f"V{number}", "value": "v" * (size // pieces)} for number in range(pieces)])
-
-
-def _agent(namespace: str, name: str) -> KubeObject:
-    """A DaemonSet like that of a snapshot agent, for nodes that do not exist."""
-    own = {labels.APP_COMPONENT: "snapshot-agent"}
-    template = _large_template(VARIABLES, VARIABLES)
-    template["spec"]["nodeSelector"] = {"nowhere": "at-all"}
-    spec = {"selector": {"matchLabels": own}, "template": {**template, "metadata": {"labels": own}}}
-    return obj(resources.DAEMON_SETS, namespace, name, labels=own, spec=spec)
 
 
 def _others(count: int) -> KubeObject:
@@ -187,27 +177,6 @@ stored(
     linger=8.0,
     slack=2.0,
     memory=112.0,
-)
-stored(
-    "snapshot-agents-25000-variables",
-    ROW,
-    "8 DaemonSets with the label of snapshot agents, each with 25,000 variables, for no node",
-    lambda ns: [_agent(ns, f"large-{n}") for n in range(8)],
-    linger=8.0,
-    slack=2.0,
-    memory=32.0,
-)
-stored(
-    "models-10000-labels",
-    ROW,
-    "20 DynamoModels, each with 10,000 labels",
-    lambda ns: [
-        model(ns, f"large-{n}") | {"metadata": {"name": f"large-{n}", "namespace": ns, "labels": LABELS}}
-        for n in range(20)
-    ],
-    linger=8.0,
-    slack=2.0,
-    memory=24.0,
 )
 stored(
     "replicas",
