@@ -32,11 +32,11 @@ def run(name: str, command: Sequence[str], packages: Path | None = None) -> None
     """Run a command as a step. Raises StepFailedError; a failed step is not reported as done."""
     reporting = _reporting()
     progress = reporting.LineProgress()
+    pinned = _pinned(packages) if packages is not None else 0
     with reporting.step(progress, name), subprocess.Popen(command) as process:
         while (code := _ended(process)) is None:
             if packages is not None:
                 folders = Path(command[0]).parents[1].glob("lib/python*/site-packages/*.dist-info")
-                pinned = _pinned(packages)
                 progress.advanced(name, min(len([*folders]), pinned), pinned, "packages installed, of at most")
         if code:
             raise StepFailedError(code)

@@ -56,8 +56,7 @@ def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Na
     options = nats_options(settings.platform.nats, "dynamoctl")
     if url is None and not named and here is not None:
         options = _on_this_machine(replace(options, servers=(here.nats,)), here)
-        kubeconfig = Path(here.kubeconfig) if here.kubeconfig else None
-        return NatsTarget(options, cluster or here.cluster, kubeconfig, here.context or None)
+        return NatsTarget(options, cluster or here.cluster, *here.cluster_options)
     if url is not None:
         options = NatsOptions(servers=(url,), name="dynamoctl") if not named else replace(options, servers=(url,))
     kubernetes = settings.platform.kubernetes

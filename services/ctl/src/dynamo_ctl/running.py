@@ -38,6 +38,11 @@ class RunningPlatform:
     api: str = ""
     token_file: str = ""
 
+    @property
+    def cluster_options(self) -> tuple[Path | None, str | None]:
+        """The kubeconfig and the context of its cluster; None for the defaults."""
+        return Path(self.kubeconfig) if self.kubeconfig else None, self.context or None
+
 
 def find(start: Path | None = None) -> RunningPlatform | None:
     """The platform that runs in this folder or a folder above it; None if there is none."""

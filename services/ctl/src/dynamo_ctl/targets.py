@@ -9,7 +9,6 @@ from dynamo_shared.kube import ConfigError, KubeClient, KubeError, config
 from dynamo_ctl import running
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import echo_error
-from dynamo_ctl.running import RunningPlatform
 
 
 class ClusterOptions(NamedTuple):
@@ -44,15 +43,10 @@ class ClusterOptions(NamedTuple):
 USUAL = ClusterOptions()
 
 
-def of_platform(running: RunningPlatform) -> ClusterOptions:
-    """The cluster of a platform that runs on this machine."""
-    return ClusterOptions(Path(running.kubeconfig) if running.kubeconfig else None, running.context or None)
-
-
 def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:
     """The cluster of the command line, otherwise of the platform that runs here, otherwise the usual default."""
     if kubeconfig is None and context is None and (here := running.find()) is not None:
-        return of_platform(here)
+        return ClusterOptions(*here.cluster_options)
     return ClusterOptions(kubeconfig, context)
 
 

@@ -10,6 +10,8 @@ from functools import lru_cache
 
 #: Types of a written quantity. A constant, because `int | float | str` in a call creates the union each time.
 WRITTEN = (int, float, str)
+#: The fields of a container's resources that hold quantities.
+SIDES = ("limits", "requests")
 #: The pattern of a quantity in schemas of the API server.
 PATTERN = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"

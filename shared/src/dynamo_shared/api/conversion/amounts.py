@@ -7,7 +7,6 @@ from dynamo_shared.api import quantity
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.untrusted.reading import mapping, text
 
-SIDES = ("limits", "requests")
 _QUANTITY = re.compile(quantity.PATTERN)
 
 
@@ -15,7 +14,7 @@ def to_resources(given: Any, own: Any) -> dict[str, Any]:
     """The resources of the main container: those of the service, overridden by those of mainContainer."""
     given, own = mapping(given), mapping(own)
     resources: dict[str, Any] = {}
-    for side in SIDES:
+    for side in quantity.SIDES:
         amounts = {**_from_fields(given.get(side)), **as_text(own.get(side))}
         if amounts:
             resources[side] = amounts
@@ -29,7 +28,7 @@ def from_resources(given: Any) -> dict[str, Any]:
     """The resources of a service from those of its main container."""
     resources: dict[str, Any] = {}
     given = mapping(given)
-    for side in SIDES:
+    for side in quantity.SIDES:
         amounts = as_text(given.get(side))
         fields: dict[str, Any] = {}
         for name, field in (("cpu", "cpu"), ("memory", "memory"), (NVIDIA_GPU, "gpu")):

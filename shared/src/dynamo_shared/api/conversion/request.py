@@ -5,12 +5,13 @@ template.
 from functools import partial
 from typing import Any
 
-from dynamo_shared.api.conversion.amounts import SIDES, as_text, claims_of
+from dynamo_shared.api.conversion.amounts import as_text, claims_of
 from dynamo_shared.api.conversion.changes import KEYS, Keys
 from dynamo_shared.api.conversion.lens import Lens, of_parts
 from dynamo_shared.api.conversion.pod import filled, objects, texts
 from dynamo_shared.api.conversion.request_status import status_to_alpha, status_to_beta
 from dynamo_shared.api.engines import BACKENDS
+from dynamo_shared.api.quantity import SIDES
 from dynamo_shared.api.untrusted.reading import mapping
 
 #: Items of `containers` are identified by position, because the first container of the Job is the profiler.

@@ -158,7 +158,7 @@ _AMOUNTS = ("cpu", "memory", "gpu")
 @COMPONENTS.rule("{value} is not a quantity; examples: 8Gi, 500m, 2", versions=(ALPHA,), added=True)
 def amounts_are_quantities(component: ComponentView, _facts: Facts) -> Violations:
     """Amounts of resources that are strings are Kubernetes quantities."""
-    for kind in amounts.SIDES:
+    for kind in quantity.SIDES:
         given = mapping(below(component.spec, ("resources", kind)))
         for name, value in given.items():
             if name in _AMOUNTS and _is_not_quantity(value):

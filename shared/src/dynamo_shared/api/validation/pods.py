@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from dynamo_shared.api import gpus
+from dynamo_shared.api import gpus, quantity
 from dynamo_shared.api.conversion import amounts
 from dynamo_shared.api.embedded.rules import names, objects, templates
 from dynamo_shared.api.engines import BACKENDS
@@ -108,7 +108,7 @@ def devices_have_limits(component: ComponentView, _facts: Facts) -> Violations:
 def main_resources(component: ComponentView) -> dict[str, dict[str, object]]:
     """Limits and requests of the engine's container."""
     given = resources_of_main(component)
-    return {side: {str(name): each for name, each in mapping(given.get(side)).items()} for side in amounts.SIDES}
+    return {side: {str(name): each for name, each in mapping(given.get(side)).items()} for side in quantity.SIDES}
 
 
 def main_claims(component: ComponentView) -> bool:

@@ -115,7 +115,7 @@ def metadata_of_pods_is_labels_and_annotations(component: ComponentView, _facts:
 @UNUSED.rule("has no effect without gpu: set gpu to the number of GPUs", versions=(ALPHA,), added=True)
 def kinds_of_gpus_have_a_number(component: ComponentView, _facts: Facts) -> Violations:
     """The resource name of a GPU needs the number of GPUs in gpu."""
-    for side in ("limits", "requests"):
+    for side in quantity.SIDES:
         given = mapping(below(component.spec, ("resources", side)))
         if given.get("gpuType") and not given.get("gpu"):
             yield broken(component.field("resources", side, "gpuType"))

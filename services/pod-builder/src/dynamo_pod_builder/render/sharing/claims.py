@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from dynamo_shared.api import gpus
+from dynamo_shared.api import gpus, quantity
 from dynamo_shared.api.containers import main_container
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import RESOURCE_CLAIM_TEMPLATES
@@ -67,7 +67,7 @@ def rank_sharing(component: str, rank: int, cliques: Iterable[str]) -> KubeObjec
 def without_gpus(container: KubeObject) -> None:
     """Remove GPUs from a container's resources, in place: claimed GPUs must not be counted as well."""
     resources = dict(container.get("resources") or {})
-    for side in ("limits", "requests"):
+    for side in quantity.SIDES:
         left = {name: amount for name, amount in (resources.pop(side, None) or {}).items() if not gpus.is_gpu(name)}
         if left:
             resources[side] = left

@@ -15,7 +15,6 @@ from dynamo_shared.api.probes import HANDLERS, PROBES
 from dynamo_shared.api.rules import Location, Violations
 from dynamo_shared.api.untrusted.reading import entries, mapping, names_in, text
 
-_SIDES = ("limits", "requests")
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 _OF_QUOTAS = "requests."
@@ -200,7 +199,7 @@ def pod_security_context(value: dict[str, Any]) -> Violations:
 
 def resources(value: dict[str, Any]) -> Violations:
     """Resources have valid names, quantities that are not negative, and requests within their limits."""
-    amounts = {side: _amounts(value, side) for side in _SIDES}
+    amounts = {side: _amounts(value, side) for side in quantity.SIDES}
     for field, each in amounts.items():
         for name, amount in each.items():
             if problem := _wrong_resource(name):
@@ -226,9 +225,9 @@ def resources(value: dict[str, Any]) -> Violations:
 
 def pages_alone(resources: dict[str, Any]) -> str:
     """Why a container cannot have huge pages (it requests neither cpu nor memory); empty if it can."""
-    if not any(str(name).startswith(_HUGE_PAGES) for side in _SIDES for name in mapping(resources.get(side))):
+    if not any(str(name).startswith(_HUGE_PAGES) for side in quantity.SIDES for name in mapping(resources.get(side))):
         return ""
-    named = {name for side in _SIDES for name in _amounts(resources, side)}
+    named = {name for side in quantity.SIDES for name in _amounts(resources, side)}
     pages = min((name for name in named if name.startswith(_HUGE_PAGES)), default="")
     alone = pages and not {"cpu", "memory"} & named
     return f"has {pages}, which needs an amount of cpu or memory: add one" if alone else ""
