@@ -44,11 +44,12 @@ LATER_GRAPH = graph(
             "gpuMemoryService": {"mode": "IntraPod", "extraClientPods": []},
         },
     },
-    experimental={"other": {}},
+    experimental={"componentGroups": [], "other": {}},
 )
 FIELDS = [
     "spec.components[0].roles[0].other",
     "spec.components[0].experimental.gpuMemoryService.extraClientPods",
+    "spec.experimental.componentGroups",
     "spec.experimental.other",
 ]
 
@@ -73,7 +74,8 @@ def test_each_lost_field_is_listed_with_advice(tmp_path: Path, checked: Checked)
     begin = f"{file}: DynamoGraphDeployment team/chat (v1beta1): "
     assert [line.removeprefix(begin).partition(" would be dropped: ")[0] for line in lines] == FIELDS
     assert all(line.partition(" would be dropped: ")[2] for line in lines)
-    assert error.startswith("dynamoctl: fields that would be lost or refused: 3; do what each line says")
+    assert "one scale command changes several" in lines[2]
+    assert error.startswith("dynamoctl: fields that would be lost or refused: 4; do what each line says")
 
 
 def test_fields_of_this_platform_are_not_reported(tmp_path: Path, checked: Checked) -> None:

@@ -1,4 +1,4 @@
-"""Fields of Dynamo 1.3 to 1.6 that this platform's definitions do not have, and what to do about each.
+"""Fields of Dynamo since 1.3 that this platform's definitions do not have, and what to do about each.
 
 docs/moving.md has the same table.
 """
@@ -9,6 +9,7 @@ from dynamo_shared.api.rules import Location
 
 #: The end of a field's path, without indexes and names of components -> what to do. The longest matching end counts.
 LATER: dict[str, str] = {
+    "experimental.componentGroups": "set replicas of each component; one scale command changes several components",
     "dynamoSidecar": "run the Dynamo runtime in main, or in an init container runtime with restartPolicy: Always",
     "gpuMemoryService.extraClientPods": "remove it: only pods of the component use the GPU memory service, as with the operator",
 }
