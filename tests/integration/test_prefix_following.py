@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from dynamo_devcluster.servers import EtcdServer
+from dynamo_shared.aio import Backoff
 from dynamo_shared.leases import follow
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
+from dynamo_shared.leases.errors import EtcdUnavailableError
 from dynamo_shared.leases.follow import LARGEST_VALUE, PrefixFollower
 from etcd3 import etcdrpc
 
@@ -150,6 +152,29 @@ async def test_compaction_between_reading_and_watching(
         await reader.until_has({"v1/b": b"1"})
         assert len(readings) >= 2, "a slow machine may need more"
         await eventually(lambda: not reader.follower.trouble, "no error is left")
+
+
+async def test_a_watch_that_always_fails_at_once_is_started_less_and_less_often(
+    etcd_server: EtcdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each attempt reads all keys: that was repeated twice a second, without end."""
+    failures: list[int] = []
+
+    class Counted(Backoff):
+        def next(self) -> float:
+            super().next()
+            failures.append(self.failures)
+            return 0.0
+
+    async def refused(*_: Any) -> None:
+        raise EtcdUnavailableError("no streams here")
+
+    monkeypatch.setattr(follow, "Backoff", Counted)
+    monkeypatch.setattr(PrefixFollower, "_watch", refused)
+    async with following(etcd_server) as reader:
+        await eventually(lambda: len(failures) >= 4, "four attempts")
+        assert failures[:4] == [1, 2, 3, 4]
+        assert reader.follower.trouble == "no streams here"
 
 
 async def test_everything_is_read_again_periodically(etcd_server: EtcdServer, writer: EtcdClient) -> None:

@@ -7,6 +7,7 @@ watch broke or was compacted, and periodically. A value above the limit is store
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any
 
 import structlog
@@ -67,18 +68,22 @@ class PrefixFollower:
     async def run(self) -> None:
         """Follow until cancelled."""
         channel = Channel(self._options)
-        backoff = Backoff(RECONNECT_PAUSE, LONGEST_PAUSE)
+        backoff, clock = Backoff(RECONNECT_PAUSE, LONGEST_PAUSE), asyncio.get_running_loop().time
         try:
             while True:
+                watched_since = inf
                 try:
                     revision, content = await self._read(channel)
                     self._replace(content)
-                    backoff.reset()
+                    watched_since = clock()
                     # From the revision after the reading, so that no change in between is missed.
                     await self._watch(channel, revision + 1)
                 except CompactedError:
                     continue
                 except EtcdError as error:
+                    # A reading alone is no success: if each watch fails at once, everything is read again each time.
+                    if clock() - watched_since >= LONGEST_PAUSE:
+                        backoff.reset()
                     self._troubled(str(error))
                     await asyncio.sleep(backoff.next())
         finally:
