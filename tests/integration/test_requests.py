@@ -138,7 +138,7 @@ async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_pla
             where=lambda answer: answer.get("profilingPhase") == "SweepingPrefill",
         )
         assert conditions(status) == {
-            "Validation": ("True", "Valid"),
+            "Validation": ("True", "ValidationPassed"),
             "Profiling": ("False", "SweepingPrefill"),
             "Succeeded": ("False", "Profiling"),
         }
@@ -147,7 +147,7 @@ async def test_a_request_becomes_a_graph_that_serves_and_outlives_it(control_pla
         profiler.go.set()
         status = await until_phase(kube, namespace, "Deployed")
         assert conditions(status) == {
-            "Validation": ("True", "Valid"),
+            "Validation": ("True", "ValidationPassed"),
             "Profiling": ("True", "ProfilingCompleted"),
             "SpecGenerated": ("True", "SpecGenerated"),
             "ObjectiveMet": ("True", "ObjectiveMet"),

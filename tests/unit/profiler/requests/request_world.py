@@ -212,11 +212,11 @@ class World:
         return outcome_of(self.before, await self.status(), self.announced, self.kube)
 
 
-VALID = "Validation+Valid Profiling-DiscoveringHardware Succeeded-Pending"
-UNDER_WAY = "Validation+Valid Profiling-Initializing Succeeded-Profiling"
+VALID = "Validation+ValidationPassed Profiling-DiscoveringHardware Succeeded-Pending"
+UNDER_WAY = "Validation+ValidationPassed Profiling-Initializing Succeeded-Profiling"
 DONE = "Profiling+ProfilingCompleted SpecGenerated+SpecGenerated"
 READY = "Succeeded+SpecGenerated"
-PROFILED = f"Validation+Valid {DONE} ObjectiveMet+ObjectiveMet"
+PROFILED = f"Validation+ValidationPassed {DONE} ObjectiveMet+ObjectiveMet"
 SELECTION = {"dgdName": "qwen-dgd", "profilingResults": {"selectedConfig": SELECTED}}
 CHANGED = {"metadata": {"generation": 2}}
 WRITTEN = "ConfigMap planner-config-qwen"

@@ -40,7 +40,7 @@ from .request_world import (
 
 def changed(generation: int, **parts: Any) -> KubeObject:
     """A request whose result waits, after a change of its spec was reported as one without effect."""
-    said = f"{PROFILED} {READY}".replace("Validation+Valid", "Validation-SpecChangeRejected")
+    said = f"{PROFILED} {READY}".replace("Validation+ValidationPassed", "Validation-SpecChangeRejected")
     obj = request("Ready", said, **parts, **SELECTION)
     obj["status"]["conditions"][0]["observedGeneration"] = generation
     return obj
@@ -51,12 +51,12 @@ MADE = f"{PROFILED} DeploymentReady-DeploymentInProgress Succeeded-Deploying"
 made = partial(request, "Deploying", MADE, **SELECTION)
 deployed = partial(request, "Deployed", f"{PROFILED} DeploymentReady+DeploymentReady Succeeded+Deployed", **SELECTION)
 lost = partial(
-    request, "Failed", f"{PROFILED} DeploymentReady-DeploymentDeleted Succeeded-Failed", **{**SELECTION, "dgdName": ""}
+    request, "Failed", f"{PROFILED} DeploymentReady-DeploymentDeleted Succeeded-DeploymentDeleted", **{**SELECTION, "dgdName": ""}
 )
-rejected = partial(request, "Failed", f"{PROFILED} DeploymentReady-DeploymentRejected Succeeded-Failed", **SELECTION)
+rejected = partial(request, "Failed", f"{PROFILED} DeploymentReady-DeploymentRejected Succeeded-DeploymentRejected", **SELECTION)
 SERVES = "Deployed DeploymentReady+DeploymentReady Succeeded+Deployed; DeploymentReady"
-IS_LOST = "Failed DeploymentReady-DeploymentDeleted Succeeded-Failed; DeploymentDeleted"
-IS_REJECTED = "Failed DeploymentReady-DeploymentRejected Succeeded-Failed; DeploymentRejected"
+IS_LOST = "Failed DeploymentReady-DeploymentDeleted Succeeded-DeploymentDeleted; DeploymentDeleted"
+IS_REJECTED = "Failed DeploymentReady-DeploymentRejected Succeeded-DeploymentRejected; DeploymentRejected"
 CREATE = "create DynamoGraphDeployment qwen-dgd"
 NOW = f"Deploying DeploymentReady-DeploymentInProgress Succeeded-Deploying; DeploymentCreated; {CREATE}"
 

@@ -48,7 +48,7 @@ from .request_world import (
     stored,
 )
 
-REFUSAL = "Failed Validation-ValidationFailed Succeeded-Failed"
+REFUSAL = "Failed Validation-ValidationFailed Succeeded-ValidationFailed"
 CLAIM = {"modelCache": {"pvcName": "models"}}
 NODE_LABELS = {
     "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
@@ -200,7 +200,7 @@ TAKEN = "Failed Profiling-NameTaken Succeeded-NameTaken"
         ),
         "the Job is refused": (
             World.of(pending(spec=thorough), refusals={"create Job profile-qwen": REFUSED}),
-            f"Failed Profiling-JobCreationFailed Succeeded-Failed; ProfilingJobFailed; {RIGHTS}",
+            f"Failed Profiling-JobCreationFailed Succeeded-JobCreationFailed; ProfilingJobFailed; {RIGHTS}",
         ),
     }
 )
@@ -258,19 +258,19 @@ IS_DELETED = "Failed Profiling-JobDeleted Succeeded-JobDeleted; ProfilingCheckFa
         ),
         "the graph of an earlier request has the name": (
             World.of(profiling(), graph("u-0"), config_map("u-0"), ends=result(reads=True)),
-            "Failed DeploymentReady-DeploymentRejected Succeeded-Failed; DeploymentRejected",
+            "Failed DeploymentReady-DeploymentRejected Succeeded-DeploymentRejected; DeploymentRejected",
         ),
         "the status has no room for the result": (
             World.of(profiling(spec={"image": "x" * 900_000}), ends=result(size=900_000)),
-            "Failed SpecGenerated-GenerationFailed Succeeded-Failed; ProfilingCheckFailed",
+            "Failed SpecGenerated-GenerationFailed Succeeded-GenerationFailed; ProfilingCheckFailed",
         ),
         "a ConfigMap of another author has the name": (
             World.of(profiling(), config_map(""), ends=result(reads=True)),
-            "Failed SpecGenerated-GenerationFailed Succeeded-Failed; ConfigMapCreationFailed",
+            "Failed SpecGenerated-GenerationFailed Succeeded-GenerationFailed; ConfigMapCreationFailed",
         ),
         "a ConfigMap is refused": (
             World.of(profiling(), ends=result(reads=True), refusals={f"create {WRITTEN}": REFUSED}),
-            "Failed SpecGenerated-GenerationFailed Succeeded-Failed; ConfigMapCreationFailed",
+            "Failed SpecGenerated-GenerationFailed Succeeded-GenerationFailed; ConfigMapCreationFailed",
         ),
         "a Job under way": (
             World.of(measuring(), job(), output(phase="SweepingDecode")),

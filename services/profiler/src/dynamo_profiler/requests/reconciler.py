@@ -154,7 +154,7 @@ class RequestReconciler:
             return await self._refuse(obj, draft, _NOT_MEASURABLE.format(sku=sku, known=", ".join(MEASURABLE)))
         message = "the hardware for planning is known"
         draft.put(hardware=hardware.status.model_dump(mode="json", by_alias=True, exclude_none=True))
-        draft.say(VALIDATION, True, "Valid", "the request can be profiled")
+        draft.say(VALIDATION, True, "ValidationPassed", "the request can be profiled")
         draft.say(PROFILING, False, "DiscoveringHardware", message)
         self.announcer.announce(obj, events.INITIALIZED(message))
         return await self._write(obj, draft.enter(RequestPhase.PENDING, message))

@@ -83,15 +83,13 @@ class StatusDraft:
         return self.say(PROFILING, False, reason, message).enter(RequestPhase.PROFILING, message)
 
     def fail(self, type_: str, reason: str, message: str) -> Self:
-        """Fail the request in its current form. `type_`: the condition with the cause."""
-        return self.say(type_, False, reason, message).enter(RequestPhase.FAILED, message)
+        """Fail the request in its current form. `type_`: the condition with the cause; Succeeded has its reason, too."""
+        return self.say(type_, False, reason, message).enter(RequestPhase.FAILED, message, reason)
 
     def fail_profiling(self, message: str, reason: str = "") -> Self:
-        """Fail profiling at its current step, which stays in the status. Both conditions have the step or `reason` as
-        reason.
-        """
+        """Fail profiling at its current step, which stays in the status; without `reason`, the step is the reason."""
         named = reason or f"{self.status.get('profilingPhase') or ProfilingPhase.INITIALIZING.value}Failed"
-        return self.say(PROFILING, False, named, message).enter(RequestPhase.FAILED, message, named)
+        return self.fail(PROFILING, named, message)
 
     def done(self) -> KubeObject:
         """The finished status."""
