@@ -91,6 +91,9 @@ async def test_the_error_of_an_incomplete_answer_is_on_a_separate_line(
 
 async def test_a_piece_with_reasoning_and_text_is_shown_whole() -> None:
     class Answering:
+        def path(self, *parts: str) -> str:
+            return "/".join(parts)
+
         @asynccontextmanager
         async def stream(self, *_: object) -> AsyncIterator[AsyncIterator[ServerSentEvent]]:
             async def events() -> AsyncIterator[ServerSentEvent]:
@@ -100,6 +103,6 @@ async def test_a_piece_with_reasoning_and_text_is_shown_whole() -> None:
             yield events()
 
     shown: list[str] = []
-    conversation = Conversation(cast("Any", Answering()), "n", "g", model="", system="", max_tokens=1)
+    conversation = Conversation(cast("Any", Answering()), "g", model="", system="", max_tokens=1)
     assert await conversation.say("?", shown.append) == {"text": "yes"}
     assert "".join(shown) == "so yes"

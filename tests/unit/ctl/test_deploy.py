@@ -70,11 +70,9 @@ async def test_the_answer_of_the_api_is_printed(command: str, printed: str, said
     out, remarks = list[str](), list[str]()
     async with served(answer, written(tmp_path, "t")) as api:
         if command == "deploy":
-            await deployment.deploy(
-                api, "team", {}, out.append, remark=remarks.append, dry_run="server", as_json=False, key=""
-            )
+            await deployment.deploy(api, {}, out.append, remark=remarks.append, dry_run="server", as_json=False, key="")
         else:
-            await deployment.estimate(api, "team", {}, out.append, remark=remarks.append, as_json=False)
+            await deployment.estimate(api, {}, out.append, remark=remarks.append, as_json=False)
     assert ("\n".join(out), remarks) == (printed, said)
 
 

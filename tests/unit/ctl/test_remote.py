@@ -47,7 +47,7 @@ def _returning(content: bytes) -> Any:
 
 
 def api_of(answering: Answering) -> Remote:
-    return Remote("https://p.test/", "token", cast(aiohttp.ClientSession, answering))
+    return Remote("https://p.test/", "token", cast(aiohttp.ClientSession, answering), namespace="team")
 
 
 @asynccontextmanager
@@ -58,7 +58,7 @@ async def served(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     async with (
         serving(application, "127.0.0.1", 0) as port,
         asyncio.timeout(60),
-        Remote.open(f"http://127.0.0.1:{port}", token) as api,
+        Remote.open(f"http://127.0.0.1:{port}", token, namespace="team") as api,
     ):
         yield api
 
@@ -93,7 +93,7 @@ async def test_a_deployment_of_an_earlier_request_is_not_reported_as_created(sta
     }
     lines: list[str] = []
     api = api_of(Answering(json.dumps(answer).encode(), status))
-    await deployment.deploy(api, "team", {}, lines.append, remark=pytest.fail, dry_run="", as_json=False, key="k1")
+    await deployment.deploy(api, {}, lines.append, remark=pytest.fail, dry_run="", as_json=False, key="k1")
     assert lines == [said]
 
 
@@ -101,9 +101,7 @@ async def test_a_deployment_of_an_earlier_request_is_not_reported_as_created(sta
 async def test_a_key_of_a_request_that_no_header_takes_is_named(key: str) -> None:
     """The error message was "does not answer with JSON"."""
     with pytest.raises(CtlError) as refused:
-        await deployment.deploy(
-            api_of(Answering(b"")), "team", {}, print, remark=print, dry_run="", as_json=False, key=key
-        )
+        await deployment.deploy(api_of(Answering(b"")), {}, print, remark=print, dry_run="", as_json=False, key=key)
     assert refused.value.code == ExitCode.USAGE
     assert str(refused.value) == "--request: use 1 to 128 printable ASCII characters without blanks"
 
@@ -230,7 +228,7 @@ async def test_a_missing_object_is_reported_with_its_namespace() -> None:
     problem = {"title": "Not found", "detail": 'dynamographdeployments.nvidia.com "chat" not found'}
     api = api_of(Answering(json.dumps(problem).encode(), 404))
     with pytest.raises(CtlError) as refused:
-        await api.request("GET", remote.path_of("team", "deployments", "chat", "logs", tail=1))
+        await api.request("GET", api.path("deployments", "chat", "logs", tail=1))
     assert str(refused.value) == (
         'Not found: dynamographdeployments.nvidia.com "chat" not found in namespace team; choose another namespace with -n'
     )
@@ -250,11 +248,11 @@ async def test_logs_of_which_none_can_be_read_are_an_error(items: int) -> None:
     answer = {"items": [row] * items, "problems": ["g-1/main: its node does not answer"]}
     api, out, remarks = api_of(Answering(json.dumps(answer).encode())), list[str](), list[str]()
     if items:
-        await deployment.logs(api, "ns", "g", "", out.append, remark=remarks.append, follow=False, tail=9)
+        await deployment.logs(api, "g", "", out.append, remark=remarks.append, follow=False, tail=9)
         assert (out, remarks) == (["g-0/main hello"], ["not read: g-1/main: its node does not answer"])
         return
     with pytest.raises(CtlError, match="not read: g-1/main: its node does not answer"):
-        await deployment.logs(api, "ns", "g", "", out.append, remark=remarks.append, follow=False, tail=9)
+        await deployment.logs(api, "g", "", out.append, remark=remarks.append, follow=False, tail=9)
     assert not out
 
 
@@ -269,8 +267,8 @@ async def test_events_are_all_that_the_api_has() -> None:
             yield self
 
     api = api_of(Recorded(b'{"items": []}'))
-    await by_api.events(api, "ns", "DGD", "g", asked.append, since=None, follow=False, as_json=False)
-    assert asked == ["https://p.test/api/v1/namespaces/ns/deployments/g/events?limit=2000"]
+    await by_api.events(api, "DGD", "g", asked.append, since=None, follow=False, as_json=False)
+    assert asked == ["https://p.test/api/v1/namespaces/team/deployments/g/events?limit=2000"]
 
 
 async def test_without_a_token_the_error_names_the_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

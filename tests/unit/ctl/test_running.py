@@ -58,7 +58,9 @@ def test_commands_of_the_api_find_it_and_a_token_here(
     opened: list[tuple[object, ...]] = []
 
     @asynccontextmanager
-    async def open_(server: str, token_file: Path | None, cluster: ClusterOptions) -> AsyncIterator[None]:
+    async def open_(
+        server: str, token_file: Path | None, cluster: ClusterOptions, _: str | None
+    ) -> AsyncIterator[None]:
         opened.append((server, *(str(each) if each else None for each in (token_file, cluster.kubeconfig))))
         yield None
 
@@ -74,7 +76,7 @@ def test_commands_of_the_api_find_it_and_a_token_here(
     folder, here = tmp_path / running.FOLDER, replace(HERE, api="http://localhost:5/", token_file="/t")
     with claimed(folder), announced(folder, here):
         token_file, kubeconfig = (Path(each) if each else None for each in files)
-        ApiOptions(server, token_file, kubeconfig).run(nothing)
+        ApiOptions(server, token_file, kubeconfig).run(nothing, None)
     assert opened == [expected]
 
 

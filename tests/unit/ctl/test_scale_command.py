@@ -27,9 +27,7 @@ async def platform(handler: Handler) -> AsyncIterator[MemoryBus]:
 
 
 REPLICAS = [("Decode", 3)]
-QUERY = ScaleOptions(
-    "llama", ["Decode=3"], "ns", dry_run=True, reason="to see", generation=7, request="mine", timeout=10
-)
+QUERY = ScaleOptions("llama", ["Decode=3"], dry_run=True, reason="to see", generation=7, request="mine", timeout=10)
 
 
 async def test_a_scale_command_is_sent_and_its_answer_is_printed() -> None:
@@ -40,8 +38,8 @@ async def test_a_scale_command_is_sent_and_its_answer_is_printed() -> None:
         return Answered("DryRun", "would be done: Decode 1 -> 3")
 
     async with platform(handler) as bus:
-        completed, result = await command.ask(bus, "c", QUERY, REPLICAS)
-        again = await command.ask(bus, "c", QUERY, REPLICAS)
+        completed, result = await command.ask(bus, "c", "ns", QUERY, REPLICAS)
+        again = await command.ask(bus, "c", "ns", QUERY, REPLICAS)
     assert (completed, result.reason, result.message) == (True, "DryRun", "would be done: Decode 1 -> 3")
     assert again == (completed, result)
     (data,) = got
@@ -60,18 +58,18 @@ async def test_a_refusal_is_an_answer() -> None:
         raise CommandRefusedError("BudgetCeiling", "too many")
 
     async with platform(handler) as bus:
-        completed, result = await command.ask(bus, "c", QUERY, REPLICAS)
+        completed, result = await command.ask(bus, "c", "ns", QUERY, REPLICAS)
     assert (completed, result.reason, result.message) == (False, "BudgetCeiling", "too many")
 
 
 async def test_without_a_platform_or_an_answer_it_says_so() -> None:
     with pytest.raises(CtlError, match="never run") as caught:
-        await command.ask(MemoryBus(), "c", QUERY, REPLICAS)
+        await command.ask(MemoryBus(), "c", "ns", QUERY, REPLICAS)
     assert caught.value.code is ExitCode.FAILED
     bus = MemoryBus()
     await bus.declare(streams.STATE, streams.COMMANDS, streams.EVENTS)
     with pytest.raises(CtlError, match="repeat it with --request mine") as caught:
-        await command.ask(bus, "c", replace(QUERY, timeout=0.05), REPLICAS)
+        await command.ask(bus, "c", "ns", replace(QUERY, timeout=0.05), REPLICAS)
     assert caught.value.code is ExitCode.UNREACHABLE
 
 

@@ -80,24 +80,33 @@ class Remote:
         session: aiohttp.ClientSession,
         renew: Callable[[], Awaitable[str]] | None = None,
         cluster: ClusterOptions = USUAL,
+        *,
+        namespace: str | None = None,
     ) -> None:
         """`renew` returns the current token, for work that lasts longer than the first token. `cluster`: the cluster
-        of the kubeconfig.
+        of the kubeconfig. `namespace`: that of the command's `-n`.
         """
         self._url = url.rstrip("/")
         self._token = token
         self._session = session
         self._renew = renew
         self._cluster = cluster
+        self._namespace = namespace
 
     @cached_property
     def namespace(self) -> str:
-        """The namespace of a command without `-n`. Raises ConfigError."""
-        return self._cluster.namespace()
+        """The namespace of the command: that of `-n`, otherwise of the kubeconfig. Raises ConfigError."""
+        return self._namespace or self._cluster.namespace()
+
+    def path(self, *parts: str, **query: Any) -> str:
+        """A path of the API below the command's namespace. Raises ConfigError."""
+        return path_of(self.namespace, *parts, **query)
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, server: str, token_file: Path | None, cluster: ClusterOptions = USUAL) -> AsyncIterator[Self]:
+    async def open(
+        cls, server: str, token_file: Path | None, cluster: ClusterOptions = USUAL, namespace: str | None = None
+    ) -> AsyncIterator[Self]:
         """The API at a URL. The token comes from the file, $DYNAMO_TOKEN or the cluster's kubeconfig. Raises CtlError
         without one.
         """
@@ -106,7 +115,7 @@ class Remote:
             raise CtlError(f"--server {server}: tokens are sent to other machines only over https", ExitCode.USAGE)
         token = await _token(token_file, cluster)
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
-            yield cls(server, token, session, partial(_token, token_file, cluster), cluster)
+            yield cls(server, token, session, partial(_token, token_file, cluster), cluster, namespace=namespace)
 
     async def request(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """Send a request; returns the answer's JSON. Raises RequestRefused with every reason; CtlError without an

@@ -40,11 +40,18 @@ class ApiOptions:
     token_file: TokenFile = None
     kubeconfig: Kubeconfig = None
 
-    def run(self, work: Callable[[Remote], Awaitable[None]], *, follow: bool = False, otherwise: str = "") -> None:
+    def run(
+        self,
+        work: Callable[[Remote], Awaitable[None]],
+        namespace: str | None,
+        *,
+        follow: bool = False,
+        otherwise: str = "",
+    ) -> None:
         """Run a command's work with the API; without a server, with the API of the platform that runs in this folder.
 
         Raises CtlError if there is no platform; the message then includes `otherwise`, the way that needs none.
-        `follow`: the work has no end, and Ctrl-C ends it with success.
+        `namespace`: that of `-n`. `follow`: the work has no end, and Ctrl-C ends it with success.
         """
         from dynamo_ctl import interrupts, remote, running, settings, targets  # noqa: PLC0415 - quick help
         from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
@@ -61,7 +68,7 @@ class ApiOptions:
                 token_file = Path(here.token_file)
 
         async def run() -> None:
-            async with remote.Remote.open(server, token_file, cluster) as api:
+            async with remote.Remote.open(server, token_file, cluster, namespace) as api:
                 await work(api)
 
         (interrupts.serve if follow else interrupts.run)(run())

@@ -31,10 +31,9 @@ def chat(
 
     api.run(
         lambda remote: conversation.chat(
-            conversation.Conversation(
-                remote, namespace or remote.namespace, graph, model=model, system=system, max_tokens=max_tokens
-            ),
+            conversation.Conversation(remote, graph, model=model, system=system, max_tokens=max_tokens),
             message,
             as_json=output is LineOutput.JSON,
         ),
+        namespace,
     )

@@ -10,15 +10,15 @@ from dynamo_shared.api.untrusted.words import escaped
 
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.lines import lines
-from dynamo_ctl.remote import Remote, path_of
+from dynamo_ctl.remote import Remote
 
 
 class Conversation:
     """One chat, with its history."""
 
-    def __init__(self, remote: Remote, namespace: str, graph: str, *, model: str, system: str, max_tokens: int) -> None:
+    def __init__(self, remote: Remote, graph: str, *, model: str, system: str, max_tokens: int) -> None:
         self._remote = remote
-        self._path = path_of(namespace, "deployments", graph, "chat")
+        self._path = remote.path("deployments", graph, "chat")
         self._given: dict[str, Any] = {"maxTokens": max_tokens, **({"model": model} if model else {})}
         self._messages: list[dict[str, str]] = [{"role": "system", "content": system}] if system else []
 

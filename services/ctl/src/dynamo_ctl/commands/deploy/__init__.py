@@ -58,9 +58,8 @@ def deploy(
         return
     mode = dry_run.value if dry_run is not None else ""
     api.run(
-        lambda remote: deployment.deploy(
-            remote, namespace or remote.namespace, sent, echo, remark=echo_error, dry_run=mode, as_json=as_json, key=key
-        ),
+        lambda remote: deployment.deploy(remote, sent, echo, remark=echo_error, dry_run=mode, as_json=as_json, key=key),
+        namespace,
         otherwise="; --dry-run client needs no server",
     )
 
@@ -79,11 +78,7 @@ def estimate(
 
     sent = options.intent(name="estimate")
     as_json = output is LineOutput.JSON
-    api.run(
-        lambda remote: deployment.estimate(
-            remote, namespace or remote.namespace, sent, echo, remark=echo_error, as_json=as_json
-        ),
-    )
+    api.run(lambda remote: deployment.estimate(remote, sent, echo, remark=echo_error, as_json=as_json), namespace)
 
 
 @with_options
@@ -105,15 +100,7 @@ def logs(
     from dynamo_ctl.printing import echo_error, echo_log  # noqa: PLC0415
 
     api.run(
-        lambda remote: deployment.logs(
-            remote,
-            namespace or remote.namespace,
-            graph,
-            component,
-            echo_log,
-            remark=echo_error,
-            follow=follow,
-            tail=tail,
-        ),
+        lambda remote: deployment.logs(remote, graph, component, echo_log, remark=echo_error, follow=follow, tail=tail),
+        namespace,
         follow=follow,
     )

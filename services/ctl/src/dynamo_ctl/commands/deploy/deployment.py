@@ -12,7 +12,7 @@ from dynamo_ctl.commands.deploy.steps import Steps
 from dynamo_ctl.commands.dgdr.drawing import table
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.printing import Print
-from dynamo_ctl.remote import Remote, ServerSentEvent, field_error, path_of
+from dynamo_ctl.remote import Remote, ServerSentEvent, field_error
 
 #: Status of a new deployment. The API answers 200 if an earlier request had the same key.
 _CREATED = 201
@@ -29,7 +29,6 @@ def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
 
 async def deploy(
     remote: Remote,
-    namespace: str,
     sent: dict[str, Any],
     out: Print,
     *,
@@ -44,7 +43,7 @@ async def deploy(
             f"--request: use 1 to {_MAX_KEY_LENGTH} printable ASCII characters without blanks", ExitCode.USAGE
         )
     headers = {"Idempotency_Key": key} if key else {}
-    status, answer = await remote.answer("POST", path_of(namespace, "deploy", dryRun=dry_run), sent, **headers)
+    status, answer = await remote.answer("POST", remote.path("deploy", dryRun=dry_run), sent, **headers)
     if as_json:
         out(json.dumps(answer))
         return
@@ -62,16 +61,14 @@ async def deploy(
         return
     stored = answer["object"]
     done = "created" if status == _CREATED else f"exists unchanged (created before by request {key})"
-    out(f"{stored['kind']} {stored['metadata']['name']} {done} in namespace {namespace}")
+    out(f"{stored['kind']} {stored['metadata']['name']} {done} in namespace {remote.namespace}")
 
 
-async def estimate(
-    remote: Remote, namespace: str, sent: dict[str, Any], out: Print, *, remark: Print, as_json: bool
-) -> None:
+async def estimate(remote: Remote, sent: dict[str, Any], out: Print, *, remark: Print, as_json: bool) -> None:
     """Print the estimate of an intent. `remark` gets the progress, and the limits of the estimate."""
     last: Any = None
     with Steps(remark) as steps:
-        async with remote.stream("POST", path_of(namespace, "estimate"), sent) as events:
+        async with remote.stream("POST", remote.path("estimate"), sent) as events:
             async for event in events:
                 if event.name == "progress" and not as_json:
                     steps.say(f"{event.data['phase']}: {event.data['message']}")
@@ -94,14 +91,14 @@ async def estimate(
 
 
 async def logs(
-    remote: Remote, namespace: str, graph: str, component: str, out: Print, *, remark: Print, follow: bool, tail: int
+    remote: Remote, graph: str, component: str, out: Print, *, remark: Print, follow: bool, tail: int
 ) -> None:
     """Print the log lines of all pods of a graph, each with its pod. `remark` gets each log that cannot be read.
 
     Raises CtlError if no log can be read.
     """
     query = {"component": component, "tail": tail, "follow": "true" if follow else ""}
-    path = path_of(namespace, "deployments", graph, "logs", **query)
+    path = remote.path("deployments", graph, "logs", **query)
     if not follow:
         answer = await remote.request("GET", path)
         for line in answer["items"]:

@@ -54,10 +54,10 @@ def plot(
         refuse_with_server(context=context)
 
         async def work(remote: Remote) -> None:
-            request = await by_api.request_object(remote, namespace or remote.namespace, name)
+            request = await by_api.request_object(remote, name)
             points.plot(request, echo, file=file, width=width)
 
-        api.run(work)
+        api.run(work, namespace)
         return
     settings.quiet()
     request = interrupts.run(points.read(targets.cluster(api.kubeconfig, context), name, namespace))
@@ -90,9 +90,7 @@ def apply(
 
     if api.server:
         refuse_with_server(context=context)
-        api.run(
-            lambda remote: by_api.promote(remote, namespace or remote.namespace, name, point, echo, dry_run=dry_run),
-        )
+        api.run(lambda remote: by_api.promote(remote, name, point, echo, dry_run=dry_run), namespace)
         return
     settings.quiet()
     where = targets.cluster(api.kubeconfig, context)

@@ -69,15 +69,8 @@ def events(
             raise CtlError("--server requires an object: --kind dgd --name NAME", ExitCode.USAGE)
         about = query.kind or "dgd", query.name
         api.run(
-            lambda remote: by_api.events(
-                remote,
-                query.namespace or remote.namespace,
-                *about,
-                echo,
-                since=age,
-                follow=query.follow,
-                as_json=as_json,
-            ),
+            lambda remote: by_api.events(remote, *about, echo, since=age, follow=query.follow, as_json=as_json),
+            query.namespace,
             follow=query.follow,
         )
         return

@@ -8,7 +8,7 @@ from typing import Any
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.kinds import short_name
 from dynamo_ctl.printing import Print, day, one_line
-from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
+from dynamo_ctl.remote import COLLECTIONS, Remote
 
 #: Largest number of events in an answer of the API.
 _MAX_EVENTS = 2000
@@ -16,7 +16,6 @@ _MAX_EVENTS = 2000
 
 async def events(
     remote: Remote,
-    namespace: str,
     kind: str,
     name: str,
     out: Print,
@@ -35,7 +34,7 @@ async def events(
         if earliest is None or moment >= earliest:
             out(json.dumps(event) if as_json else _readable(event, moment))
 
-    path = path_of(namespace, collection, name, "events", limit=_MAX_EVENTS, watch="true" if follow else "")
+    path = remote.path(collection, name, "events", limit=_MAX_EVENTS, watch="true" if follow else "")
     if not follow:
         for event in reversed((await remote.request("GET", path))["items"]):
             show(event)

@@ -53,7 +53,7 @@ def get(
     work = objects.watch if watch else objects.show
     if api.server:
         refuse_with_server(context=context)
-        api.run(lambda remote: work(query, sources.OfApi(remote), echo), follow=watch)
+        api.run(lambda remote: work(query, sources.OfApi(remote), echo), query.namespace, follow=watch)
         return
     settings.quiet(follow=watch)
 

@@ -1,6 +1,6 @@
 """`dynamoctl scale`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -69,13 +69,9 @@ def scale(
             nats=bus.nats,
             cluster=bus.cluster,
         )
-        api.run(
-            lambda remote: by_api.scale(
-                remote, options.namespace or remote.namespace, options, replicas, echo, as_json=as_json
-            )
-        )
+        api.run(lambda remote: by_api.scale(remote, options, replicas, echo, as_json=as_json), options.namespace)
         return
     settings.quiet()
     where = bus.where()
-    named = replace(options, namespace=options.namespace or where.namespace(api.kubeconfig))
-    interrupts.run(command.scale(named, replicas, where, echo, as_json=as_json))
+    namespace = options.namespace or where.namespace(api.kubeconfig)
+    interrupts.run(command.scale(options, namespace, replicas, where, echo, as_json=as_json))

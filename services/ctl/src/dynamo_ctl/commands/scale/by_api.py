@@ -9,23 +9,17 @@ from dynamo_shared.api.wording import many
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.printing import Print
-from dynamo_ctl.remote import COLLECTIONS, Remote, path_of
+from dynamo_ctl.remote import COLLECTIONS, Remote
 
 
 async def scale(
-    remote: Remote,
-    namespace: str,
-    options: ScaleOptions,
-    replicas: Sequence[tuple[str, int]],
-    out: Print,
-    *,
-    as_json: bool,
+    remote: Remote, options: ScaleOptions, replicas: Sequence[tuple[str, int]], out: Print, *, as_json: bool
 ) -> None:
     """Scale one component after the other: unlike the scaler's command, the API cannot change several at once."""
-    described = await remote.request("GET", path_of(namespace, COLLECTIONS["dgd"], options.graph))
+    described = await remote.request("GET", remote.path(COLLECTIONS["dgd"], options.graph))
     named = [(_component(described, target), count) for target, count in replicas]
     dry_run = "true" if options.dry_run else ""
-    path = path_of(namespace, COLLECTIONS["dgd"], options.graph, "scale", dryRun=dry_run)
+    path = remote.path(COLLECTIONS["dgd"], options.graph, "scale", dryRun=dry_run)
     for component, count in named:
         answer = await remote.request("POST", path, {"component": component, "replicas": count})
         if as_json:

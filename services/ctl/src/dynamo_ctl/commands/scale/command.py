@@ -31,11 +31,17 @@ def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:
 
 
 async def scale(
-    options: ScaleOptions, replicas: Sequence[tuple[str, int]], where: NatsTarget, out: Print, *, as_json: bool = False
+    options: ScaleOptions,
+    namespace: str,
+    replicas: Sequence[tuple[str, int]],
+    where: NatsTarget,
+    out: Print,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Send the request and print the answer. Raises CtlError if the answer is a refusal, or if no answer comes."""
     async with connected(where) as bus:
-        completed, result = await ask(bus, where.cluster, options, replicas)
+        completed, result = await ask(bus, where.cluster, namespace, options, replicas)
     if as_json:
         out(msgspec.json.encode({"completed": completed, **msgspec.to_builtins(result)}).decode())
     elif completed:
@@ -45,7 +51,7 @@ async def scale(
 
 
 async def ask(
-    bus: Bus, cluster: str, options: ScaleOptions, replicas: Sequence[tuple[str, int]]
+    bus: Bus, cluster: str, namespace: str, options: ScaleOptions, replicas: Sequence[tuple[str, int]]
 ) -> tuple[bool, CommandResult]:
     """Send the command and wait for its answer. Returns whether it was carried out, and the scaler's result."""
     data = ScaleData(
@@ -63,7 +69,7 @@ async def ask(
                 "the platform has never run with this NATS server; choose another one with --nats or --config"
             )
         return await CommandSender(bus, cluster).ask(
-            "scaler", "scale", options.namespace or "", data, request=request, timeout=options.timeout
+            "scaler", "scale", namespace, data, request=request, timeout=options.timeout
         )
     except TimeoutError:
         raise CtlError(
