@@ -51,9 +51,14 @@ MADE = f"{PROFILED} DeploymentReady-DeploymentInProgress Succeeded-Deploying"
 made = partial(request, "Deploying", MADE, **SELECTION)
 deployed = partial(request, "Deployed", f"{PROFILED} DeploymentReady+DeploymentReady Succeeded+Deployed", **SELECTION)
 lost = partial(
-    request, "Failed", f"{PROFILED} DeploymentReady-DeploymentDeleted Succeeded-DeploymentDeleted", **{**SELECTION, "dgdName": ""}
+    request,
+    "Failed",
+    f"{PROFILED} DeploymentReady-DeploymentDeleted Succeeded-DeploymentDeleted",
+    **{**SELECTION, "dgdName": ""},
 )
-rejected = partial(request, "Failed", f"{PROFILED} DeploymentReady-DeploymentRejected Succeeded-DeploymentRejected", **SELECTION)
+rejected = partial(
+    request, "Failed", f"{PROFILED} DeploymentReady-DeploymentRejected Succeeded-DeploymentRejected", **SELECTION
+)
 SERVES = "Deployed DeploymentReady+DeploymentReady Succeeded+Deployed; DeploymentReady"
 IS_LOST = "Failed DeploymentReady-DeploymentDeleted Succeeded-DeploymentDeleted; DeploymentDeleted"
 IS_REJECTED = "Failed DeploymentReady-DeploymentRejected Succeeded-DeploymentRejected; DeploymentRejected"
