@@ -85,13 +85,3 @@ async def test_the_charts_take_over_the_definitions_of_an_operator(plane: Contro
         definitions = await operator.list(CUSTOM_RESOURCE_DEFINITIONS)
     assert {labels(each)["app.kubernetes.io/managed-by"] for each in definitions} == {"Helm"}
     await run("helm upgrade dynamo-crds helm/dynamo-crds --reuse-values", plane)
-
-
-def test_every_guide_is_linked() -> None:
-    index = (helm.ROOT / "README.md").read_text(encoding="utf-8")
-    for guide in (
-        *("install", "upgrade", "high-availability", "backup", "multi-tenancy"),
-        *("air-gapped", "several-platforms", "moving", "uninstall"),
-    ):
-        assert Path(helm.ROOT / "docs" / f"{guide}.md").is_file()
-        assert f"docs/{guide}.md" in index
