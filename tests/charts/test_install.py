@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from dynamo_devcluster import ControlPlane, ControlPlaneOptions, Programs
