@@ -122,8 +122,8 @@ class NatsServer(LocalServer):
         """Write the configuration, start, and wait until JetStream serves."""
         self.config.parent.mkdir(parents=True, exist_ok=True)
         self.config.touch(mode=0o600)
-        # NATS configuration is a superset of JSON, so JSON avoids its quoting rules.
-        self.config.write_text(json.dumps(self._configuration(), indent=2))
+        # nats-server reads JSON, except for escaped Unicode.
+        self.config.write_text(json.dumps(self._configuration(), indent=2, ensure_ascii=False), encoding="utf-8")
         await super().start()
 
     def _configuration(self) -> dict[str, object]:

@@ -95,4 +95,5 @@ def _value(value: Any, depth: int) -> str:
         return "[\n" + "".join(f"{inner}{_value(each, depth + 1)}\n" for each in value) + outer + "]"
     if isinstance(value, Path):
         value = str(value)
-    return json.dumps(value)
+    # nats-server does not read escaped Unicode.
+    return json.dumps(value, ensure_ascii=False)
