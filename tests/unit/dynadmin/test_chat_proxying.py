@@ -53,7 +53,8 @@ class NoFrontend:
 
 
 @pytest.mark.parametrize(
-    ("node", "says"), [("kwok-0", "run no containers"), ("real", "no route to host"), ("", "no route")]
+    ("node", "says"),
+    [("kwok-0", "run no containers"), ("real", "^the frontend does not answer: no route"), ("", "no route")],
 )
 async def test_a_chat_with_simulated_pods_says_that_they_run_nothing(node: str, says: str) -> None:
     async def allowed(*_: object) -> bool:

@@ -32,6 +32,14 @@ RUNNING, ENDS = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, {"terminated
 TAIL = LogPart(tail="5")
 
 
+def unscheduled(why: str) -> KubeObject:
+    """The pod `p`, which has no node."""
+    result = pod("p")
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+    result["status"]["conditions"] = [scheduled]
+    return result
+
+
 def waiting(reason: str) -> KubeObject:
     return {"waiting": {"reason": reason}}
 
@@ -70,6 +78,7 @@ def test_a_node_of_kwok_is_simulated() -> None:
         (pod("p", waiting("ImagePullBackOff")), 0, "ImagePullBackOff"),
         (pod("p", waiting("")), 0, "Running"),
         (pod("p"), 0, "Pending"),
+        (unscheduled("0/2 nodes are available"), 0, "Pending: 0/2 nodes are available"),
     ],
 )
 def test_a_start_of_a_container_has_a_log_once_it_has_begun(observed: KubeObject, restarts: int, reason: str) -> None:

@@ -135,3 +135,5 @@ def test_the_reason_for_a_missing_answer_contains_no_tls_settings(tls: str) -> N
     error = OSError(f"Cannot connect to host 127.0.0.1:1{tls} [Connect call failed ('127.0.0.1', 1)]")
     assert connection_words(error) == "Cannot connect to host 127.0.0.1:1 [Connect call failed ('127.0.0.1', 1)]"
     assert connection_words(TimeoutError()) == "TimeoutError"
+    late = "Connection timeout to host https://10.0.0.1:6443/apis/authentication.k8s.io/v1/tokenreviews?fieldManager=me"
+    assert connection_words(TimeoutError(late)) == "Connection timeout to host https://10.0.0.1:6443"

@@ -3,6 +3,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { keyed } from "lit/directives/keyed.js";
 import { ApiProblem, hooks, words } from "./api/client.ts";
 import { current, forget, namespaces, signOut, type Session } from "./api/session.ts";
+import { dropOthers, isFilled } from "./deploy/left.ts";
 import { begin, dropAll, unsaved } from "./logic/drafts.ts";
 import { count } from "./logic/format.ts";
 import { KINDS } from "./logic/kinds.ts";
@@ -51,7 +52,7 @@ class App extends Part {
     };
     window.addEventListener("hashchange", ({ oldURL }) => this.navigated(new URL(oldURL).hash));
     window.addEventListener("beforeunload", (event) => {
-      if (unsaved()) event.preventDefault();
+      if (unsaved() || isFilled()) event.preventDefault();
     });
     this.every(AGAIN, () => this.loadAgain());
     void this.begin();
@@ -63,6 +64,7 @@ class App extends Part {
       this.problem = "";
       if (this.session) {
         begin(this.session.user);
+        dropOthers(this.session.user);
         await this.load();
       }
     } catch (error) {
@@ -70,6 +72,8 @@ class App extends Part {
       if (!(error instanceof ApiProblem && error.status === 401)) {
         this.problem = words(error);
         window.setTimeout(() => void this.begin(), 3000);
+        // Whether there is a session is not known: the sign-in would mislead the user.
+        if (!this.session) return;
       }
     }
     this.started = true;
@@ -126,7 +130,7 @@ class App extends Part {
   }
 
   override render(): TemplateResult {
-    if (!this.started) return html`<p class="starting" role="status">${this.problem || "Loading"}</p>`;
+    if (!this.started) return html`<p class="starting" role="status">${this.problem ? `Trying again: ${this.problem}` : "Loading"}</p>`;
     if (!this.session)
       return html`<dyn-sign-in .problem=${this.problem} @signed-in=${() => void this.signedIn()}></dyn-sign-in>`;
     return html`

@@ -2,7 +2,7 @@ import { verdictOf } from "../src/logic/fit.ts";
 import { applied, changes, offered } from "../src/logic/inverse.ts";
 import { asGraph, frontOf, graphWords, isWhole, pointWords } from "../src/logic/points.ts";
 import { get, set } from "../src/logic/pointer.ts";
-import { meant, shown } from "../src/logic/text.ts";
+import { meant, shown, tokenOf } from "../src/logic/text.ts";
 import { fieldAt, FIELDS, isShown, typeOf } from "../src/deploy/fields.ts";
 import { deepEqual, equal, ok, test } from "./check.ts";
 
@@ -55,6 +55,10 @@ test("what no field stands for leaves the form alone, and is kept", () => {
   delete edited.spec.labels;
   const kept = changes(MANIFEST, edited);
   deepEqual(applied(MANIFEST, kept), edited);
+});
+
+test("a token is read as it is pasted", () => {
+  for (const text of ["eyJ.a.b", " eyJ.a\n  .b\n", "Bearer eyJ.a.b", "bearer eyJ.a.b "]) equal(tokenOf(text), "eyJ.a.b");
 });
 
 test("texts of fields and back", () => {

@@ -1,4 +1,4 @@
-import { carry, leave, taken } from "../src/deploy/left.ts";
+import { carry, dropOthers, isFilled, leave, taken } from "../src/deploy/left.ts";
 import { deepEqual, equal, test } from "./check.ts";
 
 /** A tab with a storage, and a clock. */
@@ -54,6 +54,21 @@ test("a form is for the person who filled it in, and not for long", () => {
   } finally {
     Date.now = now;
   }
+});
+
+test("a form that someone filled in would be lost with the page, but not with the sign-in", () => {
+  tab();
+  leave({ intent: { mode: "graph" }, kept: [], user: "ann" });
+  equal(isFilled(), false);
+  leave({ intent: INTENT, kept: [], user: "ann" });
+  equal(isFilled(), true);
+  carry();
+  equal(isFilled(), false);
+  dropOthers("ann");
+  deepEqual(taken("ann").intent, INTENT);
+  leave({ intent: INTENT, kept: [], user: "ann" });
+  dropOthers("bob");
+  deepEqual([isFilled(), taken("ann")], [false, null]);
 });
 
 test("a form is whole where the page was not left", () => {

@@ -22,6 +22,7 @@ test("a condition that does not hold says what to do", () => {
   deepEqual(condition("Ready", "True", "X", "m"), { tone: "good", sentence: "It is ready to serve.", message: "", advice: "", name: "Ready, X" });
   ok(condition("Ready", "False", "ImagePullBackOff").advice.includes("image"));
   ok(condition("Ready", "False", "Rejected", "0/2 nodes are available: insufficient nvidia.com/gpu").advice.includes("GPUs"));
+  ok(condition("Profiling", "False", "SweepingPrefill", "simulating").advice.startsWith("Nothing to do"));
   equal(condition("SpecGenerated", "True", "SpecGenerated").name, "SpecGenerated");
   ok(condition("SomethingElse", "False", "").sentence.includes("something else"));
 });
@@ -163,6 +164,7 @@ test("states, and why", () => {
   equal(stateOf("deployments", { ...graph, status: { state: "successful" } }).tone, "good");
   const waiting = { state: "pending", conditions: [{ type: "Ready", status: "False", message: "no pods" }] };
   equal(stateOf("deployments", { ...graph, status: waiting }).why, "no pods");
-  equal(stateOf("deployments", { metadata: { deletionTimestamp: "x" } }).text, "ending");
+  const deleted = stateOf("deployments", { metadata: { deletionTimestamp: "x", finalizers: ["example.test/hold"] } });
+  deepEqual([deleted.text, deleted.why.endsWith(": example.test/hold.")], ["deleting", true]);
   equal(objectiveOf({ spec: { sla: { ttft: 200, itl: 20 } } }), "TTFT 200 ms, ITL 20 ms");
 });

@@ -66,6 +66,7 @@ _MAX_BACKOFF_SECONDS: Final = 5.0
 
 # aiohttp's description of the TLS settings of a connection that it cannot open.
 _TLS_SETTINGS: Final = re.compile(r" ssl:(?:<[^>]*>|\w+)(?= \[)")
+_URL_PATHS: Final = re.compile(r"(https?://[^/\s]+)/\S*")
 # Failures without an answer: the connection broke or was refused, or the answer was cut off.
 _NETWORK_FAILURES = (aiohttp.ClientError, OSError)
 
@@ -386,8 +387,8 @@ def unreachable(error: Exception, request: str) -> errors.Unavailable:
 
 
 def connection_words(error: BaseException) -> str:
-    """Why there is no answer, without aiohttp's description of the client's TLS settings."""
-    return _TLS_SETTINGS.sub("", str(error)) or type(error).__name__
+    """Why there is no answer, without aiohttp's description of the client's TLS settings, and without the URL's path."""
+    return _URL_PATHS.sub(r"\1", _TLS_SETTINGS.sub("", str(error))) or type(error).__name__
 
 
 def _refusal(response: aiohttp.ClientResponse, content: bytes, request: str) -> errors.KubeError:

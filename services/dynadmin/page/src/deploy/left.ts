@@ -1,4 +1,5 @@
-// The form's content at the end of a session: restored for the same user after the sign-in, even if the sign-in leaves the page.
+// The form's content, restored for the same user when the form opens again: from another view, or after a sign-in, even if the
+// sign-in leaves the page.
 import type { Any } from "../api/client.ts";
 import type { Change } from "../logic/inverse.ts";
 import { get, set } from "../logic/pointer.ts";
@@ -15,10 +16,23 @@ const SECRET = ["/engine/env", "/engine/args"];
 const SECRET_KEYS = /\b(env|args|command|httpHeaders)\b/;
 
 let left: Left | null = null;
+/** The browser has stored the content for the sign-in. */
+let isCarried = false;
 
-/** Keep the content in memory; null: the user no longer needs it. */
+/** Keep the content in memory, unless the form is empty; null: the user no longer needs it. */
 export function leave(said: Left | null): void {
-  left = said;
+  left = said && (Object.keys(said.intent).some((each) => each !== "mode") || said.kept.length) ? said : null;
+  isCarried = false;
+}
+
+/** A session starts: drop the content of another user. */
+export function dropOthers(user: string): void {
+  if (left?.user !== user) left = null;
+}
+
+/** Whether content would be lost with the page. */
+export function isFilled(): boolean {
+  return left !== null && !isCarried;
 }
 
 /** The browser leaves the page for a sign-in: store everything except secrets in the storage of this tab. */
@@ -31,6 +45,7 @@ export function carry(): void {
   const said: Left & { at: number } = { user, intent: plain, kept: kept.filter((each) => !isSecret(each)), isPart, at: Date.now() };
   try {
     sessionStorage.setItem(KEY, JSON.stringify(said));
+    isCarried = true;
   } catch {
     // The browser stores nothing, or its storage is full: the form will be empty.
   }

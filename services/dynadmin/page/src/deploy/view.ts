@@ -3,7 +3,8 @@ import { html, nothing, type TemplateResult } from "lit";
 import { get, words, type Any, type Schemas } from "../api/client.ts";
 import { rights, type Rights } from "../api/session.ts";
 import { asGraph, isWhole } from "../logic/points.ts";
-import { format, parse, type Kind } from "../logic/route.ts";
+import { format, type Kind } from "../logic/route.ts";
+import { ask } from "../parts/dialog.ts";
 import { Part, properties, state } from "../parts/part.ts";
 import { say } from "../parts/toasts.ts";
 import { branches } from "../parts/tree.ts";
@@ -23,14 +24,18 @@ const MODES = [
   { mode: "graph", title: "A graph by hand", about: "Set the engine, the number of GPUs, and the number of replicas." },
 ];
 
+const OWN = "own";
+
 class Deploy extends Part {
-  static override properties = { ...properties("namespace", "user"), ...state("rights", "capabilities", "busy", "estimated") };
+  static override properties = { ...properties("namespace", "user"), ...state("rights", "capabilities", "busy", "estimated", "begun") };
   namespace = "";
   user = "";
   private rights: Rights | null = null;
   private capabilities: Schemas["Capabilities"] | null = null;
   private busy = false;
   private estimated: Any = null;
+  /** What the form began with: the number of a preset, nothing, or OWN once the user has filled in something. */
+  private begun = "";
   private readonly draft = new Draft(() => this.drawn());
 
   override connectedCallback(): void {
@@ -45,8 +50,6 @@ class Deploy extends Part {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.draft.close();
-    // A user who navigates away no longer needs it.
-    leave(parse(location.hash).view === "deploy" ? { ...this.draft.said, user: this.user } : null);
   }
 
   override willUpdate(changed: Map<string, unknown>): void {
@@ -54,6 +57,7 @@ class Deploy extends Part {
     this.rights = null;
     this.askRights();
     const left = this.hasUpdated ? null : taken(this.user);
+    if (left) this.begun = OWN;
     this.draft.open(this.namespace, left ?? undefined);
     // When the message can be shown.
     if (left?.isPart) void this.updateComplete.then(() => say("The form is restored, except variables, arguments and commands: they may contain secrets, and were not kept during the sign-in", true));
@@ -70,6 +74,7 @@ class Deploy extends Part {
   private drawn(): void {
     // A valid intent is estimated; an invalid one keeps the last estimate.
     if (this.draft.answer && !this.draft.errors.length && !this.draft.problem) this.estimated = this.draft.intent;
+    leave({ ...this.draft.said, user: this.user });
     this.requestUpdate();
   }
 
@@ -91,9 +96,10 @@ class Deploy extends Part {
           <strong>${each.title}</strong><span>${each.about}</span></button>`)}
       </div>
       <label class="preset"><span>Begin with</span>
-        <select name="preset" @change=${this.preset}>
-          <option value="">an empty form</option>
-          ${PRESETS.map((each, index) => html`<option value=${index}>${each.title}: ${each.about}</option>`)}
+        <select name="preset" @change=${(event: Event) => void this.preset(event.target as HTMLSelectElement)}>
+          ${this.begun === OWN ? html`<option value=${OWN} selected>what you filled in</option>` : nothing}
+          <option value="" .selected=${this.begun === ""}>an empty form</option>
+          ${PRESETS.map((each, index) => html`<option value=${index} .selected=${this.begun === String(index)}>${each.title}: ${each.about}</option>`)}
         </select>
       </label>
       <div class="deploy">
@@ -152,6 +158,7 @@ class Deploy extends Part {
   }
 
   private edit({ pointer, value, problem }: Edit): void {
+    this.begun = OWN;
     if (problem) this.draft.mistype(pointer, problem);
     else this.draft.give(pointer, value);
   }
@@ -162,17 +169,26 @@ class Deploy extends Part {
     this.replace({ ...this.draft.intent, mode });
   }
 
-  private preset(event: Event): void {
-    const chosen = PRESETS[Number((event.target as HTMLSelectElement).value || NaN)];
-    this.replace(chosen ? structuredClone(chosen.intent) : { mode: this.draft.intent.mode });
+  private async preset(select: HTMLSelectElement): Promise<void> {
+    const { value } = select;
+    const chosen = PRESETS[Number(value || NaN)];
+    const replace = async (): Promise<void> => {
+      this.begun = value;
+      this.replace(chosen ? structuredClone(chosen.intent) : { mode: this.draft.intent.mode });
+    };
+    if (this.begun !== OWN) return replace();
+    const body = html`<p>${chosen ? chosen.title : "An empty form"} replaces what you filled in.</p>`;
+    if (!(await ask({ title: "Replace the form?", body, act: "Replace", danger: true, run: replace }))) select.value = OWN;
   }
 
   private point(figures: Any): void {
+    this.begun = OWN;
     this.replace(asGraph(this.draft.intent, figures));
     say(isWhole(figures) ? "The point is filled in as a graph" : "Filled in with the size of the decode workers; change the prefill workers in the manifest");
   }
 
   private async edited(manifest: Any): Promise<void> {
+    this.begun = OWN;
     this.form.reset();
     await this.draft.edited(manifest);
   }
@@ -194,6 +210,8 @@ class Deploy extends Part {
     this.busy = true;
     try {
       const { namespace, collection, name } = await this.draft.deploy();
+      this.draft.close();
+      leave(null);
       say(`${name} is being deployed`);
       location.hash = format({ namespace, kind: collection as Kind, name });
     } catch (error) {

@@ -82,6 +82,7 @@ const BY_WORDS: [RegExp, string][] = [
   [/volume|claim|mount/i, ADVICE.VolumeNotMounted!],
   [/quota/i, "The namespace's quota is used up. Delete objects, or ask an administrator to raise the quota."],
   [/webhook|admission|denied/i, "A rule of the cluster refuses this. Correct the field that the message names."],
+  [/^(Profiling|Deploying|Initializing|Sweeping\w+|SelectingConfig|BuildingCurves|GeneratingDGD) /, "Nothing to do yet: the request continues by itself."],
 ];
 
 const SENTENCES: Record<string, [holds: string, not: string]> = {

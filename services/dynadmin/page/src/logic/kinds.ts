@@ -219,7 +219,7 @@ const BAD = new Set(["failed", "Failed"]);
 
 /** State of an object, and why it is not ready. */
 export function stateOf(kind: Kind, object: KubeObject): State {
-  if (object.metadata.deletionTimestamp) return { text: "ending", tone: "busy", why: "It is being deleted." };
+  if (object.metadata.deletionTimestamp) return { text: "deleting", tone: "busy", why: deletionOf(object) };
   const all: Any[] = status(object).conditions ?? [];
   const main = all.find((each) => ["Ready", "Succeeded", "Available", "EndpointsReady", "Synced"].includes(each.type));
   const why = main && main.status !== "True" ? (main.message ?? "") : "";
@@ -237,6 +237,12 @@ export function stateOf(kind: Kind, object: KubeObject): State {
   }
   if (!main) return { text: "new", tone: "idle", why: "No service has reported a status yet." };
   return main.status === "True" ? { text: "ready", tone: "good", why: "" } : { text: spaced(main.reason || "pending"), tone: trouble ? "bad" : "busy", why };
+}
+
+/** What an object waits for that is being deleted. */
+export function deletionOf({ metadata }: KubeObject): string {
+  const finalizers: string[] = metadata.finalizers ?? [];
+  return `It is being deleted.${finalizers.length ? ` It remains until its finalizers are removed by their controllers: ${finalizers.join(", ")}.` : ""}`;
 }
 
 /** A graph recreates its adapters; only an adapter without a graph can be deleted. */

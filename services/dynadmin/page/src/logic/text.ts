@@ -31,6 +31,11 @@ export function meant(type: FieldType, text: string): Any {
   return text.trim();
 }
 
+/** A token as users paste it: with the line breaks of a terminal, or with the prefix of a header. */
+export function tokenOf(text: string): string {
+  return text.replace(/^\s*Bearer\s/i, "").replace(/\s/g, "");
+}
+
 function pair(line: string): [string, string] {
   const at = line.indexOf("=");
   if (at < 1) throw new Error(`${line.trim()}: key=value is needed`);

@@ -80,7 +80,7 @@ class Chat extends Part {
         <label class="inline">Maximum tokens <input type="number" min="1" max="100000" .value=${String(this.longest)} @input=${(event: InputEvent) => (this.longest = (event.target as HTMLInputElement).valueAsNumber || 256)} /></label>
         ${this.messages.length ? html`<button class="button" @click=${this.clear}>New chat</button>` : nothing}
       </div>
-      ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}${this.graph.tone === "good" ? nothing : ` The graph is not ready (${this.graph.text}); the overview shows the reason.`}</p>` : nothing}
+      ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}${this.graph.tone === "good" ? nothing : html`<br />The graph is not ready (${this.graph.text}); the overview shows the reason.`}</p>` : nothing}
       <ol class="chat" aria-label="Chat" aria-live="polite" aria-busy=${this.busy}>${this.messages.map((each) => this.message(each))}</ol>
       <form class="say" @submit=${this.send}>
         <textarea name="message" rows="3" required aria-label="Your message" placeholder="Type a message. Enter sends, Shift+Enter starts a new line." @keydown=${this.key}></textarea>

@@ -60,7 +60,7 @@ class Events extends Part {
                 (each) => html`<tr>
                   <td data-title="When" class="short" title=${moment(each.time)}>${age(each.time, now)}${each.count > 1 ? `, ${each.count} times` : ""}</td>
                   <td data-title="What"><span class="badge ${each.type === "Warning" ? "bad" : "idle"}">${each.reason}</span></td>
-                  <td data-title="Of" class="name"><span class="kind">${each.object.kind}</span> ${each.object.name}</td>
+                  <td data-title="Of" class="name"><div><span class="kind">${each.object.kind}</span> ${each.object.name}</div></td>
                   <td data-title="Message" class="text">${each.message}</td>
                   <td data-title="By" class="short">${each.reporter}</td>
                 </tr>`,

@@ -4,7 +4,7 @@ import { call, get, type KubeObject, type Schemas } from "../api/client.ts";
 import { rights, type Rights } from "../api/session.ts";
 import { draftOf, drop } from "../logic/drafts.ts";
 import { age } from "../logic/format.ts";
-import { goesAlong, isDeletable, KINDS, stateOf } from "../logic/kinds.ts";
+import { deletionOf, goesAlong, isDeletable, KINDS, stateOf } from "../logic/kinds.ts";
 import { format, type Kind } from "../logic/route.ts";
 import { badge, lineOf, problemOf } from "../parts/badge.ts";
 import { ask } from "../parts/dialog.ts";
@@ -90,6 +90,7 @@ class Detail extends Part {
         <div class="actions">${lineOf(this.watched)} ${object ? this.actions(object) : nothing}</div>
       </header>
       ${problemOf(this.watched.problem)}
+      ${object?.metadata.deletionTimestamp ? html`<p class="notice">${deletionOf(object)}</p>` : nothing}
       ${this.managedBy ? html`<p class="notice">${this.managedBy} manages this object. A change here is answered with the patch to commit to its repository.</p>` : nothing}
       ${object && this.tab !== "yaml" && this.isReader() ? html`<p class="notice">You may read this object, but not change it.</p>` : nothing}
       ${this.tabs()}
@@ -136,7 +137,8 @@ class Detail extends Part {
     return html`<p class="notice">You may not ${what} in ${this.namespace}.</p>`;
   }
 
-  private actions(object: KubeObject): TemplateResult {
+  private actions(object: KubeObject): TemplateResult | typeof nothing {
+    if (object.metadata.deletionTimestamp) return nothing;
     const can = isDeletable(this.kind, object);
     return html`
       ${this.kind === "deployments"

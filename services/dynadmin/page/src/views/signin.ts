@@ -3,6 +3,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { get, words } from "../api/client.ts";
 import { signIn } from "../api/session.ts";
 import { carry } from "../deploy/left.ts";
+import { tokenOf } from "../logic/text.ts";
 import { icon } from "../parts/icons.ts";
 import { Part, properties, state } from "../parts/part.ts";
 
@@ -46,7 +47,7 @@ class SignIn extends Part {
     this.busy = true;
     this.refused = "";
     try {
-      await signIn(area.value.trim());
+      await signIn(tokenOf(area.value));
       area.value = "";
       this.dispatchEvent(new CustomEvent("signed-in"));
     } catch (error) {

@@ -198,6 +198,9 @@ def _refused(error: Exception) -> ProblemError:
     if isinstance(error, Garbled):
         return ProblemError("unavailable", str(error))
     assert isinstance(error, KubeError)
+    if error.reason == "ServiceUnavailable":
+        # The API server answers, and reaches no pod of the Service.
+        return ProblemError("unavailable", f"the frontend does not answer: {error.message}", retry_after=5)
     if error.reason:
         # An answer of the frontend has no reason: it has the frontend's own text, even with a status of 403 or 500.
         return of_kube(error)

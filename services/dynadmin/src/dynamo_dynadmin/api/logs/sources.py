@@ -4,6 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.pods import unschedulable
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
 
@@ -82,6 +83,8 @@ def _start(pod: KubeObject, source: LogSource, simulated: Container[str], *, is_
     reason = ""
     if not any(each.get(name) for each in (state, before) for name in ("running", "terminated")):
         reason = str((state.get("waiting") or {}).get("reason") or reported.get("phase") or "Pending")
+        if (scheduled := unschedulable(pod)) is not None:
+            reason = f"{reason}: {scheduled.get('message', '')}"[:1000]
     elif (pod.get("spec") or {}).get("nodeName") in simulated:
         reason = SIMULATED
     uid, restarts = str(pod["metadata"].get("uid") or ""), int(status.get("restartCount") or 0)
