@@ -20,6 +20,8 @@ from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find, main
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
+from tests.building.python_versions import UNPACKS
+
 LIMIT = 1 << 20
 
 
@@ -81,6 +83,7 @@ def test_half_an_archive_is_not_accepted() -> None:
         assert find(source, LIMIT, 5.0).digest == DIGEST
 
 
+@UNPACKS
 @pytest.mark.parametrize(("breaks", "code"), [(0, 0), (2, 0), (100, 1)])
 def test_the_pod_of_a_build_retries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: int, code: int) -> None:
     """Its Job does not run again, so one broken connection ended the build."""

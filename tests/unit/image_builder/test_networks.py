@@ -17,6 +17,8 @@ from dynamo_devcluster.certs import CertificateAuthority, KeyPair
 from dynamo_image_builder.job import build_job
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
+from tests.building.python_versions import UNPACKS
+
 from .building import build, settings
 from .test_fetching import CONTENT
 
@@ -70,6 +72,7 @@ def fetched(of: ImageBuilder, folder: Path) -> str:
     return (folder / "log").read_text() if outcome.returncode else ""
 
 
+@UNPACKS
 def test_an_archive_is_fetched_through_the_proxy(tmp_path: Path) -> None:
     with store() as (port, asked):
         proxy = {"httpProxy": f"http://127.0.0.1:{port}", "noProxy": ".svc"}
@@ -78,6 +81,7 @@ def test_an_archive_is_fetched_through_the_proxy(tmp_path: Path) -> None:
     assert (tmp_path / "context" / "Dockerfile").read_text() == "FROM a"
 
 
+@UNPACKS
 @pytest.mark.parametrize("rule", ["127.0.0.0/8", "127.0.0.1"])
 def test_a_store_in_the_noproxy_list_is_contacted_directly(rule: str, tmp_path: Path) -> None:
     """As in BuildKit. Address ranges were ignored, and the proxy got requests for stores in the cluster."""
@@ -87,6 +91,7 @@ def test_a_store_in_the_noproxy_list_is_contacted_directly(rule: str, tmp_path: 
     assert [each.partition("/api")[0] for each in asked] == [""]
 
 
+@UNPACKS
 def test_a_store_with_a_certificate_of_the_company_ca_is_trusted(tmp_path: Path) -> None:
     with store(CertificateAuthority(tmp_path).server("store")) as (port, asked):
         of = {"endpoint": f"https://127.0.0.1:{port}"}

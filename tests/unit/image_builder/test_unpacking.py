@@ -13,6 +13,10 @@ import pytest
 from dynamo_image_builder import fetch
 from dynamo_image_builder.fetch import FetchError, credentials, unpack
 
+from tests.building.python_versions import UNPACKS
+
+pytestmark = UNPACKS
+
 
 def archive(folder: Path, files: dict[str, bytes], mode: str = "w:gz", links: dict[str, str] | None = None) -> Path:
     file = folder / "archive"

@@ -25,7 +25,14 @@ from tests.building.waiting import turns, until
 
 from .users import by_plugin
 
-PLUGIN = """#!{python}
+#: Starts a script with this Python; the first line of a script cannot have a path with a space.
+START = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
+"""
+PLUGIN = (
+    START
+    + """
 import json, os, pathlib
 info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
 runs = pathlib.Path({runs!r})
@@ -34,14 +41,16 @@ given = {{"token": "token-" + str(len(runs.read_text())), **json.loads({status!r
 status = {{name: value for name, value in given.items() if value is not None}}
 print(json.dumps({{"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status": status}}))
 """
-
-
-PLUGIN_READS = """#!{python}
+)
+PLUGIN_READS = (
+    START
+    + """
 import json, os, sys
 info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
 token = str(info["spec"]["interactive"]) + "-" + sys.stdin.read()
 print(json.dumps({{"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status": {{"token": token}}}}))
 """
+)
 
 
 @pytest.fixture
