@@ -38,14 +38,17 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class StatusKube(HarnessKube):
-    """`failure` is raised by patches of graphs, `refuses_apply` by applies."""
+    """`failure` is raised by patches of graphs (`is_late`: after they were carried out), `refuses_apply` by applies."""
 
     failure: KubeError | None = None
+    is_late = False
     refuses_apply: KubeError | None = None
     refused_status = ""
 
     async def json_patch(self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject]) -> KubeObject:
         if self.failure is not None:
+            if self.is_late:
+                await super().json_patch(resource, key, operations)
             raise self.failure
         return await super().json_patch(resource, key, operations)
 
@@ -127,6 +130,22 @@ async def test_a_lasting_problem_is_announced_once(message: str) -> None:
         harness.change("g-decode", lambda adapter, n=replicas: adapter["spec"].update(replicas=n))  # type: ignore[misc]
         await harness.reconcile()
     assert [fact.reason for fact in harness.announced.facts] == ["Scaled", "RefusedByApiServer", "Scaled", "Scaled"]
+
+
+@pytest.mark.parametrize("state_is_behind", [False, True])
+async def test_a_write_whose_answer_is_lost_is_reported_once_it_is_found(state_is_behind: bool) -> None:
+    harness = ReconcilerHarness(Decode=1)
+    harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=4))
+    harness.kube.failure, harness.kube.is_late = Unavailable(0, "Timeout", "no response within 10 s"), True
+    with pytest.raises(Unavailable):
+        await harness.reconcile()
+    assert (harness.harness.replicas("g"), harness.announced.facts) == ({"Decode": 4}, [])
+    harness.kube.failure = None
+    if not state_is_behind:
+        harness.harness.read()
+    await harness.reconcile()
+    assert [fact.reason for fact in harness.announced.facts] == ["Scaled"]
+    assert "lastScaleTime" in harness.adapter("g-decode")["status"]
 
 
 async def test_each_adapter_reports_the_problem_of_its_own_replicas() -> None:

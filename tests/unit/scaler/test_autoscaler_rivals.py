@@ -3,9 +3,14 @@
 from typing import Any
 
 import pytest
+from dynamo_scaler.autoscaling import rivals
+from dynamo_scaler.autoscaling.autoscalers import KINDS
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS
+from dynamo_shared.state import ObjectCache
+from dynamo_shared.state.packing import Packer
 
-from tests.unit.scaler.autoscaler_api import HPA, KEY, TRIGGERS, AutoscalerDesk
+from tests.unit.scaler.autoscaler_api import ADAPTER, HPA, KEY, TRIGGERS, AutoscalerDesk
 
 BOTH = (
     "HorizontalPodAutoscaler g-w and HorizontalPodAutoscaler mine scale W, and overwrite each other: keep one of "
@@ -48,6 +53,31 @@ async def test_several_autoscalers_of_users_are_a_problem_and_one_is_not() -> No
         "SeveralAutoscalers",
         "HorizontalPodAutoscaler one and ScaledObject two scale W, and overwrite each other: keep one of them",
     )
+
+
+async def test_large_autoscalers_of_users_are_not_unpacked_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes up to 20 MB unpacked, and anyone may point hundreds at one adapter: all were in memory at once."""
+    cache, unpacked, unpack_sized = ObjectCache(), [], Packer.unpack_sized
+
+    def counted(packer: Packer, packed: bytes) -> tuple[KubeObject, int]:
+        unpacked.append(packed)
+        return unpack_sized(packer, packed)
+
+    cache.pack(*KINDS)
+    rivals.index(cache)
+    target = {"kind": ADAPTER["kind"], "name": "g-w"}
+    for number in range(10):
+        spec = {"scaleTargetRef": target, "metrics": ["m" * 1_000_000]}
+        metadata = {"name": f"h{number}", "namespace": "n", "uid": str(number), "resourceVersion": "1"}
+        cache.put(
+            HORIZONTAL_POD_AUTOSCALERS, {**HORIZONTAL_POD_AUTOSCALERS.type_meta, "metadata": metadata, "spec": spec}
+        )
+    monkeypatch.setattr(Packer, "unpack_sized", counted)
+    assert len(rivals.autoscalers_of(cache, KEY)) == 10
+    conflict = rivals.autoscaler_conflict(cache, ADAPTER)
+    assert conflict is not None
+    assert conflict.message.startswith("HorizontalPodAutoscaler h0 and HorizontalPodAutoscaler h1 and ")
+    assert not unpacked
 
 
 async def test_the_hpa_that_keda_creates_belongs_to_its_scaled_object() -> None:

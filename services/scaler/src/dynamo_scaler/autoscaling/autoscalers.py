@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.contracts import ComponentAutoscaling
@@ -116,7 +117,7 @@ class Autoscalers:
             return AutoscalerState(rivals)
         fine = ConditionState(True, desired["kind"], described(desired))
         observed = self.cache.get(resources.of(desired), key_of(desired))
-        for each in () if observed is None else (observed, *hpas_of(self.cache, observed)):
+        for each in () if observed is None else chain((observed,), hpas_of(self.cache, observed)):
             if (known := trouble(each)) is not None:
                 wait = counts_in(each, self.now())
                 return AutoscalerState(fine, wait) if wait else AutoscalerState(known)

@@ -1,6 +1,7 @@
 """The autoscalers of one adapter: several autoscalers, and the HPA that KEDA creates for a ScaledObject."""
 
 from collections.abc import Iterator
+from typing import NamedTuple, cast
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -8,6 +9,7 @@ from dynamo_shared.api.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
     ObjectKey,
+    Resource,
     key_of,
 )
 from dynamo_shared.api.scale_targets import scaled_adapter
@@ -15,37 +17,57 @@ from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler.adapters.status import ConditionState
 
-BY_TARGET = "target"
+BY_TARGET, _KNOWN = "target", "known"
 SEVERAL = "SeveralAutoscalers"
 #: A ScaledObject before the HPA that KEDA creates for it.
 _KINDS = (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS)
+
+
+class _Known(NamedTuple):
+    """What is read of each autoscaler, unpacked: users may point hundreds of large ones at one adapter."""
+
+    controller: str
+    """uid of its controller"""
+    is_kedas: bool
+    """whether KEDA created it for a ScaledObject; such an HPA has the ScaledObject's labels"""
+    is_deleting: bool
+
+    @classmethod
+    def of(cls, autoscaler: KubeObject) -> "_Known":
+        owner = objects.controller_of(autoscaler) or {}
+        is_kedas = owner.get("kind") == SCALED_OBJECTS.kind
+        return cls(str(owner.get("uid", "")), is_kedas, objects.is_deleting(autoscaler))
 
 
 def index(cache: ObjectCache) -> None:
     """Index autoscalers by the adapter that they scale."""
     for resource in _KINDS:
         cache.add_index(resource, BY_TARGET, lambda each: list(_target(each)))
+        cache.add_record(resource, _KNOWN, _Known.of)
 
 
-def autoscalers_of(cache: ObjectCache, adapter: ObjectKey) -> dict[str, KubeObject]:
-    """The autoscalers of an adapter, by kind and name: `HorizontalPodAutoscaler web`. Without those that are being
-    deleted.
+def autoscalers_of(cache: ObjectCache, adapter: ObjectKey) -> dict[str, str]:
+    """The autoscalers of an adapter, by kind and name (`HorizontalPodAutoscaler web`): the uid of each one's controller.
+    Without those that are being deleted.
     """
     return {
-        f"{resource.kind} {objects.name(each)}": each
+        f"{resource.kind} {key.name}": known.controller
         for resource in _KINDS
-        for each in cache.by_index(resource, BY_TARGET, str(adapter))
-        if not objects.is_deleting(each) and not _is_kedas(each)
+        for key, known in _known(cache, resource, adapter)
+        if not known.is_deleting and not known.is_kedas
     }
 
 
-def hpas_of(cache: ObjectCache, scaled_object: KubeObject) -> list[KubeObject]:
-    """The HPAs that KEDA created for a ScaledObject of an adapter: KEDA scales with an HPA, and not all releases report
-    its trouble.
+def hpas_of(cache: ObjectCache, scaled_object: KubeObject) -> Iterator[KubeObject]:
+    """The HPAs that KEDA created for a ScaledObject of an adapter, one by one: KEDA scales with an HPA, and not all
+    releases report its trouble.
     """
     adapter = ObjectKey(objects.namespace(scaled_object), scaled_adapter(scaled_object))
-    hpas = cache.by_index(HORIZONTAL_POD_AUTOSCALERS, BY_TARGET, str(adapter))
-    return [each for each in hpas if objects.controls(scaled_object, each)]
+    for key, known in _known(cache, HORIZONTAL_POD_AUTOSCALERS, adapter):
+        if known.controller == objects.uid(scaled_object):
+            hpa = cache.get(HORIZONTAL_POD_AUTOSCALERS, key)
+            if hpa is not None:
+                yield hpa
 
 
 def autoscaler_conflict(cache: ObjectCache, adapter: KubeObject) -> ConditionState | None:
@@ -56,8 +78,8 @@ def autoscaler_conflict(cache: ObjectCache, adapter: KubeObject) -> ConditionSta
     component = adapter["spec"]["dgdRef"]["componentName"]
     advice = "; ".join(
         f"to delete {name}, remove the request for it"
-        for name, each in every.items()
-        if objects.controls(adapter, each)
+        for name, controller in every.items()
+        if controller == objects.uid(adapter)
     )
     return ConditionState(
         False,
@@ -67,10 +89,9 @@ def autoscaler_conflict(cache: ObjectCache, adapter: KubeObject) -> ConditionSta
     )
 
 
-def _is_kedas(autoscaler: KubeObject) -> bool:
-    """Whether KEDA created an HPA for a ScaledObject; such an HPA has the ScaledObject's labels."""
-    owner = objects.controller_of(autoscaler)
-    return owner is not None and owner.get("kind") == SCALED_OBJECTS.kind
+def _known(cache: ObjectCache, resource: Resource, adapter: ObjectKey) -> list[tuple[ObjectKey, _Known]]:
+    keys = cache.keys_by_index(resource, BY_TARGET, str(adapter))
+    return [(key, cast("_Known", cache.record(resource, _KNOWN, key))) for key in keys]
 
 
 def _target(autoscaler: KubeObject) -> Iterator[str]:

@@ -69,6 +69,8 @@ class AdapterReconciler:
     _unreported: dict[str, tuple[bool, ConditionState | None]] = field(default_factory=dict)
     #: By uid of an adapter, the last number of its graph: a manifest without a number scales nothing.
     _last: dict[str, int] = field(default_factory=dict)
+    #: By uid of an adapter, the arguments of `_settle` for a write whose answer was lost: it may have been carried out.
+    _unanswered: dict[str, tuple[Difference, KubeObject | None, str]] = field(default_factory=dict)
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """`key` is the graph's. Raises KubeError if the API server does not answer or failed at a part: the queue
@@ -130,6 +132,7 @@ class AdapterReconciler:
         uid = adapter["metadata"]["uid"]
         self._unreported.pop(uid, None)
         self._last.pop(uid, None)
+        self._unanswered.pop(uid, None)
         self.turns.forget(uid)
 
     async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
@@ -149,6 +152,11 @@ class AdapterReconciler:
             written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, mirror.patch(graph, differences))
         except NotFound:
             return None
+        except Unavailable:
+            for each in differences:
+                adapter = owners[each.component]
+                self._unanswered[objects.uid(adapter)] = each, fresh, writers[each.component]
+            raise
         except (Invalid, Forbidden) as error:
             now = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
             if _version(now) != _version(graph):
@@ -163,8 +171,13 @@ class AdapterReconciler:
 
     def _remember(self, graph: KubeObject, owners: dict[str, KubeObject]) -> None:
         for each in graph["spec"].get("components") or ():
-            if each["name"] in owners and each.get("replicas") is not None:
-                self._last[owners[each["name"]]["metadata"]["uid"]] = each["replicas"]
+            adapter, replicas = owners.get(each["name"]), each.get("replicas")
+            if adapter is None or replicas is None:
+                continue
+            lost = self._unanswered.get(objects.uid(adapter))
+            if lost is not None and lost[0].replicas == replicas:
+                self._settle(adapter, *lost)
+            self._last[objects.uid(adapter)] = replicas
 
     async def _writer(self, adapter: KubeObject) -> str:
         """The writer of the number. Kubernetes does not track the writer of a 0, nor later writers: then this makes it
@@ -183,6 +196,7 @@ class AdapterReconciler:
         """Remember and report the effect of one write on one adapter."""
         metadata = adapter["metadata"]
         namespace, uid = metadata.get("namespace", ""), metadata["uid"]
+        self._unanswered.pop(uid, None)
         # A graph that leaves the number to its adapter gets the number back; this is not a scaling.
         before = self._last.get(uid, done.replicas) if done.before is None else done.before
         self._last[uid] = done.replicas
