@@ -41,7 +41,9 @@ def test_a_negative_size_does_not_enlarge_the_limit(tmp_path: Path) -> None:
     with pytest.raises(FetchError) as caught:
         unpack(file, tmp_path / "context", tmp_path / "dockerfile", 1000)
     assert caught.value.reason == "InvalidArchive"
-    assert "-1000000 bytes" in caught.value.message.encode().decode()
+    message = caught.value.message.encode().decode()
+    # Newer Python, from 3.14 on, refuses the size itself.
+    assert "-1000000 bytes" in message or "invalid offset" in message
 
 
 def test_unpacked_members_are_dropped_from_memory_and_hard_links_work(

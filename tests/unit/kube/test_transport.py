@@ -495,7 +495,10 @@ async def test_a_tls_connection_has_a_small_buffer() -> None:
     loop, context = asyncio.get_running_loop(), ssl.create_default_context()
     tracemalloc.start()
     try:
-        connections = [SSLProtocol(loop, asyncio.Protocol(), context, loop.create_future()) for _ in range(10)]
+        connections = [
+            SSLProtocol(loop, asyncio.Protocol(), context, loop.create_future(), server_hostname="server")
+            for _ in range(10)
+        ]
         bytes_each = tracemalloc.get_traced_memory()[0] / len(connections)
     finally:
         tracemalloc.stop()

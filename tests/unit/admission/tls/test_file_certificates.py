@@ -218,6 +218,11 @@ async def test_another_kind_of_key(authority: Authority, tmp_path: Path, clock: 
     made = (
         x509.CertificateBuilder(authority.certificate.subject, subject, other.public_key(), 7, begin, end)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAMES[0])]), critical=False)
+        # Clients with Python 3.13 or newer require it.
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),  # type: ignore[arg-type]
+            critical=False,
+        )
         .sign(signer, hashes.SHA256())  # type: ignore[arg-type]
     )
     form = serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
