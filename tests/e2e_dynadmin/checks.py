@@ -9,6 +9,7 @@ from .appearance import (
     the_page_fits_every_screen,
 )
 from .deploying import (
+    a_form_is_not_lost,
     a_graph_by_hand_becomes_successful,
     a_point_of_a_request_is_deployed,
     a_preset_replaces_earlier_choices,
@@ -23,6 +24,7 @@ from .rights import users_see_and_do_what_their_rights_allow
 from .sessions import (
     a_form_outlives_the_session,
     a_namespace_that_is_created_appears,
+    a_session_that_cannot_be_read_is_not_over,
     a_session_that_ends_says_why,
     a_session_that_the_browser_drops_is_explained,
     another_tabs_session_is_taken_over,
@@ -36,6 +38,7 @@ from .watching import (
     a_pod_that_is_not_ready_leads_to_its_log,
     a_refusal_keeps_the_focus,
     a_view_shows_the_object_of_its_address,
+    an_object_that_is_being_deleted_says_what_it_waits_for,
     decisions_are_replayed_with_another_price,
     events_arrive_as_they_happen,
     logs_say_why_they_are_missing,
@@ -64,6 +67,7 @@ ALL: tuple[Check, ...] = (
     every_field_of_a_graph_is_in_the_object,
     every_field_of_an_objective_is_in_the_object,
     a_preset_replaces_earlier_choices,
+    a_form_is_not_lost,
     an_edited_manifest_fills_in_the_form,
     errors_are_shown_at_their_fields,
     a_change_by_someone_else_is_a_conflict,
@@ -71,6 +75,7 @@ ALL: tuple[Check, ...] = (
     typed_text_stays_while_another_tab_is_open,
     events_arrive_as_they_happen,
     a_view_shows_the_object_of_its_address,
+    an_object_that_is_being_deleted_says_what_it_waits_for,
     replicas_are_scaled_and_refused_with_the_reason,
     a_refusal_keeps_the_focus,
     a_pod_that_is_not_ready_leads_to_its_log,
@@ -84,6 +89,7 @@ ALL: tuple[Check, ...] = (
     users_see_and_do_what_their_rights_allow,
     a_session_that_ends_says_why,
     a_session_that_the_browser_drops_is_explained,
+    a_session_that_cannot_be_read_is_not_over,
     a_form_outlives_the_session,
     another_tabs_session_is_taken_over,
     the_list_of_namespaces_keeps_the_keyboard,

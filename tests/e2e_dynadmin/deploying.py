@@ -16,6 +16,9 @@ PATIENT = WITHIN * 1000
 #: A request is simulated first, on a busy machine. Milliseconds.
 PROFILED = 300_000
 
+#: Whether the browser closes the page without asking.
+MAY_BE_CLOSED = "() => dispatchEvent(new Event('beforeunload', { cancelable: true }))"
+
 #: The text for each field, and the resulting part of the object.
 OF_A_GRAPH: dict[str, tuple[str | bool, str]] = {
     "/serving/mode": ("disaggregated", '"type": "prefill"'),
@@ -200,9 +203,35 @@ async def a_preset_replaces_earlier_choices(stage: Stage) -> None:
     await expect(workers).to_have_attribute("aria-invalid", "true")
     await expect(button).to_be_disabled()
     await person.page.locator("select[name=preset]").select_option(SGLANG)
+    await person.page.get_by_role("dialog").get_by_role("button", name="Replace").click()
     await expect(person.page.locator('[name="/backend"]')).to_have_value("sglang")
     await expect(workers).to_have_value("")
     await expect(button).to_be_enabled(timeout=PATIENT)
+
+
+async def a_form_is_not_lost(stage: Stage) -> None:
+    """A form is restored after a visit of another view; the page asks before it is replaced or closed."""
+    person = await stage.person(stage.engineer)
+    page, begun = person.page, person.page.locator("select[name=preset]")
+    name = page.locator('[name="/name"]')
+    dialog = page.get_by_role("dialog")
+    await person.go(f"#/{TEAM}/deploy")
+    assert await page.evaluate(MAY_BE_CLOSED)
+    await begun.select_option(SGLANG)
+    await person.give("/name", "typed-in")
+    await page.get_by_role("link", name="Graphs").first.click()
+    await page.wait_for_selector("dyn-list")
+    assert not await page.evaluate(MAY_BE_CLOSED)
+    await page.go_back()
+    await expect(name).to_have_value("typed-in", timeout=PATIENT)
+    await begun.select_option("")
+    await dialog.get_by_role("button", name="Cancel").click()
+    await expect(begun.locator("option:checked")).to_have_text("what you filled in")
+    await expect(name).to_have_value("typed-in")
+    await begun.select_option("")
+    await dialog.get_by_role("button", name="Replace").click()
+    await expect(name).to_have_value("")
+    assert await page.evaluate(MAY_BE_CLOSED)
 
 
 async def an_edited_manifest_fills_in_the_form(stage: Stage) -> None:

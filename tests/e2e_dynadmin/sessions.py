@@ -27,6 +27,18 @@ async def a_session_that_ends_says_why(stage: Stage) -> None:
     await expect(person.page.locator("#token-error")).to_be_empty()
 
 
+async def a_session_that_cannot_be_read_is_not_over(stage: Stage) -> None:
+    """While the API server does not answer, a reload says so, and shows no sign-in; then the page continues."""
+    person = await stage.person(stage.engineer)
+    problem = {"type": "urn:dynamo:problem:unavailable", "detail": "the API server does not answer"}
+    await person.page.route("**/api/v1/session", lambda route: route.fulfill(status=503, json=problem))
+    await person.page.reload()
+    await expect(person.page.get_by_role("status")).to_have_text("Trying again: the API server does not answer")
+    await expect(person.page.get_by_label("Token")).to_have_count(0)
+    await person.page.unroute("**/api/v1/session")
+    await person.page.wait_for_selector(".shell")
+
+
 async def a_session_that_the_browser_drops_is_explained(stage: Stage) -> None:
     """Over http a browser silently drops the cookie: the sign-in says what it needs."""
     person = await stage.person("")

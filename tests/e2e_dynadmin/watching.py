@@ -13,7 +13,7 @@ from tests.building.objects import object_of
 from tests.integration.dynadmin import happens
 from tests.integration.platform import IMAGE
 
-from .deploying import PATIENT, PROFILED
+from .deploying import MAY_BE_CLOSED, PATIENT, PROFILED
 from .stage import TEAM, Stage
 
 #: Inputs for planning a graph: ConfigMaps by the prefix of their names.
@@ -100,15 +100,13 @@ async def typed_text_stays_while_another_tab_is_open(stage: Stage) -> None:
     person = await stage.person(stage.engineer)
     place = f"#/{TEAM}/deployments/typed-in"
     area = person.page.get_by_label("Manifest", exact=True)
-    may_be_closed = "() => dispatchEvent(new Event('beforeunload', { cancelable: true }))"
-
     await person.go(f"{place}/yaml")
     mine = (await area.input_value()).replace("replicas: 1", "replicas: 2")
-    assert await person.page.evaluate(may_be_closed)
+    assert await person.page.evaluate(MAY_BE_CLOSED)
     await area.fill(mine)
     await person.page.get_by_role("link", name="YAML (edited)").wait_for()
     await person.go(f"#/{TEAM}/deployments")
-    assert not await person.page.evaluate(may_be_closed)
+    assert not await person.page.evaluate(MAY_BE_CLOSED)
     await person.page.get_by_role("button", name="Sign out").click()
     await expect(person.page.get_by_role("dialog")).to_contain_text("1 manifest with changes", timeout=PATIENT)
     await stage.screenshot(person, "sign-out-with-draft")
@@ -121,7 +119,22 @@ async def typed_text_stays_while_another_tab_is_open(stage: Stage) -> None:
     await area.fill(f"{mine}# more")
     await person.page.get_by_role("button", name="Discard changes").click()
     await expect(area).not_to_have_value(re.compile("# more"))
-    assert await person.page.evaluate(may_be_closed)
+    assert await person.page.evaluate(MAY_BE_CLOSED)
+
+
+async def an_object_that_is_being_deleted_says_what_it_waits_for(stage: Stage) -> None:
+    """The view names the finalizers of an object that is being deleted, offers no actions, and says when it is gone."""
+    held, key, hold = graph("held"), ObjectKey(TEAM, "held"), "example.test/hold"
+    held["metadata"]["finalizers"] = [hold]
+    await stage.kube.create(DYNAMO_GRAPH_DEPLOYMENTS, held)
+    await stage.kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, key)
+    person = await stage.person(stage.engineer)
+    await person.go(f"#/{TEAM}/deployments/held")
+    await expect(person.page.locator("h1 .badge")).to_have_text("deleting", timeout=PATIENT)
+    await expect(person.page.locator(".notice")).to_contain_text(hold)
+    await expect(person.page.get_by_role("button", name="Delete")).to_have_count(0)
+    await stage.kube.merge_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, {"metadata": {"finalizers": None}})
+    await expect(person.page.get_by_text("It was deleted.")).to_be_visible(timeout=PATIENT)
 
 
 async def events_arrive_as_they_happen(stage: Stage) -> None:
