@@ -292,4 +292,6 @@ def test_the_most_similar_word_is_suggested() -> None:
     assert suggestion_for("volumeMonts", [*anagrams, "volumeDevices", "volumes", "volumeMounts"]) == (
         "; did you mean volumeMounts?"
     )
+    # A word that begins with the given one is meant, not one that is as long.
+    assert suggestion_for("H200", ["b200_sxm", "h200_sxm", "mi200"]) == "; did you mean h200_sxm?"
     assert suggestion_for("x", []) == suggestion_for("replicas" * 10, ["replicas" * 10]) == ""

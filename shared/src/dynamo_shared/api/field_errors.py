@@ -117,18 +117,21 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def suggestion_for(word: str, known: Iterable[str]) -> str:
-    """`; did you mean components?`, or "" if no known word is similar."""
+def suggestion_for(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
+    """`; did you mean components?`, or "" if no known word is similar: 1.0 is the same word."""
     if len(word) > _MAX_WORD_LENGTH:
         return ""
     by_lower = {each.lower(): each for each in islice(known, _COMPARED) if len(each) <= _MAX_WORD_LENGTH}
+    # h200 means h200_sxm, although mi200 has more letters in common.
+    if whole := next((each for each in by_lower if each.startswith(f"{word.lower()}_")), None):
+        return f"; did you mean {by_lower[whole]}?"
     matcher = SequenceMatcher(b=word.lower())
 
     def in_common(known: str) -> float:
         matcher.set_seq1(known)
         return matcher.quick_ratio()
 
-    close = get_close_matches(word.lower(), nlargest(_LIKELY, by_lower, key=in_common), n=1, cutoff=0.6)
+    close = get_close_matches(word.lower(), nlargest(_LIKELY, by_lower, key=in_common), n=1, cutoff=similarity)
     return f"; did you mean {by_lower[close[0]]}?" if close else ""
 
 

@@ -18,6 +18,32 @@ CASES = [
         "has no effect; did you mean cooldownPeriod?",
     ),
     Case(
+        "beta: annotations that are misspelt",
+        beta(
+            "a: {main: {image: x}, metadata: {annotations: {nvidia.com/deployment-stratgy: Recreate, x/y: z}}}",
+            **annotated(enable_metric="false"),
+            metadata=annotated(dynamo_autoscalling="a: {}", of_another_release="true", last_applied_hash="x"),
+        ),
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscalling"]: has no effect: the platform knows no such '
+        "annotation; did you mean nvidia.com/dynamo-autoscaling?",
+        'warning: spec.annotations["nvidia.com/enable-metric"]: has no effect: the platform knows no such annotation; '
+        "did you mean nvidia.com/enable-metrics?",
+        'warning: spec.components[0].podTemplate.metadata.annotations["nvidia.com/deployment-stratgy"]: has no effect: '
+        "the platform knows no such annotation; did you mean nvidia.com/deployment-strategy?",
+    ),
+    Case(
+        "alpha: annotations without number, of which only some are compared",
+        services(
+            {"a": service()},
+            metadata={"annotations": {f"nvidia.com/enable-groves{number}": "" for number in range(1000)}},
+        ),
+        *(
+            f'warning: metadata.annotations["nvidia.com/enable-groves{number}"]: has no effect: the platform knows no '
+            "such annotation; did you mean nvidia.com/enable-grove?"
+            for number in range(10)
+        ),
+    ),
+    Case(
         "alpha: a key of an autoscaler that is misspelt",
         alpha(
             "a: {scalingAdapter: {enabled: true}}",

@@ -68,8 +68,8 @@ CASES = [
         "a user changes a component deployment that a graph controls",
         of_graph(service(serviceName="a", replicas=3), "v1alpha1"),
         of_graph(component("a", replicas=3)),
-        "warning: spec: DynamoGraphDeployment 'llama' controls this component deployment and reverts the change: "
-        "change 'a' there",
+        "warning: spec: DynamoGraphDeployment 'llama' controls this component deployment and reverts the "
+        "fields that it sets; other fields take effect, but the graph does not show them: change 'a' there",
         old=(of_graph(service(serviceName="a", replicas=2), "v1alpha1"), of_graph(component("a", replicas=2))),
         facts=replace(PLAIN, user="jane"),
     ),

@@ -68,10 +68,13 @@ def annotations_are_read_from_pods(component: ComponentView, _facts: Facts) -> V
 
 
 @OF_A_GRAPH.rule(
-    "DynamoGraphDeployment {graph} controls this component deployment and reverts the change: change {component} there",
+    "DynamoGraphDeployment {graph} controls this component deployment and reverts the fields that it sets; other fields "
+    "take effect, but the graph does not show them: change {component} there",
     added=True,
 )
 def a_graph_sets_its_components_back(component: ComponentView, old: ComponentView, facts: Facts) -> Violations:
-    """A graph resets the spec of a component deployment that it controls, so other changes do not last."""
+    """A graph resets the fields that it sets in a component deployment that it controls. Fields that a user adds stay
+    until a change of the component replaces the object.
+    """
     if component.graph and component.spec != old.spec and facts.user and facts.user not in facts.operators:
         yield broken(component.at, graph=shown(component.graph), component=shown(component.name))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Generator
+from itertools import islice
 from typing import Any
 
 from dynamo_shared.api import semver
@@ -10,9 +11,10 @@ from dynamo_shared.api.contracts.base import ContractModel
 from dynamo_shared.api.contracts.scaling_policy import ANY, ScalingPolicy
 from dynamo_shared.api.embedded.rules import objects
 from dynamo_shared.api.errors import InvalidManifest
-from dynamo_shared.api.field_errors import shown
+from dynamo_shared.api.field_errors import shown, suggestion_for
 from dynamo_shared.api.registry.annotations import (
     AUTOSCALING,
+    CATALOG,
     DEPLOYMENT_MAX_SURGE,
     DEPLOYMENT_MAX_UNAVAILABLE,
     DEPLOYMENT_STRATEGY,
@@ -236,6 +238,10 @@ _NO_SWITCH = "{value} has no effect: the platform reads only '{switch}'"
 #: Annotations with only one effective value, and that value.
 _SWITCHES = ((ENABLE_METRICS, "false"), (DISABLE_IMAGE_PULL_SECRET_DISCOVERY, "true"))
 _NO_STRATEGY = "{value} is not a known strategy, so the platform uses RollingUpdate; one of 'RollingUpdate', 'Recreate'"
+_MISSPELT = "has no effect: the platform knows no such annotation{suggestion}"
+_KNOWN = tuple(dict.fromkeys(entry.name for entry in CATALOG.entries))
+#: Limit of the unknown annotations of one place that are compared, because a comparison takes milliseconds.
+_COMPARED = 10
 
 
 #: Introduced after Dynamo 1.5: one object of LeaderWorkerSet's controller for all roles of a graph.
@@ -261,7 +267,7 @@ def grove_is_not_switched_off_for_graphs_that_it_must_run(graph: GraphView, _fac
 
 
 @ANNOTATIONS_WITHOUT_EFFECT.rule(
-    _NOT_ON_GRAPHS, _NO_QUEUE, _NO_GROVE, _NO_SWITCH, _NO_BACKEND, _NO_STRATEGY, _NO_UPDATE, added=True
+    _NOT_ON_GRAPHS, _NO_QUEUE, _NO_GROVE, _NO_SWITCH, _NO_BACKEND, _NO_STRATEGY, _NO_UPDATE, _MISSPELT, added=True
 )
 def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violations:
     """Update strategy and pull secret annotations are read only from pods; discovery backends and strategies have known
@@ -278,8 +284,10 @@ def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violatio
     yield from _unknown_switch(graph.annotations, ("metadata", "annotations"), _SWITCHES[:1])
     yield from _unknown_switch(mapping(graph.spec.get("annotations")), ("spec", "annotations"))
     yield from _unknown_backend(graph.annotations, ("metadata", "annotations"))
+    yield from _misspelt(graph.annotations, ("metadata", "annotations"))
     of_pods = mapping(graph.spec.get("annotations"))
     yield from _unknown_backend(of_pods, ("spec", "annotations"))
+    yield from _misspelt(of_pods, ("spec", "annotations"))
     yield from _of_updates(of_pods, ("spec", "annotations"), grove=graph.of_grove(facts.grove))
 
 
@@ -290,7 +298,7 @@ def what_autoscalers_do_not_have(graph: GraphView, _facts: Facts) -> Violations:
         yield ("metadata", "annotations", AUTOSCALING, *location), problem
 
 
-@ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, _NO_SWITCH, _NO_UPDATE, added=True)
+@ANNOTATIONS_OF_COMPONENTS_WITHOUT_EFFECT.rule(_NO_BACKEND, _NO_STRATEGY, _NO_SWITCH, _NO_UPDATE, _MISSPELT, added=True)
 @of_each_role
 def component_annotations_have_an_effect(component: ComponentView, facts: Facts) -> Violations:
     """Discovery backends, update strategies and switches of a component must have values that the platform knows.
@@ -301,6 +309,7 @@ def component_annotations_have_an_effect(component: ComponentView, facts: Facts)
         if values:
             yield from _unknown_switch(values, at)
             yield from _unknown_backend(values, at)
+            yield from _misspelt(values, at)
             yield from _of_updates(values, at, grove=component.of_grove(facts.grove))
 
 
@@ -308,6 +317,14 @@ def _unknown_backend(values: dict[str, Any], at: Location) -> Violations:
     backend = annotation(values, DISCOVERY_BACKEND)
     if backend is not None and backend not in _BACKENDS:
         yield (*at, DISCOVERY_BACKEND), _NO_BACKEND.format(value=shown(backend))
+
+
+def _misspelt(values: dict[str, Any], at: Location) -> Violations:
+    """Names that differ little from a known one. Others are of other programs, or of other releases of Dynamo."""
+    unknown = (name for name in values if name.startswith("nvidia.com/") and name not in _KNOWN)
+    for name in islice(unknown, _COMPARED):
+        if suggestion := suggestion_for(name, _KNOWN, similarity=0.9):
+            yield (*at, name), _MISSPELT.format(suggestion=suggestion)
 
 
 def _unknown_switch(
