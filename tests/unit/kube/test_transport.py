@@ -1,7 +1,6 @@
 """Requests that fail on their way: what is retried, what is not, and what callers get."""
 
 import asyncio
-import json
 import socket
 import ssl
 import time
@@ -402,7 +401,6 @@ async def test_bodies_are_compact_json(server: Any) -> None:
     await server.client().merge_patch(DEPLOYMENTS, KEY, {"spec": {"replicas": None}}, subresource="status")
     assert server.requests[0].body == b'{"spec":{"replicas":null}}'
     assert server.requests[0].path.endswith("/deployments/a/status")
-    assert json.loads(server.requests[0].body) == {"spec": {"replicas": None}}
 
 
 async def test_the_body_for_a_service_ends_with_its_last_chunk(server: Any) -> None:

@@ -188,12 +188,10 @@ async def test_an_unreachable_webhook_is_reported_and_retried_soon(of, warnings)
     ("alone", "owners"), [(True, [NAME]), (False, [])], ids=["alone", "of a graph, which has them made"]
 )
 async def test_a_multi_node_component_without_a_graph_gets_its_ssh_keys(alone, owners):
-    engine = {"command": ["python3", "-m", "dynamo.trtllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
-    wide = {**dcd(alone=alone, main=engine), "apiVersion": "nvidia.com/v1beta1"}
-    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
-    wide["metadata"] = {**wide["metadata"], "name": NAME}
-    world = World(wide, config=replace(CONFIG, leader_worker_sets=True, ssh_secret=Keys.name))
-    await world.reconcile(wide)
+    of = wide("dynamo.trtllm", alone=alone)
+    of = {**of, "apiVersion": "nvidia.com/v1beta1", "metadata": {**of["metadata"], "name": NAME}}
+    world = World(of, config=replace(GROUPS, ssh_secret=Keys.name))
+    await world.reconcile(of)
     assert f"ensure LeaderWorkerSet {NAME}" in world.applier.lines
     assert world.keys.owners == owners
 
@@ -220,17 +218,37 @@ def restores(world: World) -> bool:
     return RESTORE_TARGET in written[-1]["spec"]["template"]["metadata"]["labels"]
 
 
-async def test_groups_are_written_in_the_form_that_their_controller_needs(monkeypatch):
-    wide = {**dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})}
-    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
-    world = World(wide, config=replace(CONFIG, leader_worker_sets=True))
+GROUPS = replace(CONFIG, leader_worker_sets=True)
 
-    async def as_stored(desired: KubeObject) -> KubeObject:
-        return {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "Shared"}}}
 
+def wide(program: str = "dynamo.vllm", *, alone: bool = False) -> KubeObject:
+    """A component whose replicas span two nodes."""
+    engine = {"command": ["python3", "-m", program], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    result = dcd(alone=alone, main=engine)
+    return {**result, "spec": {**result["spec"], "multinode": {"nodeCount": 2}}}
+
+
+def group_of(of: KubeObject) -> KubeObject:
+    """The rendered LeaderWorkerSet of a component."""
+    (result,) = (each for each in planned(ComponentInputs(of, GROUPS)).children if each["kind"] == "LeaderWorkerSet")
+    return result
+
+
+async def as_stored(desired: KubeObject) -> KubeObject:
+    """What the API server would store of a group: its controller's default."""
+    return {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "Shared"}}}
+
+
+async def written_group(world: World, of: KubeObject, monkeypatch: pytest.MonkeyPatch) -> KubeObject:
+    """The LeaderWorkerSet that a reconcile writes."""
     monkeypatch.setattr(world.applier, "as_stored", as_stored)
-    await world.reconcile(wide)
-    (written,) = (each for each in world.applier.written if each["kind"] == "LeaderWorkerSet")
+    await world.reconcile(of)
+    (result,) = (each for each in world.applier.written if each["kind"] == "LeaderWorkerSet")
+    return result
+
+
+async def test_groups_are_written_in_the_form_that_their_controller_needs(monkeypatch):
+    written = await written_group(World(wide(), config=GROUPS), wide(), monkeypatch)
     assert written["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
 
 
@@ -246,21 +264,13 @@ async def test_groups_of_the_reference_operator_from_1_3_on_keep_their_name_and_
     there: list[str], written: str, deleted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names them after the component deployment and 0: with another name all pods would be deleted at once."""
-    wide = {**dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})}
-    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
-    name, config = objects.name(wide), replace(CONFIG, leader_worker_sets=True)
-    (made,) = (each for each in planned(ComponentInputs(wide, config)).children if each["kind"] == "LeaderWorkerSet")
+    made = group_of(wide())
+    name = objects.name(made)
     sets = [stored({**made, "metadata": {**made["metadata"], "name": f"{name}{each}"}}) for each in there]
-    world = World(wide, *sets, config=config)
+    world = World(wide(), *sets, config=GROUPS)
     events_of_pods = PodEvents(EventServer(), ManualClock())  # type: ignore[arg-type]
     world.reconciler = replace(world.reconciler, pod_events=events_of_pods)
-
-    async def as_stored(desired: KubeObject) -> KubeObject:
-        return {**desired, "spec": {**desired["spec"], "networkConfig": {"subdomainPolicy": "Shared"}}}
-
-    monkeypatch.setattr(world.applier, "as_stored", as_stored)
-    await world.reconcile(wide)
-    (one,) = (each for each in world.applier.written if each["kind"] == "LeaderWorkerSet")
+    one = await written_group(world, wide(), monkeypatch)
     assert objects.name(one) == f"{name}{written}"
     # No Service of the component has that name, and another policy would replace its pods.
     assert ("networkConfig" in one["spec"]) is (written == "")
@@ -284,30 +294,27 @@ async def test_rejected_pods_of_groups_are_reported():
         'Create Pod g-0-1 in StatefulSet g-0 failed error: pods "g-0-1" is forbidden: exceeded quota: few, '
         "requested: pods=1, used: pods=1, limited: pods=1"
     )
-    wide = dcd(main={"command": ["python3", "-m", "dynamo.vllm"], "resources": {"limits": {"nvidia.com/gpu": "8"}}})
-    wide["spec"] = {**wide["spec"], "multinode": {"nodeCount": 2}}
-    config = replace(CONFIG, leader_worker_sets=True)
-    (made,) = (each for each in planned(ComponentInputs(wide, config)).children if each["kind"] == "LeaderWorkerSet")
-    world = World(wide, {**stored(made), "status": {"replicas": 1, "updatedReplicas": 1}}, config=config)
+    of, made = wide(), group_of(wide())
+    world = World(of, {**stored(made), "status": {"replicas": 1, "updatedReplicas": 1}}, config=GROUPS)
     clock = ManualClock()
     server = EventServer(
         {"reason": "FailedCreate", "note": note, "deprecatedLastTimestamp": "2026-01-01T00:00:02Z"},
         {"reason": "FailedCreate", "note": "an earlier one", "deprecatedLastTimestamp": "2026-01-01T00:00:01Z"},
     )
     world.reconciler = replace(world.reconciler, pod_events=PodEvents(server, clock))  # type: ignore[arg-type]
-    assert await world.reconcile(wide) == Result(requeue_after=15.0)
+    assert await world.reconcile(of) == Result(requeue_after=15.0)
     assert world.available == ("False", "QuotaExceeded")
-    assert f"pod of {objects.name(wide)}: exceeded quota: few" in world.writer.statuses[-1]["conditions"][0]["message"]
-    assert server.asked == [f"regarding.kind=StatefulSet,regarding.name={objects.name(wide)},type=Warning"]
+    assert f"pod of {objects.name(of)}: exceeded quota: few" in world.writer.statuses[-1]["conditions"][0]["message"]
+    assert server.asked == [f"regarding.kind=StatefulSet,regarding.name={objects.name(of)},type=Warning"]
     # Its graph asks moments later, and gets the same answer.
-    assert await world.reconciler.pod_events.explain("ns", [], stored(made), objects.name(wide))
+    assert await world.reconciler.pod_events.explain("ns", [], stored(made), objects.name(of))
     assert len(server.asked) == 1
     clock.now += LACKING_INTERVAL
     # A newer object of the same name: the rejection of its predecessor is not its problem.
     again = {**stored(made, created="2026-01-01T00:00:03Z"), "status": {"replicas": 1}}
     again["metadata"] |= {"uid": "another", "resourceVersion": "2"}
     world.cache.put(LEADER_WORKER_SETS, again)
-    await world.reconcile(wide)
+    await world.reconcile(of)
     assert len(server.asked) == 2
     assert world.available == ("False", "LeaderWorkerSetNotReady")
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from dynamo_scaler.adapters.status import ConditionState
 from dynamo_scaler.autoscaling import rivals
 from dynamo_scaler.autoscaling.autoscalers import Autoscalers, AutoscalerState
 from dynamo_shared.api.objects import KubeObject
@@ -109,6 +110,12 @@ class AutoscalerDesk:
             "spec": {"components": [{"name": "W", "scalingAdapter": {}}]},
         }
         return await self.autoscalers.ensure(graph, ADAPTER)
+
+    async def condition(self, rules: Any) -> ConditionState:
+        """The adapter's condition after such a reconcile."""
+        condition = (await self.ask(rules)).condition
+        assert condition is not None
+        return condition
 
     def foreign(self, resource: Resource, name: str = "g-w", **spec: Any) -> KubeObject:
         """An autoscaler that a user created; it targets the adapter unless `spec` says otherwise."""

@@ -32,8 +32,7 @@ async def reported(rules: Any, status: Any) -> tuple[bool, str, str]:
     (stored,) = harness.api.objects.values()
     harness.api.put({**stored, "status": status})
     harness.read()
-    condition = (await harness.ask(rules)).condition
-    assert condition is not None
+    condition = await harness.condition(rules)
     return condition.status, condition.reason, condition.message
 
 
@@ -82,8 +81,7 @@ async def test_an_hpa_of_keda_that_does_not_scale_is_a_problem_of_its_adapter(
     kedas = await harness.kedas(TRIGGERS)
     harness.api.put({**kedas, "status": {"conditions": conditions}})
     harness.read()
-    condition = (await harness.ask(TRIGGERS)).condition
-    assert condition is not None
+    condition = await harness.condition(TRIGGERS)
     assert (condition.status, condition.reason) == expected
     if not condition.status:
         assert condition.message.startswith("HorizontalPodAutoscaler keda-hpa-g-w does not scale as it should: ")

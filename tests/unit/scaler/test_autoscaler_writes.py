@@ -51,10 +51,9 @@ async def test_an_hpa_stays_if_the_name_of_the_scaled_object_is_taken() -> None:
         if known:
             harness.read()
         harness.api.calls.clear()
-        state = await harness.ask(TRIGGERS)
-        assert state.condition is not None
-        assert (state.condition.status, state.condition.reason) == (False, "NameTaken")
-        assert state.condition.message == (
+        condition = await harness.condition(TRIGGERS)
+        assert (condition.status, condition.reason) == (False, "NameTaken")
+        assert condition.message == (
             "a ScaledObject named 'g-w' exists already and belongs to another owner: delete or rename it, or remove the "
             "request for an autoscaler; until then HorizontalPodAutoscaler g-w between 1 and 3 replicas stays"
         )
@@ -65,10 +64,9 @@ async def test_a_scaled_object_stays_if_the_name_of_the_hpa_is_taken() -> None:
     harness = AutoscalerDesk()
     await harness.ask(TRIGGERS)
     harness.foreign(HORIZONTAL_POD_AUTOSCALERS)
-    state = await harness.ask(HPA)
-    assert state.condition is not None
-    assert (state.condition.status, state.condition.reason) == (False, "NameTaken")
-    assert state.condition.message.endswith("until then ScaledObject g-w between 1 and 3 replicas stays")
+    condition = await harness.condition(HPA)
+    assert (condition.status, condition.reason) == (False, "NameTaken")
+    assert condition.message.endswith("until then ScaledObject g-w between 1 and 3 replicas stays")
     assert "delete ScaledObject" not in harness.api.calls
 
 
@@ -92,9 +90,7 @@ async def test_an_autoscaler_stays_if_a_policy_rejects_the_other_kind(before, af
     assert len(harness.announced.lines) == 1
     # Without the policy, the other kind replaces it.
     harness.api.refused = set()
-    state = await harness.ask(after)
-    assert state.condition is not None
-    assert (state.condition.status, harness.api.kinds()) == (True, [refused])
+    assert ((await harness.condition(after)).status, harness.api.kinds()) == (True, [refused])
 
 
 async def test_an_hpa_is_created_before_the_scaled_object_is_deleted() -> None:
@@ -127,9 +123,7 @@ async def test_an_hpa_stays_if_keda_rejects_the_scaled_object_because_of_a_users
     harness = AutoscalerDesk()
     await harness.ask(HPA)
     harness.foreign(HORIZONTAL_POD_AUTOSCALERS, "mine")
-    state = await harness.ask(TRIGGERS)
-    assert state.condition is not None
-    assert "already managed by the hpa 'mine'" in state.condition.message
+    assert "already managed by the hpa 'mine'" in (await harness.condition(TRIGGERS)).message
     assert "delete HorizontalPodAutoscaler" not in harness.api.calls
 
 
@@ -176,9 +170,8 @@ async def test_an_object_that_is_being_deleted_counts_until_it_is_gone() -> None
         assert (state.condition.status, state.condition.reason, state.again) == (False, "BeingDeleted", 30.0)
     # An HPA is not deleted for a ScaledObject that is being deleted.
     await harness.ask(HPA)
-    state = await harness.ask(TRIGGERS)
-    assert state.condition is not None
-    assert (state.condition.reason, harness.api.kinds()) == ("BeingDeleted", ["HorizontalPodAutoscaler"])
+    assert (await harness.condition(TRIGGERS)).reason == "BeingDeleted"
+    assert harness.api.kinds() == ["HorizontalPodAutoscaler"]
 
 
 @pytest.mark.parametrize(
@@ -188,10 +181,9 @@ async def test_an_autoscaler_stays_if_the_next_one_cannot_be_created(rules: Any,
     harness = AutoscalerDesk()
     await harness.ask(HPA)
     harness.autoscalers = replace(harness.autoscalers, is_served=lambda _: False)
-    state = await harness.ask(rules)
-    assert state.condition is not None
-    assert (state.condition.status, state.condition.reason) == (False, reason)
-    assert state.condition.message.endswith("; until then HorizontalPodAutoscaler g-w between 1 and 3 replicas stays")
+    condition = await harness.condition(rules)
+    assert (condition.status, condition.reason) == (False, reason)
+    assert condition.message.endswith("; until then HorizontalPodAutoscaler g-w between 1 and 3 replicas stays")
     assert harness.api.calls == ["create HorizontalPodAutoscaler"]
 
 
@@ -206,11 +198,10 @@ def _authenticated(reference: Any) -> dict[str, Any]:
 async def test_secrets_of_the_cluster_are_not_sent_to_a_server_that_a_graph_names() -> None:
     """KEDA would send them, but a user who may write graphs need not have the right to create ScaledObjects."""
     harness = AutoscalerDesk()
-    state = await harness.ask(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
+    condition = await harness.condition(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
     assert harness.api.kinds() == []
-    assert state.condition is not None
-    assert (state.condition.status, state.condition.reason) == (False, "InvalidAutoscaling")
-    assert state.condition.message == (
+    assert (condition.status, condition.reason) == (False, "InvalidAutoscaling")
+    assert condition.message == (
         "metadata.annotations['nvidia.com/dynamo-autoscaling'].W.triggers[0].authenticationRef: ClusterTriggerAuthentication "
         "'central' serves the whole cluster; use a TriggerAuthentication of this namespace, or ask the platform's administrators "
         "to add 'central' to platform.scaler.clusterTriggerAuthentications"
@@ -220,8 +211,8 @@ async def test_secrets_of_the_cluster_are_not_sent_to_a_server_that_a_graph_name
 @pytest.mark.parametrize("kind", ["SomethingOfALaterKeda", ["ClusterTriggerAuthentication"], 1])
 async def test_only_authentications_of_the_namespace_are_allowed_by_default(kind: Any) -> None:
     harness = AutoscalerDesk()
-    state = await harness.ask(_authenticated({"name": "central", "kind": kind}))
-    assert (harness.api.kinds(), state.condition and state.condition.status) == ([], False)
+    condition = await harness.condition(_authenticated({"name": "central", "kind": kind}))
+    assert (harness.api.kinds(), condition.status) == ([], False)
 
 
 @pytest.mark.parametrize(
@@ -238,6 +229,5 @@ async def test_secrets_of_the_cluster_that_the_settings_name_may_be_used() -> No
     harness.autoscalers = replace(harness.autoscalers, cluster_authentications=frozenset({"central"}))
     await harness.ask(_authenticated({"name": "central", "kind": "ClusterTriggerAuthentication"}))
     assert harness.api.kinds() == ["ScaledObject"]
-    state = await harness.ask(_authenticated({"name": "other", "kind": "ClusterTriggerAuthentication"}))
-    assert state.condition is not None
-    assert state.condition.status is False
+    other = _authenticated({"name": "other", "kind": "ClusterTriggerAuthentication"})
+    assert (await harness.condition(other)).status is False
