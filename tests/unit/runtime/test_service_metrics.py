@@ -10,14 +10,15 @@ class _Metrics(ServiceMetrics):
         self.requests = self._counter("a", "A.", ["label"])
         self.objects = self._gauge("b", "B.")
         self.seconds = self._histogram("c", "C.")
-        self._reported: dict[str, int] = {}
+        self._reported: dict[str, int] = {"a": 1}
+        self._gauges = {name: self._gauge(name, "D.") for name in ("d", "e")}
 
 
 def test_a_restarted_service_registers_its_metrics_again() -> None:
     registry = CollectorRegistry()
     other = Counter("other", "Of the process.", registry=registry)
-    first = _Metrics(registry)
-    first.close()
+    with _Metrics(registry):
+        assert len(list(registry.collect())) == 6
     assert list(registry.collect()) == list(other.collect())
     _Metrics(registry)
-    assert {metric.name for metric in registry.collect()} == {"a", "b", "c", "other"}
+    assert {metric.name for metric in registry.collect()} == {"a", "b", "c", "d", "e", "other"}

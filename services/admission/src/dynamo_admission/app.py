@@ -51,11 +51,8 @@ class AdmissionService:
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled, and then a little longer."""
-        metrics = AdmissionMetrics(context.metrics.registry)
-        try:
+        with AdmissionMetrics(context.metrics.registry) as metrics:
             await _Admission(context, metrics).serve()
-        finally:
-            metrics.close()
 
 
 class _Admission:

@@ -100,12 +100,11 @@ class DynadminService:
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        metrics = DynadminMetrics(context.metrics.registry)
         simulation = self._simulation(context.settings) if self._simulation is not None else None
         try:
-            await self._serve(context, metrics, simulation)
+            with DynadminMetrics(context.metrics.registry) as metrics:
+                await self._serve(context, metrics, simulation)
         finally:
-            metrics.close()
             if simulation is not None:
                 await simulation.close()
 

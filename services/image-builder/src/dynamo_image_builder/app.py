@@ -32,11 +32,8 @@ class ImageBuilderService:
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        metrics = BuildMetrics(context.metrics.registry)
-        try:
+        with BuildMetrics(context.metrics.registry) as metrics:
             await _controller(context, metrics).serve()
-        finally:
-            metrics.close()
 
 
 def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:

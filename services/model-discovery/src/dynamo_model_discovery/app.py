@@ -38,21 +38,18 @@ class ModelDiscoveryService:
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
         settings = context.settings.platform.model_discovery
-        metrics = LoraMetrics(context.metrics.registry)
-        api = WorkerApi(
-            timeout=settings.request_timeout,
-            concurrency=settings.concurrency,
-            proxy=settings.proxy,
-            observe=metrics.requested,
-        )
-        try:
+        with LoraMetrics(context.metrics.registry) as metrics:
+            api = WorkerApi(
+                timeout=settings.request_timeout,
+                concurrency=settings.concurrency,
+                proxy=settings.proxy,
+                observe=metrics.requested,
+            )
             async with api, asyncio.TaskGroup() as tasks:
                 keep = context.supervisor(NAME).keep
                 tasks.create_task(keep("models", lambda: _controller(context, api, metrics).serve(), essential=True))
                 if settings.workers.enabled:
                     tasks.create_task(keep("workers", lambda: WorkerDiscoveryService(context).serve()))
-        finally:
-            metrics.close()
 
 
 def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -> Controller:

@@ -1,6 +1,6 @@
 """Composition root: all parts of the planner service, on one page."""
 
-from contextlib import AsyncExitStack
+from contextlib import nullcontext
 
 from dynamo_shared.bus.nats import NatsListener
 from dynamo_shared.runtime import ServiceContext
@@ -20,13 +20,7 @@ class PlannerService:
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
         settings = context.settings
-        metrics = PlanMetrics(context.metrics.registry, context.clock)
-        try:
-            async with AsyncExitStack() as stack:
-                options = runtime_nats_options(
-                    settings.platform.planner.runtime_nats, settings.infrastructure.nats_address
-                )
-                listener = await stack.enter_async_context(NatsListener(options)) if options is not None else None
+        options = runtime_nats_options(settings.platform.planner.runtime_nats, settings.infrastructure.nats_address)
+        with PlanMetrics(context.metrics.registry, context.clock) as metrics:
+            async with NatsListener(options) if options is not None else nullcontext() as listener:
                 await Plans(context, NAME, metrics, listener).serve()
-        finally:
-            metrics.close()

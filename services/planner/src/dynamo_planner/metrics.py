@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from time import monotonic
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from dynamo_shared.runtime.metrics import ServiceMetrics
+from prometheus_client import CollectorRegistry
 
 GRAPH = ("namespace", "graph")
 
@@ -44,29 +45,23 @@ READY_GPUS = "ready.gpus"
 _HOUR = 3600.0
 
 
-class PlanMetrics:
+class PlanMetrics(ServiceMetrics):
     """Observations, predictions and decisions, by graph. `clock` counts seconds."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = monotonic) -> None:
-        self._registry = registry
+        super().__init__(registry)
         self._clock = clock
         #: Time of the last tick in seconds and its ready GPUs, for each graph whose GPUs were known.
         self._held: dict[tuple[str, str], tuple[float, float]] = {}
-        self._gpu_hours = Gauge(
-            "dynamo_planner_gpu_hours", "GPU-hours of ready workers since planning began.", GRAPH, registry=registry
+        self._gpu_hours = self._gauge(
+            "dynamo_planner_gpu_hours", "GPU-hours of ready workers since planning began.", GRAPH
         )
-        self._gauges = {name: Gauge(name, text, GRAPH, registry=registry) for name, (text, _) in GAUGES.items()}
-        self._ticks = Counter(
-            "dynamo_planner_ticks",
-            "Decisions of the policy, by outcome.",
-            (*GRAPH, "outcome"),
-            registry=registry,
-        )
-        self._missing = Gauge(
+        self._gauges = {name: self._gauge(name, text, GRAPH) for name, (text, _) in GAUGES.items()}
+        self._ticks = self._counter("dynamo_planner_ticks", "Decisions of the policy, by outcome.", (*GRAPH, "outcome"))
+        self._missing = self._gauge(
             "dynamo_planner_input_missing",
             "1 while planning lacks a required input, by reason; a missing input does not mean zero demand.",
             (*GRAPH, "input", "why"),
-            registry=registry,
         )
         self._reported: dict[tuple[str, str], set[tuple[str, str]]] = {}
 
@@ -107,14 +102,6 @@ class PlanMetrics:
         self._held.pop(graph, None)
         for metric in self._all():
             metric.remove_by_labels(_labels(graph))
-
-    def close(self) -> None:
-        """Unregister the metrics: a restarted service creates its own."""
-        for metric in self._all():
-            self._registry.unregister(metric)
-
-    def _all(self) -> tuple[Gauge | Counter, ...]:
-        return *self._gauges.values(), self._gpu_hours, self._ticks, self._missing
 
 
 def _labels(graph: tuple[str, str]) -> dict[str, str]:

@@ -21,13 +21,10 @@ class ProfilerService:
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
         platform = context.settings.platform
-        metrics = ProfilingMetrics(context.metrics.registry)
-        try:
+        with ProfilingMetrics(context.metrics.registry) as metrics:
             async with RapidProfiler(platform.planner, platform.version, metrics=metrics) as profiler:
                 candidates = partial(require_candidates, settings=platform.planner.rapid)
                 controller = RequestController(
                     context, NAME, profiler.run, read_output, candidates, large=profiler.large
                 )
                 await controller.serve()
-        finally:
-            metrics.close()

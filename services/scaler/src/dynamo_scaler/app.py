@@ -52,12 +52,9 @@ class ScalerService:
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        metrics, decisions = AdapterMetrics(context.metrics.registry), DecisionMetrics(context.metrics.registry)
-        try:
+        registry = context.metrics.registry
+        with AdapterMetrics(registry) as metrics, DecisionMetrics(registry) as decisions:
             await _controller(context, metrics, decisions).serve()
-        finally:
-            metrics.close()
-            decisions.close()
 
 
 def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: DecisionMetrics) -> Controller:

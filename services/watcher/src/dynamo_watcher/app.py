@@ -31,15 +31,16 @@ class WatcherService:
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        await _Watcher(context).serve()
+        with WatcherMetrics(context.metrics.registry) as metrics:
+            await _Watcher(context, metrics).serve()
 
 
 class _Watcher:
-    def __init__(self, context: ServiceContext) -> None:
+    def __init__(self, context: ServiceContext, metrics: WatcherMetrics) -> None:
         self._context = context
         self._kube = context.kube.acting_as(FIELD_MANAGER)
         self._leadership: Leadership = context.leadership(NAME)
-        self._metrics = WatcherMetrics(context.metrics.registry)
+        self._metrics = metrics
         self._troubles: dict[str, str] = {}
         self._active = False
 
@@ -59,7 +60,6 @@ class _Watcher:
                 self._metrics.active.set(0)
         finally:
             forget()
-            self._metrics.close()
 
     async def _feed_while_elected(self) -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 from weakref import WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
@@ -211,18 +211,28 @@ class Metrics:
 
 
 class ServiceMetrics:
-    """Base class for the metrics of one service, which are its attributes."""
+    """Base class for the metrics of one service, which are its attributes, or values of a dict.
+
+    As a context manager it removes them from the registry at the end, so that a restarted service can register its own.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
         self._counter, self._gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         self._histogram = partial(Histogram, registry=registry)
 
-    def close(self) -> None:
-        """Remove them from the registry, so that a restarted service can register its own."""
-        for each in vars(self).values():
-            if isinstance(each, Counter | Gauge | Histogram):
-                self._registry.unregister(each)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._all():
+            self._registry.unregister(each)
+
+    def _all(self) -> Iterator[Counter | Gauge | Histogram]:
+        for attribute in vars(self).values():
+            for each in attribute.values() if isinstance(attribute, dict) else (attribute,):
+                if isinstance(each, Counter | Gauge | Histogram):
+                    yield each
 
 
 def error_type(error: BaseException) -> str:

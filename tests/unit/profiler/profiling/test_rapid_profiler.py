@@ -136,17 +136,16 @@ async def test_different_objectives_use_different_sweeps():
 
 async def test_sweeps_and_processes_are_counted():
     registry = CollectorRegistry()
-    metrics = ProfilingMetrics(registry)
-    async with RapidProfiler(settings(), "1.2.0", child=FAKE, metrics=metrics) as rapid:
-        await rapid.run(request(), Steps())
-        await rapid.run(request(), Steps())
-        assert registry.get_sample_value("dynamo_planner_profiling_workers") == 2
-        assert (registry.get_sample_value("dynamo_planner_profiling_memory_bytes") or 0) > 1024 * 1024
-    assert registry.get_sample_value("dynamo_planner_profiling_workers") == 0
-    for cached in ("true", "false"):
-        labels = {"outcome": "found", "cached": cached}
-        assert registry.get_sample_value("dynamo_planner_profiling_sweeps_total", labels) == 2
-    metrics.close()
+    with ProfilingMetrics(registry) as metrics:
+        async with RapidProfiler(settings(), "1.2.0", child=FAKE, metrics=metrics) as rapid:
+            await rapid.run(request(), Steps())
+            await rapid.run(request(), Steps())
+            assert registry.get_sample_value("dynamo_planner_profiling_workers") == 2
+            assert (registry.get_sample_value("dynamo_planner_profiling_memory_bytes") or 0) > 1024 * 1024
+        assert registry.get_sample_value("dynamo_planner_profiling_workers") == 0
+        for cached in ("true", "false"):
+            labels = {"outcome": "found", "cached": cached}
+            assert registry.get_sample_value("dynamo_planner_profiling_sweeps_total", labels) == 2
     assert registry.get_sample_value("dynamo_planner_profiling_workers") is None
 
 

@@ -49,12 +49,9 @@ class WorkerDiscoveryService:
             self._context.health.set(NAME, HealthState.OK, "standing by")
             await self._leadership.wait_elected()
             # Only the active replica has metrics, so that a sum over all replicas is correct.
-            metrics = WorkerMetrics(self._context.metrics.registry)
-            active = _Active(self._context, metrics)
-            try:
+            with WorkerMetrics(self._context.metrics.registry) as metrics:
+                active = _Active(self._context, metrics)
                 await while_held(self._leadership, active.run())
-            finally:
-                metrics.close()
             if active.taken_over.is_set():
                 log.warning(
                     "another replica also publishes workers; this replica stands by", seconds=STANDBY_AFTER_TAKEOVER
