@@ -1,14 +1,13 @@
 """Composition root: all parts of the image-builder service on one page."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, Resource, key_of
+from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, JOBS, Resource
 from dynamo_shared.runtime import Controller, ServiceContext
 from dynamo_shared.runtime.controller import now
-from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
+from dynamo_shared.runtime.routes import Reconciler, TaskRoute, indexed
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.runtime.unexpected import UnexpectedFailures
@@ -63,10 +62,6 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
         now=now,
     )
 
-    def of_job(change: CacheChange) -> Iterator[Task]:
-        for each in cache.by_index(DYNAMO_NIM_REQUESTS, BY_JOB, str(change.key)):
-            yield Task.of(DYNAMO_NIM_REQUESTS, key_of(each))
-
     def serves(namespace: str) -> bool:
         served = context.settings.served
         return namespace in served if served else not controller.is_held(namespace)
@@ -82,7 +77,7 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
         },
         (
             TaskRoute(DYNAMO_NIM_REQUESTS),
-            TaskRoute(JOBS, to=of_job),
+            TaskRoute(JOBS, to=indexed(cache, BY_JOB, DYNAMO_NIM_REQUESTS)),
             *queue.routes(cache, settings),
             *cancellation.routes(),
         ),

@@ -7,7 +7,7 @@ from dynamo_shared.api.base_models import base_model_hash
 from dynamo_shared.api.objects import KubeObject, with_essential_metadata
 from dynamo_shared.api.registry.annotations import LOADED_ADAPTER
 from dynamo_shared.api.resources import DYNAMO_MODELS, ENDPOINT_SLICES, PODS, ObjectKey, Resource, key_of
-from dynamo_shared.runtime.routes import CacheChange, TaskRoute
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute, differs
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
@@ -61,9 +61,9 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
                 yield Task.of(DYNAMO_MODELS, key)
 
     return (
-        TaskRoute(DYNAMO_MODELS, when=_is_new_input),
-        TaskRoute(DYNAMO_MODELS, to=rivals, when=_is_new_input),
-        TaskRoute(PODS, to=served, when=_matters),
+        TaskRoute(DYNAMO_MODELS, when=differs(_input)),
+        TaskRoute(DYNAMO_MODELS, to=rivals, when=differs(_input)),
+        TaskRoute(PODS, to=served, when=differs(matters)),
         TaskRoute(ENDPOINT_SLICES, to=served),
     )
 
@@ -87,18 +87,8 @@ def _values(change: CacheChange, values: Callable[[KubeObject], Iterable[str]]) 
     return {value for obj in (change.old, change.new) if obj is not None for value in values(obj)}
 
 
-def _matters(change: CacheChange) -> bool:
-    old, new = change.old, change.new
-    return old is None or new is None or matters(old) != matters(new)
-
-
-def _is_new_input(change: CacheChange) -> bool:
-    """Whether more than the status changed: this service's own writes of status need no reconcile."""
-    old, new = change.old, change.new
-    return old is None or new is None or _input(old) != _input(new)
-
-
 def _input(model: KubeObject) -> tuple[Any, ...]:
+    """What this service's own writes of status leave unchanged."""
     metadata = model["metadata"]
     return (
         metadata["uid"],

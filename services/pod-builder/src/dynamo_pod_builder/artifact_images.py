@@ -5,7 +5,6 @@ that runs it. An existing request of that name is used, including one that a use
 """
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dynamo_shared.api import objects
@@ -21,8 +20,7 @@ from dynamo_shared.api.resources import (
     controller_reference,
 )
 from dynamo_shared.api.untrusted.reading import mapping, text
-from dynamo_shared.runtime.routes import CacheChange, TaskRoute
-from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.runtime.routes import TaskRoute, indexed
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.status.component import Failure
@@ -124,12 +122,7 @@ def index(cache: ObjectCache) -> None:
 
 def route(cache: ObjectCache) -> TaskRoute:
     """Which objects are reconciled when a request changes."""
-
-    def users(change: CacheChange) -> Iterator[Task]:
-        for each in LEGACY:
-            yield from (Task.of(each, key) for key in cache.keys_by_index(each, _BY_REQUEST, str(change.key)))
-
-    return TaskRoute(DYNAMO_NIM_REQUESTS, to=users)
+    return TaskRoute(DYNAMO_NIM_REQUESTS, to=indexed(cache, _BY_REQUEST, *LEGACY))
 
 
 def _main(service: KubeObject) -> KubeObject:

@@ -25,7 +25,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.snapshots import snapshot_name
 from dynamo_shared.api.untrusted.reading import items, mapping
 from dynamo_shared.api.v1alpha1 import identity_of
-from dynamo_shared.runtime.routes import CacheChange, TaskRoute
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute, indexed, namespace_of
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
@@ -89,6 +89,8 @@ def of_identity(cache: ObjectCache, namespace: str, digest: str) -> KnownCheckpo
 
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
     """What is reconciled after a change of a checkpoint, its pod, or the place where checkpoints are kept."""
+    naming = indexed(cache, _STARTS, DYNAMO_GRAPH_DEPLOYMENTS)
+    users = indexed(cache, _STARTS, DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, by=namespace_of)
 
     def source(change: CacheChange) -> Iterator[Task]:
         """The checkpoint whose source is this pod."""
@@ -97,18 +99,17 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         if owner is not None:
             yield Task.of(DYNAMO_CHECKPOINTS, ObjectKey(change.key.namespace, owner["name"]))
 
-    def same_identity(change: CacheChange) -> Iterator[Task]:
-        """Other checkpoints of this identity, which were refused while this one existed."""
-        digest = KnownCheckpoint.of(change.old).identity_hash if change.old is not None else ""
-        for key in cache.keys_by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{change.key.namespace}/{digest}"):
-            yield Task.of(DYNAMO_CHECKPOINTS, key)
+    def affected(change: CacheChange) -> Iterator[Task]:
+        """Other checkpoints of an identity that is free now, which were refused until then, and the users."""
+        old, new = (KnownCheckpoint.of(each) if each is not None else None for each in (change.old, change.new))
+        if old is not None and (new is None or new.identity_hash != old.identity_hash):
+            keys = cache.keys_by_index(DYNAMO_CHECKPOINTS, _IDENTITY, f"{change.key.namespace}/{old.identity_hash}")
+            yield from (Task.of(DYNAMO_CHECKPOINTS, key) for key in keys)
+        if old != new:
+            yield from users(change)
 
     def stored(change: CacheChange) -> Iterator[Task]:
         return (Task.of(DYNAMO_CHECKPOINTS, key) for key in cache.keys(DYNAMO_CHECKPOINTS, change.key.namespace))
-
-    def users(change: CacheChange) -> Iterator[Task]:
-        for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
-            yield from (Task.of(resource, key) for key in cache.keys_by_index(resource, _STARTS, change.key.namespace))
 
     def of_job(change: CacheChange) -> Iterator[Task]:
         """The graph for which a SnapshotJob was created."""
@@ -117,10 +118,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
 
     def of_snapshot(change: CacheChange) -> Iterator[Task]:
         """Graphs that name a PodSnapshot, and the graph for which it was taken."""
-        yield from (
-            Task.of(DYNAMO_GRAPH_DEPLOYMENTS, key)
-            for key in cache.keys_by_index(DYNAMO_GRAPH_DEPLOYMENTS, _STARTS, str(change.key))
-        )
+        yield from naming(change)
         for job in cache.by_index(SNAPSHOT_JOBS, _SNAPSHOT, str(change.key)):
             yield from of_job(CacheChange(SNAPSHOT_JOBS, change.key, None, job))
 
@@ -130,8 +128,7 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
             to=source,
             when=lambda change: CHECKPOINT_SOURCE in objects.labels(change.obj) and changes_trouble(change),
         ),
-        TaskRoute(DYNAMO_CHECKPOINTS, to=same_identity, when=_releases_identity),
-        TaskRoute(DYNAMO_CHECKPOINTS, to=users, when=lambda change: _of(change.old) != _of(change.new)),
+        TaskRoute(DYNAMO_CHECKPOINTS, to=affected),
         # The garbage collector deletes a checkpoint's children later than it; until then the next one has no free name.
         *(TaskRoute(each, to=stored, when=_releases_name) for each in (JOBS, RESOURCE_CLAIM_TEMPLATES)),
         *(TaskRoute(DAEMON_SETS, to=each, when=_storage_changed) for each in (stored, users)),
@@ -139,12 +136,6 @@ def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
         TaskRoute(POD_SNAPSHOTS, to=of_snapshot),
         TaskRoute(POD_SNAPSHOTS, when=changes_owner),
     )
-
-
-def _releases_identity(change: CacheChange) -> bool:
-    """Whether a checkpoint was deleted, or changed its identity."""
-    old, new = _of(change.old), _of(change.new)
-    return old is not None and (new is None or new.identity_hash != old.identity_hash)
 
 
 def _releases_name(change: CacheChange) -> bool:
@@ -155,10 +146,6 @@ def _releases_name(change: CacheChange) -> bool:
 def _storage_changed(change: CacheChange) -> bool:
     """Whether a snapshot agent may keep its files elsewhere. Its status is ignored: it changes with each of its pods."""
     return (change.old or {}).get("spec") != (change.new or {}).get("spec") or not change.alters
-
-
-def _of(checkpoint: KubeObject | None) -> KnownCheckpoint | None:
-    return KnownCheckpoint.of(checkpoint) if checkpoint is not None else None
 
 
 def _graph_of(obj: KubeObject) -> str:

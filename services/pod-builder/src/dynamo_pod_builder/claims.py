@@ -1,6 +1,6 @@
 """GPUs that components claim instead of counting them, and which objects a change of a claim triggers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 from dynamo_shared.api import device_claims, gpus, objects
@@ -18,8 +18,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.api.role_templates import templates
-from dynamo_shared.runtime.routes import CacheChange, TaskRoute
-from dynamo_shared.runtime.tasks import Task
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute, indexed
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.render.config import NO_CLAIMS, RoleClaims
@@ -66,13 +65,10 @@ def index(cache: ObjectCache) -> None:
 
 def routes(cache: ObjectCache) -> tuple[TaskRoute, ...]:
     """A changed claim or claim template triggers the objects whose pods name it."""
-
-    def users(change: CacheChange) -> Iterator[Task]:
-        for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
-            for key in cache.keys_by_index(resource, change.resource.id, str(change.key)):
-                yield Task.of(resource, key)
-
-    return tuple(TaskRoute(each, to=users, when=_request_changed) for each in device_claims.NAMED_BY)
+    users = DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS
+    return tuple(
+        TaskRoute(each, to=indexed(cache, each.id, *users), when=_request_changed) for each in device_claims.NAMED_BY
+    )
 
 
 def _request_changed(change: CacheChange) -> bool:

@@ -1,11 +1,11 @@
 """Graphs and components that wait because another object has one of their names: retried when it is deleted."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS
-from dynamo_shared.runtime.routes import CacheChange
+from dynamo_shared.runtime.routes import CacheChange, indexed, namespace_of
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
@@ -22,10 +22,9 @@ def index(cache: ObjectCache) -> None:
     cache.add_index(DYNAMO_COMPONENT_DEPLOYMENTS, _WAITING, _component_waits)
 
 
-def waiting(cache: ObjectCache, change: CacheChange) -> Iterator[Task]:
+def waiting(cache: ObjectCache) -> Callable[[CacheChange], Iterable[Task]]:
     """Objects that may wait for this name: all failed graphs, because a graph's status does not say why it failed."""
-    for resource in (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS):
-        yield from (Task.of(resource, key) for key in cache.keys_by_index(resource, _WAITING, change.key.namespace))
+    return indexed(cache, _WAITING, DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS, by=namespace_of)
 
 
 def _graph_waits(graph: KubeObject) -> Iterable[str]:

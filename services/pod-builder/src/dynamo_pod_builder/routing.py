@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Any
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
@@ -19,7 +20,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.runtime.debounce import Debounce
-from dynamo_shared.runtime.routes import CacheChange, TaskRoute
+from dynamo_shared.runtime.routes import CacheChange, TaskRoute, differs
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
@@ -144,15 +145,15 @@ def routes(
         )
 
     return (
-        TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, when=_is_relevant),
+        TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, when=differs(_relevant)),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_legacy_of),
         TaskRoute(DYNAMO_GRAPH_DEPLOYMENTS, to=_namespace_of, when=lambda change: change.new is None),
-        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=_is_relevant),
+        TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, when=differs(_relevant)),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=_of_child, when=concerns_graph, after=after_components),
         TaskRoute(DYNAMO_COMPONENT_DEPLOYMENTS, to=other_components, when=lambda change: not change.alters),
         *(TaskRoute(each, to=_namespace_of, when=lambda change: change.new is None) for each in OUTLIVING),
         TaskRoute(DYNAMO_CHECKPOINTS),
-        *(TaskRoute(each, when=_is_relevant) for each in LEGACY),
+        *(TaskRoute(each, when=differs(_relevant)) for each in LEGACY),
         TaskRoute(PODS, when=lambda change: change.new is not None and engine_has_ended(change.new)),
         TaskRoute(PODS, when=lambda change: change.new is not None and bool(lacking(change.new))),
         TaskRoute(PODS, to=partial(_of_pod, cache), when=changes_trouble),
@@ -161,10 +162,7 @@ def routes(
         TaskRoute(_ADAPTERS, to=_of_child, when=lambda change: not _is_of_status(change), after=after_pods),
         *(TaskRoute(each, to=_of_child, when=_is_relevant_to_workload, after=after_others) for each in WORKLOADS),
         *(TaskRoute(each, to=_of_child, after=after_children) for each in _CHILDREN),
-        *(
-            TaskRoute(each, to=partial(name_waits.waiting, cache), when=lambda change: change.gone is not None)
-            for each in OWNED
-        ),
+        *(TaskRoute(each, to=name_waits.waiting(cache), when=lambda change: change.gone is not None) for each in OWNED),
         *(TaskRoute(each, to=sharers, when=_was_shared) for each in SHARED),
         *(TaskRoute(each, to=of_set, when=_is_relevant_to_workload, after=after_children) for each in OF_SETS),
     )
@@ -283,10 +281,6 @@ def _legacy_of(change: CacheChange) -> Iterator[Task]:
     yield from dict.fromkeys(tasks)
 
 
-def _is_relevant(change: CacheChange) -> bool:
-    """Whether more changed than what this service's own status write causes."""
-    old, new = change.old, change.new
-    if old is None or new is None:
-        return True
-    before, after = old["metadata"], new["metadata"]
-    return bool(old.get("spec") != new.get("spec") or any(before.get(name) != after.get(name) for name in _RELEVANT))
+def _relevant(obj: KubeObject) -> list[Any]:
+    """What this service's own status write leaves unchanged."""
+    return [obj.get("spec"), *map(obj["metadata"].get, _RELEVANT)]

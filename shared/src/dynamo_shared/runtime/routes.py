@@ -8,6 +8,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.runtime.workqueue import Result
+from dynamo_shared.state.cache import ObjectCache
 
 
 class CacheChange(NamedTuple):
@@ -37,6 +38,28 @@ class CacheChange(NamedTuple):
 def itself(change: CacheChange) -> Iterable[Task]:
     """Reconcile the object that changed."""
     return (Task.of(change.resource, change.key),)
+
+
+def namespace_of(change: CacheChange) -> str:
+    """The namespace of the object that changed."""
+    return change.key.namespace
+
+
+def indexed(
+    cache: ObjectCache,
+    index: str,
+    *resources: Resource,
+    by: Callable[[CacheChange], str] = lambda change: str(change.key),
+) -> Callable[[CacheChange], Iterable[Task]]:
+    """Reconcile the objects that an index has under a value: the key of the object that changed, or `by`."""
+    return lambda change: (
+        Task.of(each, key) for each in resources for key in cache.keys_by_index(each, index, by(change))
+    )
+
+
+def differs(part: Callable[[KubeObject], object]) -> Callable[[CacheChange], bool]:
+    """Whether an object is created or deleted, or this part of it changes."""
+    return lambda change: change.old is None or change.new is None or part(change.old) != part(change.new)
 
 
 @dataclass(frozen=True, slots=True)
