@@ -271,6 +271,7 @@ class MemorySubscription(_MemoryReader[Item]):
         self._position = 0
         self._catch_up_at = 0
         self._only_last = False
+        self._awaited: set[str] = set()
         self._signs: deque[CaughtUp | SubscriptionRestarted] = deque()
         self._caught_up = False
 
@@ -304,13 +305,16 @@ class MemorySubscription(_MemoryReader[Item]):
         self._only_last = self._start is Start.LAST_PER_SUBJECT
         self._epoch, self._incarnation = self._bus.epoch, state.incarnation
         self._catch_up_at, self._caught_up = state.last_sequence, False
+        stored = self._bus.stream(self._stream).after(0) if self._only_last else ()
+        # A value that is replaced meanwhile is read later.
+        self._awaited = {each.subject for each in stored if matches_any(self._filters, each.subject)}
         self._signs.clear()
         if again:
             self._signs.append(SubscriptionRestarted(complete, self._incarnation))
 
     def _stored(self, store: MemoryStream) -> Message | None:
         for message in store.after(self._position):
-            if not self._caught_up and message.sequence > self._catch_up_at:
+            if not (self._caught_up or self._awaited) and message.sequence > self._catch_up_at:
                 return None
             self._position = message.sequence
             if not matches_any(self._filters, message.subject):
@@ -318,6 +322,7 @@ class MemorySubscription(_MemoryReader[Item]):
             old = message.sequence <= self._catch_up_at
             if self._only_last and old and store.last_of(message.subject) != message.sequence:
                 continue
+            self._awaited.discard(message.subject)
             if self._headers_only:
                 return Message(message.subject, b"", message.headers, message.sequence)
             return message

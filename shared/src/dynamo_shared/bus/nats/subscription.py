@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from nats.aio.msg import Msg
 
 from dynamo_shared.bus import metrics
+from dynamo_shared.bus.errors import BusError
 from dynamo_shared.bus.nats import management
 from dynamo_shared.bus.nats.keeper import Keeper
 from dynamo_shared.bus.nats.pull import DeliveryMetadata, PullEndedError, Puller, metadata_of
@@ -45,6 +46,9 @@ class NatsSubscription(Resuming[Item]):
         self._position = 0
         self._consumer_sequence = 0
         self._to_catch_up = 0
+        self._stored_until = 0
+        self._is_in_doubt = False
+        """whether the last of the old messages may have been read: they are counted again before the next wait"""
         self._caught_up = False
         self._breath = YIELD_EVERY
 
@@ -71,21 +75,43 @@ class NatsSubscription(Resuming[Item]):
         puller = Puller(session, self._stream.name, name, CAPACITY)
         await puller.start()
         self._puller, self._incarnation = puller, state.incarnation
-        self._consumer_sequence, self._to_catch_up, self._caught_up = 0, pending, False
+        self._consumer_sequence, self._to_catch_up, self._stored_until = 0, pending, state.last_sequence
+        self._caught_up = self._is_in_doubt = False
         self._signs.clear()
         if again:
             metrics.RESTARTED.labels(self._stream.name).inc()
             self._signs.append(SubscriptionRestarted(complete, self._incarnation))
         if not pending:
-            self._caught_up = True
-            self._signs.append(CaughtUp(self._incarnation))
+            self._catch_up()
 
     def _sign(self) -> Item | None:
         return self._signs.popleft() if self._signs else None
 
+    def _catch_up(self) -> None:
+        self._caught_up, self._is_in_doubt = True, False
+        self._signs.append(CaughtUp(self._incarnation))
+
+    async def _count(self) -> None:
+        """Count the messages that are still to come: of last messages, the server miscounts those that are replaced."""
+        try:
+            session = self._keeper.session()
+            self._stored_until = (await management.state(session, self._stream)).last_sequence
+            _, left = await management.make_reader(
+                session, self._stream, self._filters, Start.NEW, after=self._position, headers_only=True
+            )
+        except BusError as error:
+            raise PullEndedError(str(error)) from error
+        self._to_catch_up, self._is_in_doubt = self._consumer_sequence + left, False
+        if not left:
+            self._catch_up()
+
     async def _next(self, puller: Puller) -> Item:
         raw = puller.take_ready()
         if raw is None:
+            if self._is_in_doubt:
+                await self._count()
+                if self._signs:
+                    return self._signs.popleft()
             raw = await puller.take()
             self._breath = YIELD_EVERY
         else:
@@ -101,8 +127,11 @@ class NatsSubscription(Resuming[Item]):
             raise PullEndedError("a message is missing")
         self._consumer_sequence = metadata.consumer_sequence
         self._position = metadata.stream_sequence
-        # Replaced or expired messages never arrive, hence the second condition.
         if not self._caught_up and (self._consumer_sequence >= self._to_catch_up or not metadata.pending):
-            self._caught_up = True
-            self._signs.append(CaughtUp(self._incarnation))
+            # Replaced or expired messages never arrive. A replacement comes after all messages stored at the start.
+            complete = self._consumer_sequence >= self._to_catch_up and self._position <= self._stored_until
+            if complete or self._start is not Start.LAST_PER_SUBJECT:
+                self._catch_up()
+            else:
+                self._is_in_doubt = True
         return Message(raw.subject, raw.data, raw.headers or {}, metadata.stream_sequence)
