@@ -63,6 +63,21 @@ async def test_a_missing_object_is_created_again(successor: str | None) -> None:
     assert objects.uid(stored_now) != objects.uid(there)
 
 
+@pytest.mark.parametrize("now", ["the same", "newer", "gone", "another"])
+async def test_the_present_state_of_an_object_is_put_into_the_cache(now: str) -> None:
+    there = drifted()
+    kube = MemoryKube() if now == "gone" else MemoryKube(there)
+    writer, cache = applier(kube, there if now == "gone" else await kube.get(RESOURCE, KEY))
+    if now == "newer":
+        await kube.merge_patch(RESOURCE, KEY, {"metadata": {"labels": {"new": "x"}}})
+    elif now == "another":
+        kube.put({**there, "metadata": {**there["metadata"], "uid": "another"}})
+    assert await writer.is_outdated(there) is (now != "the same")
+    expected = {"the same": {}, "newer": {"new": "x"}}.get(now)
+    left = cache.get(RESOURCE, KEY)
+    assert (left and objects.labels(left)) == expected
+
+
 async def test_an_object_held_by_a_finalizer_is_known_to_be_deleted_before_state_reports_it() -> None:
     """Otherwise it would count as serving, and the workload in its place would be deleted."""
     there = stored(stamped(CHILD))

@@ -93,6 +93,17 @@ class Applier:
             self._cache.remove(resource, key, objects.uid(owner))
         return present
 
+    async def is_outdated(self, observed: KubeObject) -> bool:
+        """Whether the API server has a newer version of a cached object, or none. The cache then has the present state.
+
+        Raises KubeError if the API server is unavailable.
+        """
+        resource, key, uid = resources.of(observed), resources.key_of(observed), objects.uid(observed)
+        existing = await get_if_present(self._kube, resource, key)
+        if existing is None or objects.uid(existing) != uid:
+            return self._cache.remove(resource, key, uid)
+        return self._cache.put(resource, existing)
+
     async def as_stored(self, desired: KubeObject) -> KubeObject:
         """The existing object of that name, or a dry run's result: admission's changes say which controllers manage it."""
         resource = resources.of(desired)

@@ -1,6 +1,8 @@
 """GraphReconciler as a whole: a graph, its cache and the writes, without a server."""
 
+import copy
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from dynamo_pod_builder.reconcilers.graph.report import GraphReport
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN, RETRY_REFUSED
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource
 from dynamo_shared.kube.errors import Forbidden
 from dynamo_shared.runtime import Result
@@ -40,6 +43,8 @@ class Applier(Ledger):
         super().__init__()
         self.cache = cache
         self.changing = False
+        self.newer: list[KubeObject] = []
+        """Objects that the API server has in newer versions."""
 
     async def ensure(self, child: KubeObject, family: Collection[str] = ()) -> Ensured:
         created = await super().ensure(child, family)
@@ -50,8 +55,20 @@ class Applier(Ledger):
             return Ensured(ChildChange.UNCHANGED, there)
         return Ensured(ChildChange.UPDATED, {**there, "metadata": {**there["metadata"], "generation": 2}})
 
+    async def is_outdated(self, observed: KubeObject) -> bool:
+        name = observed["metadata"]["name"]
+        self.lines.append(f"reread {observed['kind']} {name}")
+        return any(self.cache.put(resources.of(each), each) for each in self.newer if objects.name(each) == name)
+
     async def remove_reference_finalizer(self, _resource: Resource, obj: KubeObject) -> None:
         self.lines.append(f"let go {obj['kind']} {obj['metadata']['name']}")
+
+
+class NoRegistrations:
+    """No pod registers with Dynamo in Kubernetes."""
+
+    async def of(self, _groups: object) -> dict[str, datetime]:
+        return {}
 
 
 class World:
@@ -62,7 +79,7 @@ class World:
         self.applier, self.writer, self.announced = Applier(self.cache), Written(), Announced()
         self.large = RecordedOffload()
         self.reconciler = GraphReconciler(
-            GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None, None, None),  # type: ignore[arg-type]
+            GraphObserver(self.cache, lambda: CONFIG, lambda: NOW, None, None, NoRegistrations()),  # type: ignore[arg-type]
             Executor(self.applier, Keys(), self.announced),  # type: ignore[arg-type]
             GraphReport(self.writer, self.announced, PodEvents(None)),  # type: ignore[arg-type]
             self.applier,  # type: ignore[arg-type]
@@ -85,10 +102,15 @@ def owned(graph: KubeObject) -> list[KubeObject]:
     components = of_kind(results, "DynamoComponentDeployment")
     for each in components:
         each["status"] = {"observedGeneration": 1}
-        (workload,) = of_kind(component_children(each), "Deployment")
-        serving = deployment(objects.name(each))
-        results.append({**serving, "metadata": {**serving["metadata"], **stored(workload)["metadata"]}})
+        results.append(workload_of(each))
     return results
+
+
+def workload_of(dcd: KubeObject, ready: int = 1) -> KubeObject:
+    """The Deployment of a component deployment, with so many serving pods."""
+    (workload,) = of_kind(component_children(dcd), "Deployment")
+    serving = deployment(objects.name(dcd), ready=ready)
+    return {**serving, "metadata": {**serving["metadata"], **stored(workload)["metadata"]}}
 
 
 @pytest.mark.parametrize(
@@ -288,3 +310,24 @@ async def test_a_rejected_annotation_for_the_planner_is_reported_once_and_retrie
         "Warning RefusedByApiServer Plan: the planner among the components cannot know which engines"
     )
     assert line.endswith("policy says no")
+
+
+@pytest.mark.parametrize("serves_again", [False, True])
+async def test_old_workers_make_way_only_if_the_api_server_does_not_see_them_serve(serves_again):
+    """While NATS is away, STATE stands still, and the minute without a ready pod ends all the same."""
+    graph = stored_graph(component("Decode", "decode"))
+    (new,) = of_kind([stored(child) for child in graph_children(graph)], "DynamoComponentDeployment")
+    old = copy.deepcopy(new)
+    old["metadata"] |= {"name": "graph-decode-old", "uid": "uid-of-graph-decode-old"}
+    old["metadata"]["labels"][labels.WORKER_HASH] = "old"
+    waiting, failing = workload_of(new, 0), workload_of(old, 0)
+    refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: gpus"}
+    waiting["status"]["conditions"].append(refused)
+    world = World(graph, *(child for child in owned(graph) if child["kind"] != "Deployment"), old, waiting, failing)
+    if serves_again:
+        serving = workload_of(old)
+        world.applier.newer.append({**serving, "metadata": {**serving["metadata"], "resourceVersion": "2"}})
+    await world.reconcile()
+    assert "reread Deployment graph-decode-old" in world.applier.lines
+    drained = "scale DynamoComponentDeployment graph-decode-old to 0" in world.applier.lines
+    assert drained is not serves_again

@@ -21,6 +21,8 @@ class Rollout:
     drain: Sequence[tuple[KubeObject, int]] = ()
     #: Uids of leftovers that still serve.
     kept: Sequence[str] = ()
+    #: Whether all leftovers are drained, because they have served nothing for a while and new pods need their room.
+    makes_way: bool = False
     components: Sequence[str] = ()
     #: `status.rollingUpdate`.
     status: dict[str, Any] | None = None

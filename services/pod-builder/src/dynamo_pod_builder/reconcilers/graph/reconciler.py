@@ -48,6 +48,8 @@ class GraphReconciler:
         self.report.begin(graph)
         if plan.captures:
             observed, plan = await self._captured(observed, plan)
+        if plan.rollout.makes_way:
+            observed, plan = await self._confirmed(observed, plan)
         outcome = await self._informed(plan, await self.executor.carry_out(plan, observed))
         return Result(requeue_after=await self.report.write(plan, outcome))
 
@@ -72,6 +74,18 @@ class GraphReconciler:
             observed = await self.observer.observe(observed.graph)
             plan = await self._planned(observed)
         return observed, replace(plan, failure=plan.failure or failure)
+
+    async def _confirmed(self, observed: Observed, plan: Plan) -> tuple[Observed, Plan]:
+        """The observed state and plan with the present state of the workloads that are not desired.
+
+        They count as unresponsive because time has passed. If STATE stands still, they may serve again.
+        """
+        desired = set(map(objects.name, plan.desired))
+        leftovers = (workload for name, workload in observed.workloads.items() if name not in desired)
+        if any([await self.applier.is_outdated(each) for each in leftovers]):
+            observed = await self.observer.observe(observed.graph)
+            plan = await self._planned(observed)
+        return observed, plan
 
     async def _exists(self, observed: Observed) -> bool:
         """Whether the API server has the graph; not asked if the graph has children."""

@@ -99,6 +99,7 @@ def _under_way(
     lost = {component: lost for component, pods in ending.items() if (lost := troubles(pods, now))}
     return Rollout(
         kept=list(map(objects.uid, kept)),
+        makes_way=new.makes_way,
         components=moving,
         status={"phase": IN_PROGRESS, "startTime": _begun(previous, now) if active else timestamp(now)},
         started=not active,
