@@ -76,6 +76,11 @@ class EtcdServer(LocalServer):
         super().__init__("etcd", command, directory / "etcd.log", lambda: http.ok("/readyz"))
 
 
+#: Bytes that streams may reserve. By default, nats-server refuses streams whose limits exceed three quarters of the free
+#: disk, also if they use a small part of it.
+STORAGE = 64 * 1024**3
+
+
 @dataclass(frozen=True)
 class NatsServerOptions:
     """Options of a NATS server. For authentication set user and password, or a token, or an authorization block.
@@ -136,7 +141,7 @@ class NatsServer(LocalServer):
             "max_payload": options.max_payload,
         }
         domain = {"domain": options.domain} if options.domain else {}
-        configuration["jetstream"] = {"store_dir": str(self.data), **domain}
+        configuration["jetstream"] = {"store_dir": str(self.data), "max_file_store": STORAGE, **domain}
         if options.leafnodes is not None:
             configuration["leafnodes"] = dict(options.leafnodes)
         if options.token is not None:

@@ -6,7 +6,7 @@ import structlog
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
-from dynamo_shared.bus.errors import BusError, StreamNotFoundError
+from dynamo_shared.bus.errors import BusError, StreamFullError, StreamNotFoundError
 from dynamo_shared.bus.nats.session import TRANSLATED, NatsSession, translate
 from dynamo_shared.bus.protocol import ConsumerSpec, Message, Start, StreamState
 from dynamo_shared.bus.streams import StreamSpec
@@ -95,11 +95,20 @@ async def declare(session: NatsSession, spec: StreamSpec, replicas: int, first_m
     except APIError as error:
         # Another service has just created the stream.
         if error.err_code != NAME_IN_USE:
-            raise translate(error) from error
+            raise _refused(spec, translate(error)) from error
     except TRANSLATED as error:
         if session.is_denied(_create(spec.name)):
             raise StreamNotFoundError(f"stream {spec.name} does not exist; the watcher creates it") from error
         raise translate(error) from error
+
+
+def _refused(spec: StreamSpec, error: BusError) -> BusError:
+    if not isinstance(error, StreamFullError):
+        return error
+    return StreamFullError(
+        f"NATS has no space for stream {spec.name}, which may have {spec.max_bytes / 1024**3:g} GiB: {error}; free space on "
+        "its disk, enlarge its volume, or set a larger jetstream.max_file_store"
+    )
 
 
 def _create(name: str) -> str:
