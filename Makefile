@@ -1,7 +1,8 @@
-# Dynamo Platform: `make` prints what there is. Needs Python 3.11 or newer, git, make, and Go (or Docker) for the local cluster.
+# Dynamo Platform: `make` prints what there is. Needs Python 3.11 to 3.14, git, make, and Go (or Docker) for the local cluster.
 
+# For 3.15, pmdarima and PyYAML of the locks have no wheels yet.
 PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.14; do \
-	"$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$each" && break; done)
+	"$$each" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && echo "$$each" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.dynamo-setup
@@ -14,7 +15,7 @@ N ?= 100
 # Processes of `make test`: most tests wait for servers, so there are more of them than of cores.
 WORKERS ?= 4
 
-# The user's --user and --target do not apply to a venv. uv gets the certificates and the index of pip's configuration.
+# The user's --user and --target do not apply to a venv. AI Configurator works with Python 3.14, and pip would refuse it. uv gets the certificates and the index of pip's configuration.
 export PIP_USER := 0
 export PIP_REQUIRE_VIRTUALENV := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -43,7 +44,7 @@ help: ## Print this help.
 setup: $(STAMP) ## Create .venv with the locked packages and the project's own; again only when its inputs change.
 
 $(STAMP): $(INPUTS)
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Python 3.11 to 3.14 is needed; install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@echo "Setting up $(VENV) ($$($(PYTHON) --version)): a minute or two, most of it downloads"
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || \
 		$(STEP) "creating $(VENV)" $(PYTHON) -m venv --clear $(VENV) || \
@@ -52,7 +53,7 @@ $(STAMP): $(INPUTS)
 	@$(UV_ENVIRONMENT); $(STEP) --packages requirements/dev.txt "installing the locked packages" \
 		$(BIN)/uv pip sync --quiet --require-hashes requirements/uv.txt requirements/dev.txt || \
 		{ echo "uv could not install the packages; trying pip" >&2; $(STEP) --packages requirements/dev.txt "installing with pip" \
-		  $(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/dev.txt; }
+		  $(BIN)/python -m pip install --quiet --require-hashes --ignore-requires-python --requirement requirements/dev.txt; }
 	@$(STEP) "installing the project" \
 		$(BIN)/uv pip install --quiet --offline --python $(BIN)/python --no-deps --no-build-isolation $(addprefix --editable ./,$(MEMBERS))
 	@touch $@
