@@ -218,6 +218,7 @@ async def a_form_is_not_lost(stage: Stage) -> None:
     await person.go(f"#/{TEAM}/deploy")
     assert await page.evaluate(MAY_BE_CLOSED)
     await begun.select_option(SGLANG)
+    await expect(page.locator("dyn-estimate .figures")).to_be_visible(timeout=PATIENT)
     await person.give("/name", "typed-in")
     await page.get_by_role("link", name="Graphs").first.click()
     await page.wait_for_selector("dyn-list")
@@ -231,6 +232,7 @@ async def a_form_is_not_lost(stage: Stage) -> None:
     await begun.select_option("")
     await dialog.get_by_role("button", name="Replace").click()
     await expect(name).to_have_value("")
+    await expect(page.locator("dyn-estimate .figures")).to_have_count(0)
     assert await page.evaluate(MAY_BE_CLOSED)
 
 

@@ -22,6 +22,8 @@ test("a condition that does not hold says what to do", () => {
   deepEqual(condition("Ready", "True", "X", "m"), { tone: "good", sentence: "It is ready to serve.", message: "", advice: "", name: "Ready, X" });
   ok(condition("Ready", "False", "ImagePullBackOff").advice.includes("image"));
   ok(condition("Ready", "False", "Rejected", "0/2 nodes are available: insufficient nvidia.com/gpu").advice.includes("GPUs"));
+  const lacking = condition("Profiling", "False", "OutputMissing", "ConfigMap output has no final_config.yaml");
+  deepEqual([lacking.tone, lacking.advice.includes("log of the profiling Job")], ["bad", true]);
   ok(condition("Profiling", "False", "SweepingPrefill", "simulating").advice.startsWith("Nothing to do"));
   equal(condition("SpecGenerated", "True", "SpecGenerated").name, "SpecGenerated");
   ok(condition("SomethingElse", "False", "").sentence.includes("something else"));

@@ -34,7 +34,13 @@ class Estimate extends Part {
   }
 
   override updated(changed: Map<string, unknown>): void {
-    if (!changed.has("intent") || !this.intent) return;
+    if (!changed.has("intent")) return;
+    if (!this.intent) {
+      this.restart();
+      window.clearTimeout(this.timer);
+      [this.asked, this.outcome, this.problem, this.busy] = [null, null, "", false];
+      return;
+    }
     const desired = Object.fromEntries(Object.entries(this.intent).filter(([key]) => !FREE.includes(key)));
     if (same(desired, this.asked)) return;
     this.asked = desired;
@@ -91,7 +97,7 @@ class Estimate extends Part {
             ${this.outcome.pareto?.length ? this.front() : nothing}
             ${(this.outcome.notes ?? []).map((each: string) => html`<p class="help">${each}</p>`)}`
         : nothing}
-      <p class="muted" role="status">${this.busy ? `Simulating: ${this.progress}` : this.problem || (this.outcome ? "" : "Set a model, and the target times or GPUs.")}</p>
+      <p class="muted" role="status">${this.busy ? `In progress: ${this.progress}` : this.problem || (this.outcome ? "" : "Set a model, and the target times or GPUs.")}</p>
     </section>`;
   }
 

@@ -173,7 +173,7 @@ class Deploy extends Part {
     const { value } = select;
     const chosen = PRESETS[Number(value || NaN)];
     const replace = async (): Promise<void> => {
-      this.begun = value;
+      [this.begun, this.estimated] = [value, null];
       this.replace(chosen ? structuredClone(chosen.intent) : { mode: this.draft.intent.mode });
     };
     if (this.begun !== OWN) return replace();
