@@ -8,7 +8,7 @@ const ADVICE: Record<string, string> = {
   ErrImagePull: "The image cannot be pulled. Check its name and tag, and set a pull secret of this namespace.",
   ErrImageNeverPull: "The node does not have the image, and imagePullPolicy forbids pulling it.",
   InvalidImageName: "Correct the name of the image.",
-  Unschedulable: "No node has free capacity. Free GPUs, request fewer, add nodes, or correct node selector and tolerations.",
+  Unschedulable: "No node fits the pod. Free GPUs, request fewer, add nodes, or correct node selector and tolerations.",
   CrashLoopBackOff: "The container keeps crashing. Its log shows the reason; wrong arguments and missing model files are common.",
   ContainerCrashed: "The container ended. Its log shows the reason; wrong arguments and missing model files are common.",
   InitContainerFailed: "An init container ended with an error. Its log shows the reason.",
