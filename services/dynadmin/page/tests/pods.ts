@@ -12,7 +12,7 @@ test("a pod that is not ready has a reason, and advice if the reason is known", 
   equal(whyOf(pod("a")), "It runs, but is not ready.");
   equal(whyOf(pod("a", { phase: "Pending" })), "Pending.");
   ok(adviceOf(pod("a", { message: "main: ImagePullBackOff Back-off pulling" })).startsWith("The image cannot be pulled"));
-  ok(adviceOf(pod("a", { node: "", message: "0/2 nodes are available: 2 Insufficient nvidia.com/gpu" })).startsWith("No node has free capacity"));
+  ok(adviceOf(pod("a", { node: "", message: "0/2 nodes are available: 2 Insufficient nvidia.com/gpu" })).startsWith("No node fits the pod"));
   equal(adviceOf(pod("a", { message: "main: Surprise x" })), "");
 });
 
