@@ -77,6 +77,7 @@ def _column(column: Column) -> dict[str, Any]:
         "type": column.type,
         "jsonPath": column.json_path,
         "description": column.description,
+        **({"priority": 1} if column.wide else {}),
     }
 
 

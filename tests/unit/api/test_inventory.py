@@ -246,6 +246,22 @@ def test_columns(resource: Resource) -> None:
         assert own[name]["description"]
 
 
+def test_wide_output_has_the_reasons() -> None:
+    """`kubectl get -o wide` answers why an object is not ready; the other output stays as narrow as the reference's."""
+    wide = {
+        each.kind: [
+            column["name"] for column in published(each.resource)["additionalPrinterColumns"] if "priority" in column
+        ]
+        for each in DEFINITIONS
+    }
+    assert {kind: names for kind, names in wide.items() if names} == {
+        "DynamoGraphDeployment": ["Reason", "Message"],
+        "DynamoComponentDeployment": ["Reason", "Message"],
+        "DynamoGraphDeploymentScalingAdapter": ["SYNCED", "AUTOSCALING"],
+        "DynamoModel": ["Reason", "Message"],
+    }
+
+
 @pytest.mark.parametrize("resource", VERSIONS, ids=identify)
 def test_versions_and_subresources(resource: Resource) -> None:
     table, own = inventory.table(resource), published(resource)

@@ -44,7 +44,10 @@ def overview() -> str:
         for each in DEFINITIONS
     ]
     columns = [
-        (f"{each.kind} {version.resource.version}", ", ".join(column.name for column in version.columns))
+        (
+            f"{each.kind} {version.resource.version}",
+            ", ".join(f"{column.name} (wide)" if column.wide else column.name for column in version.columns),
+        )
         for each in DEFINITIONS
         for version in each.versions
     ]

@@ -16,6 +16,8 @@ class Column:
     json_path: str
     description: str
     type: str = "string"
+    #: Whether only `kubectl get -o wide` shows it.
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,15 @@ def _condition(column: str, condition: str, description: str) -> Column:
     return Column(column, f'.status.conditions[?(@.type=="{condition}")].status', description)
 
 
+def _because_of(condition: str) -> tuple[Column, Column]:
+    """Columns that the reference does not have, so only `-o wide` shows them: most users look there before `describe`."""
+    path = f'.status.conditions[?(@.type=="{condition}")]'
+    return (
+        Column("Reason", f"{path}.reason", f"Reason of the condition {condition}, in one word", wide=True),
+        Column("Message", f"{path}.message", f"Message of the condition {condition}", wide=True),
+    )
+
+
 _READY = _condition("Ready", "Ready", "Whether all components are ready")
 _STATE = Column("State", ".status.state", "initializing, pending, successful or failed")
 _AVAILABLE = _condition("Available", "Available", "Whether the component serves")
@@ -24,14 +33,14 @@ GRAPH = Definition(
         VersionDefinition(
             resources.DYNAMO_GRAPH_DEPLOYMENTS.at("v1alpha1"),
             v1alpha1.DynamoGraphDeployment,
-            (_READY, _STATE, _BACKEND, _AGE),
+            (_READY, _STATE, _BACKEND, _AGE, *_because_of("Ready")),
             storage=False,
             scale=_REFUSED_SCALE,
         ),
         VersionDefinition(
             resources.DYNAMO_GRAPH_DEPLOYMENTS,
             v1beta1.DynamoGraphDeployment,
-            (_READY, _STATE, _BACKEND, _AGE),
+            (_READY, _STATE, _BACKEND, _AGE, *_because_of("Ready")),
             scale=_REFUSED_SCALE,
         ),
     ),
@@ -47,6 +56,7 @@ COMPONENT = Definition(
                 _AVAILABLE,
                 _BACKEND,
                 _AGE,
+                *_because_of("Available"),
             ),
             storage=False,
             # The reference does not have this: a component deployment without a graph is scaled like a Deployment.
@@ -55,7 +65,7 @@ COMPONENT = Definition(
         VersionDefinition(
             resources.DYNAMO_COMPONENT_DEPLOYMENTS,
             v1beta1.DynamoComponentDeployment,
-            (_AVAILABLE, _BACKEND, _AGE),
+            (_AVAILABLE, _BACKEND, _AGE, *_because_of("Available")),
             scale=Scale(".spec.replicas", ".status.component.replicas"),
         ),
     ),
@@ -65,6 +75,15 @@ _GRAPH_OF_ADAPTER = Column("DGD", ".spec.dgdRef.name", "Graph of the component")
 _REPLICAS = (
     Column("REPLICAS", ".status.replicas", "Existing replicas", type="integer"),
     Column("AGE", ".metadata.creationTimestamp", "Time since creation", type="date"),
+    *(
+        Column(
+            condition.upper(),
+            f'.status.conditions[?(@.type=="{condition}")].reason',
+            f"Reason of the condition {condition}",
+            wide=True,
+        )
+        for condition in ("Synced", "Autoscaling")
+    ),
 )
 _ADAPTER_SCALE = Scale(".spec.replicas", ".status.replicas", ".status.selector")
 ADAPTER = Definition(
@@ -141,6 +160,7 @@ MODEL = _of_both_versions(
             Column("Ready", ".status.readyEndpoints", "Workers that have the model loaded", type="integer"),
             Column("Total", ".status.totalEndpoints", "Workers that serve the base model", type="integer"),
             _AGE,
+            *_because_of("EndpointsReady"),
         ),
     ),
 )
