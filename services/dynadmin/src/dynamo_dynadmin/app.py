@@ -23,9 +23,10 @@ from dynamo_dynadmin.api.events import EventReader
 from dynamo_dynadmin.api.logs import Logs, on_simulated_nodes
 from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replaying import Replaying
+from dynamo_dynadmin.api.routes.section import Topics
 from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.api.simulation import Simulation
-from dynamo_dynadmin.api.table import Topics, table
+from dynamo_dynadmin.api.table import table
 from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.deploy import PlatformDefaults

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 from aiohttp import web
 
-from dynamo_dynadmin.api.cluster import Cluster
-from dynamo_dynadmin.api.routes.section import PREFIX, RouteSection
+from dynamo_dynadmin.api.routes.section import PREFIX, RouteSection, Topics
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import Route
 
 
-def about(cluster: Cluster, document: bytes) -> Iterator[Route]:
+def about(topics: Topics, document: bytes) -> Iterator[Route]:
     """The document, namespaces, capabilities, and the caller."""
     route = RouteSection("about", PREFIX)
 
@@ -19,9 +18,11 @@ def about(cluster: Cluster, document: bytes) -> Iterator[Route]:
 
     yield route("GET /openapi.json", "getOpenApi", "This document.", openapi, "Any", public=True)
     summary = "Namespaces in which the caller may list graph deployments."
-    yield route("GET /namespaces", "listNamespaces", summary, cluster.namespaces, "Namespaces")
+    yield route("GET /namespaces", "listNamespaces", summary, topics.cluster.namespaces, "Namespaces")
     summary = "Served versions, orchestrators, and GPUs by kind and node."
-    yield route("GET /capabilities", "getCapabilities", summary, cluster.capabilities, "Capabilities")
-    yield route("GET /me", "getMe", "Who the caller is.", cluster.me, "Me")
+    yield route("GET /capabilities", "getCapabilities", summary, topics.cluster.capabilities, "Capabilities")
+    yield route("GET /me", "getMe", "Who the caller is.", topics.cluster.me, "Me")
     summary = "What the caller may do in a namespace."
-    yield route("GET /namespaces/{namespace}/me/access", "getAccess", summary, cluster.access, "Rights", "not-found")
+    yield route(
+        "GET /namespaces/{namespace}/me/access", "getAccess", summary, topics.cluster.access, "Rights", "not-found"
+    )

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from dynamo_dynadmin.api.acting import Actions
-from dynamo_dynadmin.api.chat import Chat
-from dynamo_dynadmin.api.decisions import DEFAULT_LIMIT, MOST, DecisionReader
+from dynamo_dynadmin.api.decisions import DEFAULT_LIMIT, MOST
 from dynamo_dynadmin.api.kinds import ADAPTERS, DEPLOYMENTS, REQUESTS
-from dynamo_dynadmin.api.replaying import Replaying
-from dynamo_dynadmin.api.routes.section import DRY_RUN, IN_NAMESPACE, OBJECT, RouteSection, created, streamed
+from dynamo_dynadmin.api.routes.section import DRY_RUN, IN_NAMESPACE, OBJECT, RouteSection, Topics, created, streamed
 from dynamo_dynadmin.http.routes import JSON, Route, flag, number
 
 _CHANGES = ("invalid", "not-found", "stale", "conflict", "managed-elsewhere", "owned-replicas")
@@ -50,13 +48,13 @@ def actions(acting: Actions) -> Iterator[Route]:
     )
 
 
-def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) -> Iterator[Route]:
+def conversation(topics: Topics) -> Iterator[Route]:
     """Chats with the model of a graph, and the decisions about its replicas."""
     yield _GRAPH(
         "GET /chat",
         "listChatModels",
         "Which Service answers chats, and the models that it serves now. Needs `get` of services/proxy.",
-        chat.models,
+        topics.chat.models,
         "ChatModels",
         *("not-found", "conflict"),
     )
@@ -65,7 +63,7 @@ def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) ->
         "chat",
         "The answer to a chat, with its times; as server-sent events `delta`, `end`, `failed`, `unauthorized`, `error`. "
         "Needs `create` of services/proxy.",
-        chat.chat,
+        topics.chat.chat,
         streamed("The answer.", {JSON: "ChatAnswer"}),
         *("invalid", "not-found", "conflict"),
         body={JSON: "ChatBody"},
@@ -76,7 +74,7 @@ def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) ->
         "listDecisions",
         "What planner and scaler decided about its replicas, and why; with `watch` as server-sent events `decision`, "
         "`synced`, `resync`, `unauthorized`, `error`.",
-        decisions.decisions,
+        topics.decisions.decisions,
         streamed("Decisions of the last seven days.", {JSON: "Decisions"}),
         "not-found",
         query=(
@@ -90,7 +88,7 @@ def conversation(chat: Chat, decisions: DecisionReader, replaying: Replaying) ->
         "replayDecisions",
         "The traffic that its decisions show, simulated with its PlannerConfig, unchanged and changed. Nothing "
         "in the cluster changes. Needs `get` of the ConfigMap with the PlannerConfig, and of the one with the profile.",
-        replaying.replay,
+        topics.replaying.replay,
         "Replay",
         *("invalid", "not-found", "conflict"),
         body={JSON: "ReplayBody"},

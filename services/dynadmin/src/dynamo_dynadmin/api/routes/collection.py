@@ -6,11 +6,8 @@ from typing import TypeAlias
 
 from aiohttp import web
 
-from dynamo_dynadmin.api.details import Details
-from dynamo_dynadmin.api.events import EventReader
 from dynamo_dynadmin.api.kinds import Kind
-from dynamo_dynadmin.api.logs import Logs
-from dynamo_dynadmin.api.reading import DEFAULT_LIMIT, MOST, CollectionReader
+from dynamo_dynadmin.api.reading import DEFAULT_LIMIT, MOST
 from dynamo_dynadmin.api.routes.section import (
     DRY_RUN,
     IN_NAMESPACE,
@@ -18,6 +15,7 @@ from dynamo_dynadmin.api.routes.section import (
     OBJECT_OR_YAML,
     SELECTOR,
     RouteSection,
+    Topics,
     created,
     streamed,
 )
@@ -60,9 +58,7 @@ def _of(kind: Kind, handle: _OfKind) -> Handler:
     return handler
 
 
-def collection(
-    kind: Kind, *, reading: CollectionReader, writing: Writing, details: Details, events: EventReader, logs: Logs
-) -> Iterator[Route]:
+def collection(kind: Kind, topics: Topics) -> Iterator[Route]:
     """All routes of a kind, except those that only this kind has."""
     of = partial(_of, kind)
     route, name = RouteSection(kind.collection, f"{IN_NAMESPACE}/{kind.collection}"), kind.operation
@@ -70,7 +66,7 @@ def collection(
         "GET ",
         f"list{name}s",
         f"A page of the namespace's {kind.word}s, or a stream of them.",
-        of(reading.list_of),
+        of(topics.reading.list_of),
         streamed("The page.", {JSON: "ObjectList"}),
         "not-found",
         query=(
@@ -85,7 +81,7 @@ def collection(
         "GET /{name}",
         f"get{name}",
         f"One {kind.word}, or a stream of it.",
-        of(writing.read),
+        of(topics.writing.read),
         {
             200: ResponseSpec("The object.", {**OBJECT, SSE: ""}, ("ETag",)),
             304: ResponseSpec("Unchanged since the version in If-None-Match.", {}, ("ETag",)),
@@ -95,15 +91,20 @@ def collection(
         streams=True,
     )
     if kind.writable:
-        yield from _writes(kind, route, writing)
+        yield from _writes(kind, route, topics.writing)
     yield route(
-        "GET /{name}/status", f"get{name}Status", "Its state and conditions.", of(details.status), "Status", "not-found"
+        "GET /{name}/status",
+        f"get{name}Status",
+        "Its state and conditions.",
+        of(topics.details.status),
+        "Status",
+        "not-found",
     )
     yield route(
         "GET /{name}/manifest",
         f"get{name}Manifest",
         "The manifest that a user would apply.",
-        of(details.manifest),
+        of(topics.details.manifest),
         {200: ResponseSpec("The manifest.", OBJECT_OR_YAML)},
         "not-found",
         query=(choice("format", "JSON or YAML.", "json", "yaml", default="json"),),
@@ -113,7 +114,7 @@ def collection(
         f"list{name}Events",
         "Events of the object and of all objects that it owns, newest first; with `watch` as server-sent events `event`, "
         "`synced`, `resync`, `unauthorized`, `error`.",
-        of(events.events),
+        of(topics.events.events),
         streamed("Events.", {JSON: "Events"}),
         "not-found",
         query=(
@@ -128,18 +129,18 @@ def collection(
         "GET /{name}/tree",
         f"get{name}Tree",
         "The object and all objects that it owns.",
-        of(details.tree),
+        of(topics.details.tree),
         "Tree",
         "not-found",
     )
     if kind.has_pods:
-        yield route("GET /{name}/pods", f"list{name}Pods", "Its pods.", of(details.pods), "Pods", "not-found")
+        yield route("GET /{name}/pods", f"list{name}Pods", "Its pods.", of(topics.details.pods), "Pods", "not-found")
         yield route(
             "GET /{name}/logs",
             f"get{name}Logs",
             "Logs of its pods, merged; with `follow` as server-sent events `log`, `notice`, `end`, `unauthorized`, "
             "`error`.",
-            of(logs.logs),
+            of(topics.logs.logs),
             streamed("Lines.", {JSON: "LogLines"}),
             "not-found",
             query=(

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 
-from dynamo_dynadmin.api.deploying import IntentDeployer
-from dynamo_dynadmin.api.estimating import Estimating
-from dynamo_dynadmin.api.routes.section import IN_NAMESPACE, RouteSection, created, streamed
+from dynamo_dynadmin.api.routes.section import IN_NAMESPACE, RouteSection, Topics, created, streamed
 from dynamo_dynadmin.http.routes import JSON, YAML, Route, choice
 
 _INTENT = {JSON: "DeployIntent", YAML: "DeployIntent"}
 
 
-def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]:
+def deploy(topics: Topics) -> Iterator[Route]:
     """The translation and the estimate of an intent."""
     route = RouteSection("deploy", IN_NAMESPACE)
     dry_run = "`client`: only translate. `server`: let the API server check it, too."
@@ -18,7 +16,7 @@ def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]
         "POST /deploy",
         "deploy",
         "Deploy an intent, as a graph deployment or a deployment request.",
-        deploying.deploy,
+        topics.deploying.deploy,
         created("Dry run, or created by this request before.", {JSON: "Deployed"}),
         *("invalid", "not-found", "already-exists", "key-reused"),
         query=(choice("dryRun", dry_run, "client", "server"),),
@@ -30,7 +28,7 @@ def deploy(deploying: IntentDeployer, estimating: Estimating) -> Iterator[Route]
         "estimate",
         "The expected performance of an intent, simulated; as server-sent events `progress`, `estimate`, `failed`, `end`, "
         "`unauthorized`, `error`.",
-        estimating.estimate,
+        topics.estimating.estimate,
         streamed("The estimate.", {JSON: "Estimate"}),
         *("invalid", "not-found"),
         body=_INTENT,

@@ -4,7 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo_dynadmin.api.acting import Actions
+from dynamo_dynadmin.api.chat import Chat
+from dynamo_dynadmin.api.cluster import Cluster
+from dynamo_dynadmin.api.decisions import DecisionReader
+from dynamo_dynadmin.api.deploying import IntentDeployer
+from dynamo_dynadmin.api.details import Details
+from dynamo_dynadmin.api.estimating import Estimating
+from dynamo_dynadmin.api.events import EventReader
+from dynamo_dynadmin.api.logs import Logs
+from dynamo_dynadmin.api.reading import CollectionReader
+from dynamo_dynadmin.api.replaying import Replaying
 from dynamo_dynadmin.api.selectors import MOST_REQUIREMENTS
+from dynamo_dynadmin.api.sessions import SessionPages
+from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http.routes import JSON, SSE, YAML, Handler, Parameter, ResponseSpec, Route, flag
 
 PREFIX = "/api/v1"
@@ -16,6 +29,25 @@ SELECTOR = Parameter(
 )
 OBJECT = {JSON: "KubernetesObject"}
 OBJECT_OR_YAML = {**OBJECT, YAML: "KubernetesObject"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """The implementations of the operations."""
+
+    reading: CollectionReader
+    writing: Writing
+    details: Details
+    events: EventReader
+    logs: Logs
+    chat: Chat
+    decisions: DecisionReader
+    acting: Actions
+    cluster: Cluster
+    deploying: IntentDeployer
+    estimating: Estimating
+    replaying: Replaying
+    sessions: SessionPages
 
 
 @dataclass(frozen=True, slots=True)
