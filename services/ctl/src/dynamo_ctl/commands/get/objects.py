@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.objects import KubeObject, without_managed_fields
 
 from dynamo_ctl.commands.get import ObjectQuery
 from dynamo_ctl.commands.get.sources import RESOURCES, ObjectSource
@@ -46,7 +46,7 @@ async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
             f"no {' or '.join(kinds(query))} {query.name!r} in {namespace or 'any namespace'}; see dynamoctl get -A"
         )
     if query.output is not Output.TABLE:
-        objects = [_plain(obj) for objects in objects_of.values() for obj in objects]
+        objects = [without_managed_fields(obj) for objects in objects_of.values() for obj in objects]
         out(encoded(objects[0] if query.name and len(objects) == 1 else object_list(objects), query.output))
         return
     tables = [(kind, objects) for kind, objects in objects_of.items() if objects]
@@ -68,7 +68,7 @@ async def watch(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
         if query.name and obj["metadata"]["name"] != query.name:
             continue
         if query.output is not Output.TABLE:
-            out(encoded(_plain(obj), query.output, stream=True))
+            out(encoded(without_managed_fields(obj), query.output, stream=True))
             continue
         header, row = _table_cells(kind, [obj], query)
         if deleted:
@@ -124,9 +124,3 @@ def _component_cells(obj: KubeObject) -> list[str]:
 
 def _grow(widths: list[int], row: list[str]) -> None:
     widths[:] = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
-
-
-def _plain(obj: KubeObject) -> KubeObject:
-    """The object without fields that only the API server needs; kubectl omits them, too."""
-    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
-    return {**obj, "metadata": metadata}

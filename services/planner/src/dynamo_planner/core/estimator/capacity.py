@@ -1,5 +1,6 @@
 """How many requests a second one engine serves within its targets."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -44,18 +45,14 @@ def decode_capacity(
     if max_num_seqs:
         bounds.append(max_num_seqs)
     most = max(1, int(min(bounds)))
-    batch = max(1, _largest(most, lambda n: engine.decode_ms(n, context) <= target))
+    batch = max(1, largest(most, lambda n: engine.decode_ms(n, context) <= target))
     took = engine.decode_ms(batch, context)
     return Capacity(batch * 1000 / (osl * took), took, batch, took <= target)
 
 
-def _largest(most: int, fits: Callable[[int], bool]) -> int:
+def largest(most: int, fits: Callable[[int], bool]) -> int:
     """The largest number from 0 to `most` that fits; if a number fits, so do all smaller ones."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
+    return bisect_left(range(1, most + 1), True, key=lambda number: not fits(number))
 
 
 def mixed_capacity(
@@ -91,7 +88,7 @@ def mixed_capacity(
         first = engine.prefill_ms(max(fresh, share), chunk) + iteration(batch)
         return iteration(batch) <= itl_target and first <= ttft_target
 
-    batch = _largest(alone.batch, fits)
+    batch = largest(alone.batch, fits)
     meets, batch = batch > 0, max(1, batch)
     # If even one sequence misses, this is the capacity of one sequence.
     took = max(iteration(batch), 1e-3)

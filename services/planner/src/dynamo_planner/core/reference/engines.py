@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
+from dynamo_planner.core.estimator.capacity import largest
 from dynamo_planner.core.observation import EngineCapabilities, EngineWork, ForwardPass, Pool, hit_rate
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.reference.regression import IterationModel
@@ -97,18 +98,6 @@ def prefill_share(rate: float | None) -> float:
     return 1.0 - hit_rate(rate)
 
 
-def _largest_batch(most: int, keeps: Callable[[int], bool]) -> int:
-    """The largest batch up to `most` that keeps the targets, at least 1; if a batch keeps them, so do smaller ones."""
-    low, high = 1, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if keeps(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 UNKNOWN_CACHE_BATCH = 256
 """Assumed capacity of an engine in sequences if nothing is known about its KV cache."""
 REQUESTS = 0
@@ -153,7 +142,7 @@ class DecodeEngine:
         sequence if even that misses the target. A request takes `osl` iterations (Little's law).
         """
         most = self._largest(context, most_kv, most_seqs)
-        batch = _largest_batch(most, lambda batch: self.model.wall(batch, batch * context) <= target)
+        batch = max(1, largest(most, lambda batch: self.model.wall(batch, batch * context) <= target))
         wall = self.model.wall(batch, batch * context)
         return EngineCapacity(requests_per_second=batch / (osl * wall), itl=wall, batch=batch)
 
@@ -224,7 +213,7 @@ class AggregatedEngine:
             capacity = of(batch)
             return capacity.itl <= itl_target and capacity.ttft <= ttft_target
 
-        return of(_largest_batch(self._largest(isl, osl, share, able, batched), keeps))
+        return of(max(1, largest(self._largest(isl, osl, share, able, batched), keeps)))
 
     def _ttft(self, work: float, decode_kv: float, batched_tokens: int) -> float:
         return chunked(work, batched_tokens, lambda tokens: self.model.wall(tokens, decode_kv))

@@ -5,6 +5,7 @@ appended instead in v1alpha1, and also in v1beta1 if the container has a directi
 apiVersion and kind are ignored, and the name was used when the graph was generated.
 """
 
+from copy import deepcopy
 from typing import Any
 
 from dynamo_shared.api.containers import main_container
@@ -51,7 +52,7 @@ def overridden(graph: KubeObject, override: KubeObject | None) -> tuple[KubeObje
 
 
 def _alpha(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Remark, ...]]:
-    base = _copied(convert(graph, ALPHA))
+    base = deepcopy(convert(graph, ALPHA))
     services = base["spec"].get("services") or {}
     given = dict(override.get("spec") or {})
     given_changes, remarks = _known(given.pop("services", None) or {}, services)
@@ -87,7 +88,7 @@ def _beta(graph: KubeObject, override: KubeObject) -> tuple[KubeObject, tuple[Re
         )
     places = {each["name"]: index for index, each in enumerate(changes)}
     given_changes, remarks = _known({each["name"]: each for each in changes}, components)
-    merged = _merged(_copied(graph), {**_without_identity(override), "spec": given}, named=True)
+    merged = _merged(deepcopy(graph), {**_without_identity(override), "spec": given}, named=True)
     made = []
     for component in merged["spec"]["components"]:
         change = given_changes.get(component["name"])
@@ -158,7 +159,7 @@ def _without_identity(override: KubeObject) -> KubeObject:
 
 def _merged(base: Any, over: Any, *, named: bool = False) -> Any:
     if not isinstance(base, dict) or not isinstance(over, dict):
-        return _copied(over)
+        return deepcopy(over)
     made = dict(base)
     for key, value in over.items():
         if named and key in _NAMED and _all_named(made.get(key)) and _all_named(value):
@@ -166,7 +167,7 @@ def _merged(base: Any, over: Any, *, named: bool = False) -> Any:
         elif key in made:
             made[key] = _merged(made[key], value, named=named)
         else:
-            made[key] = _copied(value)
+            made[key] = deepcopy(value)
     return made
 
 
@@ -181,18 +182,10 @@ def _by_name(base: list[Any], over: list[Any], *, whole: bool) -> list[Any]:
     made = []
     for each in base:
         change = changes.pop(each["name"], None)
-        made.append(_copied(change) if whole and change else _merged(each, change or {}, named=True))
-    return [*made, *(_copied(each) for each in changes.values())]
+        made.append(deepcopy(change) if whole and change else _merged(each, change or {}, named=True))
+    return [*made, *(deepcopy(each) for each in changes.values())]
 
 
 def _main_args(service: Any) -> list[Any]:
     pod = mapping(mapping(service).get("extraPodSpec"))
     return list(items(mapping(pod.get("mainContainer")).get("args")))
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_copied(each) for each in value]
-    return value
