@@ -4,7 +4,6 @@ Probes stay plain.
 """
 
 import asyncio
-import secrets
 import ssl
 from collections.abc import AsyncIterator
 from operator import itemgetter
@@ -12,12 +11,11 @@ from operator import itemgetter
 import aiohttp
 import pytest
 from dynamo_devcluster import ControlPlane
-from dynamo_shared.api.resources import CLUSTER_ROLES, ObjectKey
+from dynamo_shared.api.resources import CLUSTER_ROLES
 from dynamo_shared.api.rights import SCRAPED
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reviews import review_access
-from dynamo_shared.runtime import Running, ServiceContext, running, scrapers
-from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
+from dynamo_shared.runtime import Running, ServiceContext, running
 
 from tools.generate.charts.rights import rules
 
@@ -102,31 +100,3 @@ async def test_metrics_are_served_only_over_tls_and_probes_without_tls(platform:
                 assert answer.status == 200
         with pytest.raises(aiohttp.ClientError):
             await session.get(f"http://127.0.0.1:{platform.metrics_port}/metrics")
-
-
-async def test_reviews_are_cached_for_a_limited_time(kube: KubeClient, namespace: str) -> None:
-    token = await account(kube, namespace, "scraper")
-    await cluster_wide(kube, namespace, "scraper", MAY_SCRAPE)
-    now = 0.0
-    asked = Scrapers(kube, lambda: now)
-    async with asyncio.timeout(60):
-        while (await asked.verdict(f"Bearer {token}")) is not GRANTED:
-            now += scrapers.REFUSED_FOR
-            await asyncio.sleep(0.1)
-    await kube.delete(CLUSTER_ROLE_BINDINGS, ObjectKey("", f"{namespace}-scraper"))
-    assert await asked.verdict(f"Bearer {token}") is GRANTED
-    async with asyncio.timeout(60):
-        while (verdict := await asked.verdict(f"Bearer {token}")) is GRANTED:
-            now += scrapers.ALLOWED_FOR
-            await asyncio.sleep(0.1)
-    assert verdict.status == 403
-
-
-async def test_a_flood_of_tokens_is_bounded(kube: KubeClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scrapers, "ENTRIES", 8)
-    asked = Scrapers(kube)
-    verdicts = await asyncio.gather(*(asked.verdict(f"Bearer {secrets.token_hex(16)}") for _ in range(200)))
-    statuses = [verdict.status for verdict in verdicts]
-    assert set(statuses) == {401, 503}
-    assert statuses.count(401) == scrapers.WAITING, "the others were turned away before anything was asked"
-    assert len(asked._known) <= 8

@@ -39,17 +39,14 @@ async def test_waiting_graphs_run_once_an_orchestrator_is_installed(
 
             await install_crds(kube, [DEFINITION])
             await until_state(kube, key, "pending")
-            (result,) = await eventually(lambda: _groups(kube, namespace), "a LeaderWorkerSet")
+            (result,) = await eventually(lambda: kube.list(LEADER_WORKER_SETS, namespace), "a LeaderWorkerSet")
             assert result["spec"]["leaderWorkerTemplate"]["size"] == 2
             assert result["spec"]["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
 
-            for item in (result,):
-                status = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}
-                available = {"type": "Available", "status": "True", "reason": "x", "message": ""}
-                metadata = {"name": item["metadata"]["name"], "namespace": namespace}
-                await kube.apply_status(
-                    LEADER_WORKER_SETS, {**item, "metadata": metadata, "status": {**status, "conditions": [available]}}
-                )
+            available = {"type": "Available", "status": "True", "reason": "x", "message": ""}
+            status = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "conditions": [available]}
+            metadata = {"name": result["metadata"]["name"], "namespace": namespace}
+            await kube.apply_status(LEADER_WORKER_SETS, {**result, "metadata": metadata, "status": status})
             done = await until_state(kube, key, "successful")
             assert done["status"]["components"]["Decode"]["componentKind"] == "LeaderWorkerSet"
 
@@ -68,7 +65,3 @@ async def test_waiting_graphs_run_once_an_orchestrator_is_installed(
 async def _secret(kube: KubeClient, namespace: str):
     secrets = [each for each in await kube.list(SECRETS, namespace) if each["metadata"]["name"] == "mpi-keys"]
     return secrets[0] if secrets else None
-
-
-async def _groups(kube: KubeClient, namespace: str):
-    return await kube.list(LEADER_WORKER_SETS, namespace)

@@ -56,6 +56,10 @@ async def test_a_graph_becomes_running_pods(kube, namespace):
     assert kinds == sorted(
         ["DynamoComponentDeployment", "Deployment", "Service"] * 3 + ["ServiceAccount", "RoleBinding"] * 2 + ["Role"]
     )
+    for reason in ("Created", "Ready"):
+        await until_event(kube, namespace, reason, "DynamoGraphDeployment")
+    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
+    await eventually(lambda: children_of(kube, namespace), "no child is left", where=lambda answer: not answer)
 
 
 async def test_metrics_report_reconciles_and_objects(running_platform, kube, namespace):
@@ -69,19 +73,6 @@ async def test_metrics_report_reconciles_and_objects(running_platform, kube, nam
     assert f"dynamo_operator_reconcile_total{{{labelled}}}" in text
     assert "dynamo_platform_queue_depth" in text
     assert 'method="POST",resource="deployments.apps"' in text
-
-
-async def test_kubernetes_events_report_what_happened(kube, namespace):
-    await made(kube, graph(namespace))
-
-    for reason in ("Created", "Ready"):
-        await until_event(kube, namespace, reason, "DynamoGraphDeployment")
-
-
-async def test_deleting_a_graph_leaves_nothing(kube, namespace):
-    await made(kube, graph(namespace))
-    await kube.delete(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "disagg"))
-    await eventually(lambda: children_of(kube, namespace), "no child is left", where=lambda answer: not answer)
 
 
 @pytest.mark.parametrize(

@@ -160,19 +160,6 @@ async def test_nats_restarts_without_its_data(kube: KubeClient, namespace: str, 
             assert late.names() == ["b", "c"]
 
 
-@pytest.mark.restart
-async def test_a_new_watcher_replaces_the_old_one(kube: KubeClient, namespace: str, nats_server: NatsServer) -> None:
-    async with reading(kube, namespace, nats_server.url) as bench:
-        async with watching(kube, nats_server.url, namespace):
-            await bench.create("a", "b")
-            await until(lambda: bench.names() == ["a", "b"])
-        await bench.delete("a")
-        await bench.create("c")
-        assert bench.names() == ["a", "b"]
-        async with watching(kube, nats_server.url, namespace):
-            await until(lambda: bench.names() == ["b", "c"])
-
-
 async def test_an_event_says_that_an_object_is_too_large_for_a_message(
     control_plane: ControlPlane, kube: KubeClient, namespace: str, programs: Programs, tmp_path: Path
 ) -> None:

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(
 
 # The kinds from before graphs are in no inventory, because they were removed before it was written. It has one version
 # of kinds whose versions have the same schema (tests/unit/api/test_crds.py).
-# versions have one shape (tests/unit/api/test_crds.py).
 VERSIONS = [
     version.resource
     for each in DEFINITIONS

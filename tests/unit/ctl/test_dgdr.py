@@ -197,3 +197,9 @@ async def test_a_point_becomes_the_graph_of_its_request(
     assert [each["spec"]["backendFramework"] for each in cluster.stored(DYNAMO_GRAPH_DEPLOYMENTS)] == (
         [framework] if framework else []
     )
+
+
+async def test_a_missing_request_is_named() -> None:
+    where: Any = Cluster(REQUEST)
+    with pytest.raises(CtlError, match="no DynamoGraphDeploymentRequest 'other' in namespace ns"):
+        await points.read(where, "other", None)

@@ -107,15 +107,6 @@ async def test_a_list_that_fails_is_not_remembered(observed: Cluster) -> None:
     assert await free(observed, call("ann", kube)) == (5, True)
 
 
-async def test_requests_of_one_caller_share_a_failure(observed: Cluster) -> None:
-    """Where each listed for itself after a time-out, the last would wait for all of them."""
-    kube = Kube(3, fails=True)
-    asked = [free(observed, call("ann", kube)) for _ in range(3)]
-    results = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(each) for each in results] == [Unavailable] * 3
-    assert kube.lists == 1
-
-
 async def test_other_requests_get_a_turn_while_pods_are_counted(observed: Cluster, rights: Rights) -> None:
     """All pods of the platform were decoded at once, a second for ten thousand."""
     rights.refused = {("ann", PODS.id)}

@@ -457,13 +457,6 @@ async def test_two_models_may_swap_their_adapter_names():
     assert world.workers.count("POST") == 2
 
 
-async def test_a_loaded_adapter_is_not_loaded_again_and_a_lost_one_is():
-    world = World(model(record=loaded()), *TWO, have={A: {NAME: URI}})
-    await world.converge()
-    assert world.workers.loras == HAVE
-    assert [call for call in world.workers.calls if call[0] != "GET"] == [("POST", B)]
-
-
 async def test_other_tasks_run_while_the_slices_of_a_model_are_read() -> None:
     """Anyone may create hundreds of slices, each with a thousand endpoints."""
     labelled = {labels.BASE_MODEL_HASH: HASH}

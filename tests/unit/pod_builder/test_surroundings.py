@@ -68,15 +68,6 @@ async def test_secrets_are_listed_once_for_all_callers_and_again_after_a_while()
     assert stage.changed == []
 
 
-async def test_concurrent_callers_share_a_failure() -> None:
-    """If each component listed again after a time-out, the last one would wait for all of them."""
-    stage = Stage()
-    stage.error = Unavailable(503, "", "not now")
-    results = await asyncio.gather(*(stage.lists.of("ns") for _ in range(3)), return_exceptions=True)
-    assert results == [stage.error] * 3
-    assert stage.asked == ["ns type=kubernetes.io/dockerconfigjson"]
-
-
 async def test_a_waiting_caller_gets_its_list_although_it_was_evicted_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from dynamo_shared.api.resources import TOKEN_REVIEWS, Resource
 from dynamo_shared.kube.errors import Unavailable
+from dynamo_shared.runtime import scrapers as module
 from dynamo_shared.runtime.scrapers import ALLOWED_FOR, AT_ONCE, REFUSED_FOR, WAITING, Scrapers
 
 from tests.building.clock import ManualClock
@@ -70,7 +71,10 @@ async def test_a_scrape_without_a_bearer_token_sends_no_request_to_the_api_serve
     assert reviews.asked == []
 
 
-async def test_concurrent_token_reviews_and_waiting_scrapes_are_limited() -> None:
+async def test_concurrent_token_reviews_waiting_scrapes_and_cached_answers_are_limited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "ENTRIES", 8)
     reviews = Reviews()
     reviews.may_answer.clear()
     asked = scrapers(reviews, ManualClock())
@@ -81,3 +85,4 @@ async def test_concurrent_token_reviews_and_waiting_scrapes_are_limited() -> Non
     reviews.may_answer.set()
     assert {verdict.status for verdict in await asyncio.gather(*waiting)} == {401}
     assert (await asked.verdict("Bearer another")).status == 401
+    assert len(asked._known) == 8

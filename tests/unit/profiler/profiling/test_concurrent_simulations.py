@@ -10,7 +10,7 @@ from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus
 from dynamo_shared.runtime.settings.planner import Rapid
 from prometheus_client import CollectorRegistry
 
-from tests.building.waiting import turns, until
+from tests.building.waiting import until
 
 from .test_simulation_pool import job
 
@@ -36,19 +36,6 @@ def asked(simulations: Simulations, count: int) -> list[asyncio.Task[JobResult]]
     return [asyncio.create_task(simulations.answer(job(), "digest", lambda _role, _text: None)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("result", [FEASIBLE, LATE])
-async def test_concurrent_requests_get_one_result(result: JobResult) -> None:
-    """Also a failure: where each tried again after a time-out, the tenth request would wait for ten of them."""
-    simulations = Computed(result)
-    tasks = asked(simulations, 3)
-    await until(lambda: simulations.computing)
-    await turns()
-    simulations.may_end.set()
-    answers = await asyncio.gather(*tasks)
-    assert {each.outcome for each in answers} == {result.outcome}
-    assert simulations.computing == 1
-
-
 @pytest.mark.parametrize(("result", "computed"), [(FEASIBLE, 1), (LATE, 2)])
 async def test_a_failure_is_not_cached(result: JobResult, computed: int) -> None:
     simulations = Computed(result)
@@ -56,17 +43,6 @@ async def test_a_failure_is_not_cached(result: JobResult, computed: int) -> None
     for _ in range(2):
         await asyncio.gather(*asked(simulations, 1))
     assert simulations.computing == computed
-
-
-async def test_another_request_computes_if_the_first_is_cancelled() -> None:
-    simulations = Computed(FEASIBLE)
-    first, second = asked(simulations, 2)
-    await until(lambda: simulations.computing)
-    first.cancel()
-    await until(lambda: simulations.computing == 2)
-    simulations.may_end.set()
-    assert await second == FEASIBLE
-    assert first.cancelled()
 
 
 async def test_waiting_requests_count_as_cached() -> None:
