@@ -213,49 +213,6 @@ async def test_replicas_share_the_work_and_hand_it_over(settled_etcd: EtcdServer
             await until(complete(second))
 
 
-async def test_partitions_are_released_after_their_work_is_done(settled_etcd: EtcdServer) -> None:
-    async with Replica(settled_etcd.url, LONG) as first:
-        await until(complete(first))
-        finished = asyncio.Event()
-        asked: list[int] = []
-
-        async def drain(concerns: Callable[[ObjectKey], bool]) -> None:
-            keys = (ObjectKey(f"team-{number}", "graph") for number in range(2000))
-            asked.extend({partition_of(key) for key in keys if concerns(key)})
-            await finished.wait()
-
-        first.partitions.before_release(drain)
-        async with Replica(settled_etcd.url, LONG) as second, Referee(first, second):
-            await until(lambda: bool(asked))
-            await asyncio.sleep(0.5)
-            assert not second.partitions.held, "the work is still under way"
-            assert not first.partitions.held & set(asked), "but no new one begins"
-            finished.set()
-            await until(complete(first, second))
-            assert second.partitions.held == set(asked)
-
-
-async def test_an_aborted_drain_loses_no_key(settled_etcd: EtcdServer) -> None:
-    """Work that was in progress may end after the other replica left again: by then all keys are queued again."""
-    async with Replica(settled_etcd.url, LONG) as first:
-        await until(complete(first))
-        finished = asyncio.Event()
-        keys = [ObjectKey(f"team-{number}", "graph") for number in range(200)]
-        drains: list[Callable[[ObjectKey], bool]] = []
-
-        async def drain(concerns: Callable[[ObjectKey], bool]) -> None:
-            drains.append(concerns)
-            await finished.wait()
-
-        first.partitions.before_release(drain)
-        async with Replica(settled_etcd.url, LONG):
-            await until(lambda: bool(drains))
-            assert any(map(drains[0], keys))
-        await until(complete(first))
-        assert not any(map(drains[0], keys))
-        finished.set()
-
-
 async def test_listeners_are_called_on_gain_and_loss(settled_etcd: EtcdServer) -> None:
     async with Wire(settled_etcd.port) as wire, Replica(wire.url, LONG) as replica:
         stopped, replica.lease._clock = 0.0, lambda: lease_clock() + stopped
@@ -418,9 +375,7 @@ async def test_user_and_password(etcd_server: EtcdServer) -> None:
         assert await client.keepalive(grant.lease) == 10
         # Simple tokens are lost with the server: they are rejected afterwards, and requested again.
         await etcd_server.restart()
-        for _ in range(2):
-            with contextlib.suppress(EtcdUnavailableError):
-                await client.get("/key")
+        await answered(client)
         assert (await client.read("/key")).keys["/key"].value == b"value"
         assert await client.keepalive(grant.lease) == 10
         async with client.watch("/", 0) as changes:

@@ -76,6 +76,26 @@ async def test_partitions_are_given_away_after_the_work_on_them_has_ended(ends: 
     assert cut_off == ([] if ends else [set()])
 
 
+async def test_keys_of_a_partition_that_stays_after_all_are_not_dropped() -> None:
+    """The other replica left again during the drain: all keys of the partition are queued again."""
+    partitions = of_two(Client())
+    keys = [ObjectKey(f"ns-{number}", "a") for number in range(200)]
+    drains: list[Callable[[ObjectKey], bool]] = []
+
+    async def drain(concerns: Callable[[ObjectKey], bool]) -> None:
+        drains.append(concerns)
+        await asyncio.Event().wait()
+
+    partitions.before_release(drain)
+    async with in_background(partitions.run()):
+        await until(lambda: bool(drains))
+        assert any(map(drains[0], keys))
+        del partitions._registry.members()["b"]  # type: ignore[attr-defined]
+        partitions._view.wake()
+        await until(lambda: len(partitions.held) == PARTITIONS)
+        assert not any(map(drains[0], keys))
+
+
 async def test_work_ends_if_its_claim_is_gone_before_its_partition_is_given_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
