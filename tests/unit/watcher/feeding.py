@@ -30,6 +30,8 @@ class Cluster:
         self.lists = 0
         self.absent: set[Resource] = set()
         self.served: dict[Resource, bool] = {}
+        #: Lists of these namespaces wait.
+        self.waiting: dict[str, asyncio.Event] = {}
         self.health: Callable[[bool, str], None] = lambda _ok, _message: None
 
     def put(self, resource: Resource, name: str, namespace: str = "ns") -> None:
@@ -62,6 +64,8 @@ class Cluster:
     async def source(
         self, watched: Watched, namespace: str, on_health: Callable[[bool, str], None], served: bool
     ) -> AsyncGenerator[Item, None]:
+        if namespace in self.waiting:
+            await self.waiting[namespace].wait()
         self.lists += 1
         self.served[watched.resource] = served
         # Like the API server: a resource without namespaces has the same objects in each.

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +18,6 @@ from dynamo_shared.state.publisher import audit, outbox
 from dynamo_shared.wire import subjects
 from dynamo_watcher import app
 from dynamo_watcher.feed import Feed
-from dynamo_watcher.follower import Item
 from dynamo_watcher.metrics import WatcherMetrics
 from dynamo_watcher.resources import WATCHED, Watched
 from prometheus_client import CollectorRegistry
@@ -164,20 +163,9 @@ async def test_namespaces_together_are_one_resource() -> None:
 
 async def test_an_object_created_while_another_namespace_is_listed_stays() -> None:
     """It is not in the list of its namespace, which is complete already."""
-    bus, cluster, may_list = MemoryBus(), Cluster(), asyncio.Event()
-
-    async def source(
-        watched: Watched, namespace: str, on_health: Callable[[bool, str], None], served: bool
-    ) -> AsyncGenerator[Item, None]:
-        if namespace == "slow":
-            await may_list.wait()
-        async with aclosing(cluster.source(watched, namespace, on_health, served)) as items:
-            async for item in items:
-                yield item
-
-    watched, metrics = (Watched(DEPLOYMENTS), Watched(SERVICES)), WatcherMetrics(CollectorRegistry())
-    feed = Feed(source, bus, CLUSTER, watched, metrics, namespaces=("fast", "slow"))
-    async with in_background(feed.run()):
+    bus, cluster = MemoryBus(), Cluster()
+    may_list = cluster.waiting["slow"] = asyncio.Event()
+    async with feeding(bus, cluster, namespaces=("fast", "slow")) as feed:
         await until(lambda: cluster.lists == 2)
         cluster.put(DEPLOYMENTS, "new", "fast")
         await until(lambda: feed._publisher.count(DEPLOYMENTS) == 1)
@@ -194,21 +182,9 @@ async def test_a_namespace_that_cannot_be_listed_keeps_no_deleted_objects_of_the
     async with feeding(bus, cluster, namespaces=("n1", "closed")), reading(bus) as cache:
         assert names(cache) == ["deleted", "unknown"]
     del cluster.objects[DEPLOYMENTS][ObjectKey("n1", "deleted")]
-
-    async def source(
-        watched: Watched, namespace: str, on_health: Callable[[bool, str], None], served: bool
-    ) -> AsyncGenerator[Item, None]:
-        if namespace == "closed":
-            await asyncio.Event().wait()
-        async with aclosing(cluster.source(watched, namespace, on_health, served)) as items:
-            async for item in items:
-                yield item
-
-    watched, metrics = (Watched(DEPLOYMENTS), Watched(SERVICES)), WatcherMetrics(CollectorRegistry())
-    async with reading(bus) as cache:
-        feed = Feed(source, bus, CLUSTER, watched, metrics, namespaces=("n1", "closed"))
-        async with in_background(feed.run()):
-            await until(lambda: names(cache) == ["unknown"])
+    cluster.waiting["closed"] = asyncio.Event()
+    async with reading(bus) as cache, feeding(bus, cluster, namespaces=("n1", "closed")):
+        await until(lambda: names(cache) == ["unknown"])
 
 
 async def test_cluster_scoped_objects_are_watched_although_only_some_namespaces_are_served() -> None:
