@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 import jwt
-from aiohttp import BasicAuth, web
+from aiohttp import encode_basic_auth, web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from dynamo_shared.runtime.endpoints import serving
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
@@ -116,9 +116,8 @@ class OidcIssuer:
 
     async def _token(self, request: web.Request) -> web.Response:
         form = await request.post()
-        authorization = request.headers.get("Authorization", "")
         # RFC 6749, 2.3.1: both are form-encoded before they become Basic credentials.
-        if not authorization or BasicAuth.decode(authorization) != BasicAuth(quote_plus(CLIENT), quote_plus(SECRET)):
+        if request.headers.get("Authorization") != encode_basic_auth(quote_plus(CLIENT), quote_plus(SECRET)):
             return web.json_response({"error": "invalid_client"}, status=401)
         grant = self._grants.pop(str(form["code"]), None)
         digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()

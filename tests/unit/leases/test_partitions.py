@@ -90,7 +90,7 @@ async def test_keys_of_a_partition_that_stays_after_all_are_not_dropped() -> Non
     async with in_background(partitions.run()):
         await until(lambda: bool(drains))
         assert any(map(drains[0], keys))
-        del partitions._registry.members()["b"]  # type: ignore[attr-defined]
+        del partitions._registry.members()["b"]
         partitions._view.wake()
         await until(lambda: len(partitions.held) == PARTITIONS)
         assert not any(map(drains[0], keys))
