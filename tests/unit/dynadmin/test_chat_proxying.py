@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from dynamo_dynadmin.api import chat
 from dynamo_dynadmin.api.chat import Chat
+from dynamo_dynadmin.api.completion import Garbled
 from dynamo_dynadmin.api.logs import on_simulated_nodes
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_shared.api.objects import KubeObject
@@ -110,3 +111,11 @@ async def test_a_line_that_comes_in_pieces_is_put_together_once() -> None:
     lines = [line async for line in chat._lines(call, ObjectKey("n", "s"), b"")]
     assert [len(line) for line in lines] == [(1 << 20) + 1, 0, 3]
     assert lines[2] == b"zab"
+
+
+@pytest.mark.parametrize("limit", ["LARGEST_ANSWER", "LONGEST_LINE"])
+async def test_an_answer_or_line_that_is_too_long_is_refused(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, limit, 4096)
+    call = cast("Any", SimpleNamespace(kube=Dripping()))
+    with pytest.raises(Garbled, match="too long"):
+        _ = [line async for line in chat._lines(call, ObjectKey("n", "s"), b"")]
