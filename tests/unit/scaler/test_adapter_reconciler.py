@@ -133,7 +133,7 @@ async def test_a_lasting_problem_is_announced_once(message: str) -> None:
 
 
 @pytest.mark.parametrize("state_is_behind", [False, True])
-async def test_a_write_whose_answer_is_lost_is_reported_once_it_is_found(state_is_behind: bool) -> None:
+async def test_a_write_whose_answer_is_lost_is_reported_once_it_is_observed(state_is_behind: bool) -> None:
     harness = ReconcilerHarness(Decode=1)
     harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=4))
     harness.kube.failure, harness.kube.is_late = Unavailable(0, "Timeout", "no response within 10 s"), True

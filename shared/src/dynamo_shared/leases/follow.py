@@ -81,7 +81,7 @@ class PrefixFollower:
                 except CompactedError:
                     continue
                 except EtcdError as error:
-                    # A reading alone is no success: if each watch fails at once, everything is read again each time.
+                    # Not after each reading: if each watch fails at once, everything is read again each time.
                     if clock() - watched_since >= LONGEST_PAUSE:
                         backoff.reset()
                     self._troubled(str(error))
