@@ -23,7 +23,7 @@ SEVERAL = "SeveralAutoscalers"
 _KINDS = (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS)
 
 
-class _Known(NamedTuple):
+class _AutoscalerRecord(NamedTuple):
     """What is read of each autoscaler, unpacked: users may point hundreds of large ones at one adapter."""
 
     controller: str
@@ -33,7 +33,7 @@ class _Known(NamedTuple):
     is_deleting: bool
 
     @classmethod
-    def of(cls, autoscaler: KubeObject) -> "_Known":
+    def of(cls, autoscaler: KubeObject) -> "_AutoscalerRecord":
         owner = objects.controller_of(autoscaler) or {}
         is_kedas = owner.get("kind") == SCALED_OBJECTS.kind
         return cls(str(owner.get("uid", "")), is_kedas, objects.is_deleting(autoscaler))
@@ -43,7 +43,7 @@ def index(cache: ObjectCache) -> None:
     """Index autoscalers by the adapter that they scale."""
     for resource in _KINDS:
         cache.add_index(resource, BY_TARGET, lambda each: list(_target(each)))
-        cache.add_record(resource, _KNOWN, _Known.of)
+        cache.add_record(resource, _KNOWN, _AutoscalerRecord.of)
 
 
 def autoscalers_of(cache: ObjectCache, adapter: ObjectKey) -> dict[str, str]:
@@ -89,9 +89,9 @@ def autoscaler_conflict(cache: ObjectCache, adapter: KubeObject) -> ConditionSta
     )
 
 
-def _known(cache: ObjectCache, resource: Resource, adapter: ObjectKey) -> list[tuple[ObjectKey, _Known]]:
+def _known(cache: ObjectCache, resource: Resource, adapter: ObjectKey) -> list[tuple[ObjectKey, _AutoscalerRecord]]:
     keys = cache.keys_by_index(resource, BY_TARGET, str(adapter))
-    return [(key, cast("_Known", cache.record(resource, _KNOWN, key))) for key in keys]
+    return [(key, cast("_AutoscalerRecord", cache.record(resource, _KNOWN, key))) for key in keys]
 
 
 def _target(autoscaler: KubeObject) -> Iterator[str]:
