@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from dynamo_devcluster import NatsServer, Programs
-from dynamo_shared.bus import NatsBus
+from dynamo_shared.aio import Backoff
+from dynamo_shared.bus import BusHealth, NatsBus
 from dynamo_shared.bus.errors import BusUnavailableError
+from dynamo_shared.bus.nats import keeper
 from dynamo_shared.bus.nats.options import NatsOptions
 from dynamo_shared.bus.nats.session import NatsSession
 from nats.aio.client import Client
@@ -69,6 +71,39 @@ async def test_a_connection_closed_with_bytes_to_write_ends_the_session(flushes:
         assert acknowledged is None or isinstance(acknowledged.exception(), BusUnavailableError)
         with pytest.raises(BusUnavailableError):
             await session.send("any", b"", None, 60.0)
+
+
+async def test_a_bus_whose_sessions_end_at_once_connects_less_and_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[int] = []
+    enough = asyncio.Event()
+
+    class Counted(Backoff):
+        def next(self) -> float:
+            super().next()
+            failures.append(self.failures)
+            return 0.0
+
+    connections = 0
+
+    def refused(health: BusHealth) -> None:
+        nonlocal connections
+        if health is BusHealth.CONNECTED:
+            connections += 1
+            if connections == 4:
+                enough.set()
+            bus._keeper.session().client._transport.write(b"nonsense\r\n")  # type: ignore[union-attr]
+
+    async with NatsServer(await Programs().obtain("nats-server"), tmp_path / "nats") as server:
+        monkeypatch.setattr(keeper, "Backoff", Counted)
+        bus = await NatsBus.connect(servers=(server.url,), wait=60)
+        bus.on_health(refused)
+        refused(bus.health)
+        async with asyncio.timeout(60):
+            await enough.wait()
+        await bus.close()
+    assert failures[:3] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("step", ["connect", "close"])

@@ -95,6 +95,7 @@ class Keeper:
         # Clients that start together must not all choose the first server.
         random.shuffle(servers)
         attempt, backoff, first = 0, Backoff(FIRST_PAUSE, LAST_PAUSE), True
+        clock = asyncio.get_running_loop().time
         while True:
             try:
                 session = await NatsSession.open(self._options, servers[attempt % len(servers)])
@@ -109,7 +110,7 @@ class Keeper:
             if not first and self._counted:
                 metrics.RECONNECTS.inc()
             first = False
-            backoff.reset()
+            since = clock()
             self._session, self.trouble = session, ""
             self._connected.set()
             self._count(1)
@@ -122,6 +123,11 @@ class Keeper:
             log.warning("connection to NATS lost")
             self._notify(BusHealth.DEGRADED)
             await session.close()
+            # Not after each connection: a server may end each session at once.
+            if clock() - since >= LAST_PAUSE:
+                backoff.reset()
+            else:
+                await asyncio.sleep(backoff.next())
 
     def _count(self, connected: int) -> None:
         if self._counted:
