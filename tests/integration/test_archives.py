@@ -146,6 +146,7 @@ def fetched(store: Store, workspace: Path, **variables: str) -> subprocess.Compl
     return subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=60)
 
 
+@UNPACKS
 def test_the_pod_of_a_build_fetches_with_only_the_standard_library(store: Store, tmp_path: Path) -> None:
     login = {"REGISTRY_SERVER": "r:5000", "REGISTRY_USERNAME": "robot", "REGISTRY_PASSWORD": "word"}
     ran = fetched(store, tmp_path, **login)

@@ -355,4 +355,5 @@ async def test_namespaces_take_turns_at_large_answers(server):
         await asyncio.sleep(0)
         go_on.set()
         await asyncio.gather(*reads)
-    assert "other" in order[:3]
+    # Second or third, unless its thread gets no processor for a while; without turns it would be the last of 101.
+    assert order.index("other") < 50
