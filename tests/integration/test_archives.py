@@ -16,6 +16,8 @@ from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find
 from dynamo_image_builder.job import source
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
+from tests.building.python_versions import UNPACKS
+
 from .archive_store import Store, archive_store
 
 TAG = "frontend:v1"
