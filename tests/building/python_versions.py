@@ -1,4 +1,4 @@
-"""Marks of tests that need more than the oldest Python with which the platform runs."""
+"""What tests require beyond the oldest Python with which the platform runs."""
 
 import tarfile
 
