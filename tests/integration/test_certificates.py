@@ -3,25 +3,22 @@
 import asyncio
 import base64
 import datetime
-import itertools
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from dynamo_admission.tls import Certificates, Unusable, open_certificates, pki
+from dynamo_admission.tls import Unusable, open_certificates, pki
 from dynamo_admission.tls.own_ca import OwnCertificates
 from dynamo_admission.tls.secret import SecretStore
 from dynamo_admission.tls.timing import Timing
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeObject
-from dynamo_shared.x509 import make_authority
 
-from .certificates import NAMES, SECRET, calling, mount, settings, webhook
+from .certificates import NAMES, SECRET, calling, settings, webhook
 from .platform import eventually
 
 #: Seconds of a rotation. The API server learns of changed webhooks within milliseconds, on a busy machine within
@@ -162,46 +159,3 @@ async def test_a_rotation_fails_no_call(kube: KubeClient, namespace: str, how: s
     assert replicas[0].bundle != bundle
     assert hook.bundles[0] == bundle
     assert len(set(hook.bundles)) == 3, "the old one, both, the new one"
-
-
-async def test_changed_files_are_reloaded(kube: KubeClient, namespace: str, tmp_path: Path) -> None:
-    lives = itertools.count(86400)
-
-    def pair(authority: tuple[Any, bytes]) -> dict[str, str]:
-        leaf, key = pki.make_serving(*authority, NAMES, time.time(), next(lives) * 2)
-        files = {"tls.crt": pki.pem_of(leaf), "tls.key": key, "ca.crt": pki.pem_of(authority[0])}
-        return {name: base64.b64encode(content).decode() for name, content in files.items()}
-
-    first, second = (make_authority(time.time(), 86400 * 30, name="ca") for _ in range(2))
-    mount(tmp_path, pair(first))
-    # Steps of a twelfth of ten seconds: how long the old authority stays trusted, and how early the new one is
-    # announced.
-    quick = settings(namespace, "manual", tmp_path, caValidity="60s", certificateValidity="30s")
-    certificates = await open_certificates(quick, kube, NAMES)
-    async with webhook(kube, namespace, certificates) as hook:
-        keeping = asyncio.create_task(certificates.keep(lambda: hook.register(certificates)))
-        async with calling(hook):
-            renewed = pair(first)
-            mount(tmp_path, renewed)
-            ends = _ends(renewed)
-            await eventually(lambda: _is(certificates, ends), "the renewed certificate")
-            replaced = pair(second)
-            mount(tmp_path, replaced)
-            await eventually(lambda: _has(certificates, pki.pem_of(second[0])), "only the new authority is trusted")
-        keeping.cancel()
-    both = pki.pem_of(first[0]) + pki.pem_of(second[0])
-    # A failed registration is retried.
-    registered = [bundle for bundle, _ in itertools.groupby(hook.bundles)]
-    assert registered == [pki.pem_of(first[0]), both, pki.pem_of(second[0])]
-
-
-def _ends(files: dict[str, str]) -> float:
-    return pki.ends(pki.certificates_of(base64.b64decode(files["tls.crt"]), "tls.crt")[0])
-
-
-async def _is(certificates: Certificates, ends: float) -> bool:
-    return certificates.expires == ends
-
-
-async def _has(certificates: Certificates, bundle: bytes) -> bool:
-    return certificates.bundle == bundle
