@@ -14,7 +14,6 @@ from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer, NatsServerOptions
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENTS,
-    EVENTS,
     SERVICE_ACCOUNTS,
     SERVICES,
     ObjectKey,
@@ -33,7 +32,7 @@ from prometheus_client import CollectorRegistry
 from tests.building import waiting
 from tests.building.tasks import in_background
 
-from .platform import platform, settings
+from .platform import platform, settings, until_event
 
 READS = tuple(entry.resource for entry in WATCHED)
 
@@ -171,12 +170,6 @@ async def test_an_event_says_that_an_object_is_too_large_for_a_message(
         # Random text, so that compression does not reduce it.
         large = {"metadata": {**graph(namespace, "large")["metadata"], "annotations": {"noise": token_hex(100_000)}}}
         await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, graph(namespace, "large") | large)
-        async with asyncio.timeout(60):
-            while not (events := [each for each in await kube.list(EVENTS, namespace) if about(each, "large")]):
-                await asyncio.sleep(0.2)
-    assert events[0]["reason"] == "ObjectTooLarge"
-    assert "make it smaller" in events[0]["note"]
-
-
-def about(event: dict[str, Any], name: str) -> bool:
-    return bool(event["type"] == "Warning" and event["regarding"]["name"] == name)
+        event = await until_event(kube, namespace, "ObjectTooLarge", "large")
+    assert event["type"] == "Warning"
+    assert "make it smaller" in event["note"]

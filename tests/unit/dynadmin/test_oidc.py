@@ -23,6 +23,8 @@ from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified
 from dynamo_shared.runtime.settings.dynadmin import Oidc
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from tests.building.waiting import until
+
 URL, AUDIENCE = "https://sso.test", "dynadmin"
 PRIVATE = ec.generate_private_key(ec.SECP256R1())
 RSA = rsa.generate_private_key(65537, 2048)
@@ -222,8 +224,7 @@ async def test_a_key_that_was_read_works_while_another_is_looked_for() -> None:
         now[0] += 60
         issuer.answers.clear()
         unknown = asyncio.create_task(provider.key("unknown", "ES256"))
-        while issuer.reads < 2:
-            await asyncio.sleep(0.01)
+        await until(lambda: issuer.reads == 2)
         async with asyncio.timeout(8):
             assert await provider.key("k", "ES256") is not None
         issuer.answers.set()
@@ -276,8 +277,7 @@ async def test_a_limited_number_of_tokens_waits_for_a_silent_issuer() -> None:
         provider = Provider(settings)
         issuer.answers.clear()
         waiting = [asyncio.create_task(provider.key(f"k{number}", "ES256")) for number in range(WAITING)]
-        while not issuer.reads:
-            await asyncio.sleep(0.01)
+        await until(lambda: issuer.reads)
         with pytest.raises(IssuerUnavailable, match="wait for the issuer's keys"):
             await provider.key("k", "ES256")
         issuer.answers.set()

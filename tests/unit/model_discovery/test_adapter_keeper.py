@@ -135,9 +135,7 @@ async def test_a_failure_is_reported_once_and_retried_until_it_succeeds():
     world.broken = {worker.url}
     async with keeping(world) as keeper:
         state = keeper.set_desired(KEY, "m1", [worker], ADAPTER, ())[worker.uid]
-        async with asyncio.timeout(60):
-            while state.failures < 3:
-                await asyncio.sleep(0.01)
+        await until(lambda: state.failures >= 3)
         assert world.reported == [("failed", "pod-0")]
         world.broken.clear()
         await world.until("loaded", 1)
@@ -179,13 +177,9 @@ async def test_one_listing_serves_all_adapters_of_a_worker():
     async with keeping(world, probe_interval=0.2) as keeper:
         for number in range(20):
             keeper.set_desired(KEY, f"m{number}", [worker], Adapter(f"a{number}", "s3://1"), ())
-        async with asyncio.timeout(60):
-            while len(world.loras.get(worker.url, ())) < 20:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(world.loras.get(worker.url, ())) == 20)
         before, world.now = world.count("GET"), 0.05
-        async with asyncio.timeout(60):
-            while sum(state.last_listed >= 0.05 for state in keeper.states()) < 20:
-                await asyncio.sleep(0.01)
+        await until(lambda: sum(state.last_listed >= 0.05 for state in keeper.states()) == 20)
         assert world.count("GET") - before < 10
         assert world.count("POST") == 20
 
@@ -232,8 +226,7 @@ async def test_work_on_a_deleted_worker_sends_no_more_requests():
         keeper.prune("m1", ())
         go_on.set()
         await answered.wait()
-        while state.busy:
-            await asyncio.sleep(0)
+        await until(lambda: not state.busy)
     assert world.count("POST") == 0
     assert world.reported == []
 
@@ -261,10 +254,9 @@ async def test_released_models_have_no_work_in_progress():
     async with keeping(world) as keeper:
         keeper.set_desired(KEY, "m1", all_, ADAPTER, ())
         keeper.set_desired(OTHER, "m2", all_[:1], Adapter("b", "s3://1"), ())
+        await until(lambda: len(world.calls) == 3)
+        world.hanging.clear()
         async with asyncio.timeout(60):
-            while len(world.calls) < 3:
-                await asyncio.sleep(0)
-            world.hanging.clear()
             await keeper.release(lambda key: key == KEY)
         assert {state.model for state in keeper.states()} == {OTHER}
         await world.until("loaded", 1)
@@ -303,9 +295,7 @@ async def test_a_pending_unload_is_not_reported_for_another_model_of_the_same_na
         world.models[KEY] = model("m3")
         world.broken.clear()
         world.reported.clear()
-        async with asyncio.timeout(60):
-            while list(keeper.states()):
-                await asyncio.sleep(0)
+        await until(lambda: not list(keeper.states()))
         assert world.loras[worker.url] == {}
         assert world.reported == []
 

@@ -12,6 +12,7 @@ from dynamo_shared.runtime.standby import KubeClaim
 
 from tests.building.memory_kube import MemoryKube
 from tests.building.tasks import in_background
+from tests.building.waiting import until
 
 TTL = 30.0
 #: 6 seconds of 30 are the margin.
@@ -99,12 +100,9 @@ async def test_a_corrected_wall_clock_does_not_end_the_lease_of_another_replica(
 
     monkeypatch.setattr(KubeClaim, "_wait", at_once)
     async with in_background(claim.run()):
-        async with asyncio.timeout(60):
-            while held.reads < 3:
-                await asyncio.sleep(0)
-            clock.added += 10 * TTL
-            while held.reads < 6:
-                await asyncio.sleep(0)
+        await until(lambda: held.reads >= 3)
+        clock.added += 10 * TTL
+        await until(lambda: held.reads >= 6)
         assert held.renewals == 0
 
 
