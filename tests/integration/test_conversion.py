@@ -149,21 +149,6 @@ async def test_two_managers_apply_in_two_versions(
     assert last["spec"]["services"]["Decode"]["labels"] == {"team": "a"}
 
 
-async def test_status_is_written_in_one_version_and_read_in_both(
-    admission_kube: KubeClient, admission_namespace: str
-) -> None:
-    alpha, key = GRAPHS.at("v1alpha1"), ObjectKey(admission_namespace, "whole")
-    await admission_kube.create(alpha, manifest(alpha, admission_namespace, {"services": {"Decode": SERVICE}}))
-    counts = {"componentKind": "Deployment", "replicas": 1, "updatedReplicas": 1, "componentNames": ["a", "b"]}
-    status = {"state": "successful", "components": {"Decode": counts}}
-    applied = {**GRAPHS.type_meta, "metadata": {"name": "whole", "namespace": admission_namespace}, "status": status}
-    await admission_kube.apply_status(GRAPHS, applied)
-    old = await admission_kube.get(alpha, key)
-    assert old["status"]["services"]["Decode"] == {**counts, "componentName": "a"}
-    assert old["spec"]["services"]["Decode"]["ingress"] == SERVICE["ingress"]
-    assert (await admission_kube.get(GRAPHS, key))["status"] == status
-
-
 async def test_a_manager_switches_from_one_version_to_the_other(
     admission_kube: KubeClient, others: KubeClient, admission_namespace: str
 ) -> None:
