@@ -104,6 +104,15 @@ BAD: dict[str, list[str]] = {
         "spec.failover.numShadows: 0 is too small; at least 1",
         'spec.sharedMemory.size: must be a string, such as "5Gi"; write a number of bytes in quotation marks',
     ],
+    "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: -1}}": [
+        'spec.sharedMemory.size: must be a string, such as "8Gi"; write a number of bytes in quotation marks'
+    ],
+    "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: 17179869184}}": [
+        'spec.sharedMemory.size: must be a string, such as "8Gi"; write a number of bytes in quotation marks'
+    ],
+    "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: true}}": [
+        "spec.sharedMemory.size: True is not a quantity; examples: 8Gi, 500m, 2, 1e9"
+    ],
     "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: 0Gi}}": [
         "spec.sharedMemory.size: '0Gi' is not allowed; write an amount such as 8Gi, or disabled: true"
     ],

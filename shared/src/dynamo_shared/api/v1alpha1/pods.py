@@ -69,8 +69,9 @@ def shared_memory_has_a_size(value: dict[str, Any]) -> Violations:
     size = value.get("size")
     if size is None:
         yield (), "size must be set, or disabled must be true"
-    elif isinstance(size, int):
-        yield ("size",), f'must be a string, such as "{size or 8}Gi"; write a number of bytes in quotation marks'
+    elif isinstance(size, int) and not isinstance(size, bool):
+        example = size if 0 < size < 1024 else 8
+        yield ("size",), f'must be a string, such as "{example}Gi"; write a number of bytes in quotation marks'
     elif isinstance(size, str) and (amount := quantity.amount_of(size)) is not None and amount <= 0:
         yield ("size",), f"{size!r} is not allowed; write an amount such as 8Gi, or disabled: true"
 
