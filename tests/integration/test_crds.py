@@ -78,8 +78,14 @@ async def test_kubectl_get_shows_the_columns(kube: KubeClient, namespace: str) -
     table = json.loads(
         await kube.raw_get(GRAPHS.path(namespace), accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     )
-    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Ready", "State", "Backend", "Age"]
-    assert table["rows"][0]["cells"][:4] == ["graph", "False", "pending", "vllm"]
+    columns, cells = table["columnDefinitions"], table["rows"][0]["cells"]
+    assert [each["name"] for each in columns if not each["priority"]] == ["Name", "Ready", "State", "Backend", "Age"]
+    assert cells[:4] == ["graph", "False", "pending", "vllm"]
+    # Columns of `-o wide`.
+    assert {each["name"]: cell for each, cell in zip(columns, cells, strict=True) if each["priority"]} == {
+        "Reason": READY["reason"],
+        "Message": READY["message"],
+    }
 
 
 async def test_a_status_of_a_later_release_is_written_without_fields_that_the_definition_lacks(
