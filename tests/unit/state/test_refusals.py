@@ -12,6 +12,7 @@ from dynamo_shared.bus import streams
 from dynamo_shared.bus.errors import StreamFullError
 from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, OutgoingMessage
 from dynamo_shared.bus.sizes import check_size
+from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.state import messages
 from dynamo_shared.state.publisher import StatePublisher, refusals
 from dynamo_shared.state.versions import version_of
@@ -158,3 +159,28 @@ async def test_a_server_that_has_the_pending_message_is_no_longer_reported() -> 
         bus.full = False
         await publisher.flushed(DEPLOYMENTS)
         assert said[1:] == [""]
+
+
+class Small(MemoryBus):
+    """A server without space for the streams until there is room."""
+
+    full = True
+
+    async def declare(self, *streams: StreamSpec) -> None:
+        if self.full:
+            raise StreamFullError("NATS has no space for stream DYNAMO_EVENTS")
+        await super().declare(*streams)
+
+
+async def test_a_server_without_space_for_the_streams_is_reported_until_they_exist() -> None:
+    """Everything waited for the first list, and nothing said why."""
+    bus, said = Small(), list[str]()
+    publisher = StatePublisher(bus, "c")
+    publisher.on_stalled(said.append)
+    async with in_background(publisher.load([DEPLOYMENTS])) as loading:
+        await until(lambda: bool(said))
+        assert said == ["NATS has no space for stream DYNAMO_EVENTS"]
+        bus.full = False
+        await loading
+    assert said[1:] == [""]
+    await bus.close()

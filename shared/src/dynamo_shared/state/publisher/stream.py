@@ -9,7 +9,7 @@ import structlog
 from dynamo_shared.aio import Backoff
 from dynamo_shared.bus import metrics, streams
 from dynamo_shared.bus.errors import BusUnavailableError, StreamNotFoundError
-from dynamo_shared.bus.protocol import Ack, Bus, StreamState
+from dynamo_shared.bus.protocol import Ack, Bus, BusHealth, StreamState
 from dynamo_shared.bus.streams import StreamSpec
 
 FIRST_RETRY = 0.05
@@ -32,6 +32,7 @@ class StateStream:
         self._own = 0
         self.incarnation = ""
         self.lost = asyncio.Event()
+        self.on_stalled: Callable[[str], None] = lambda _: None
 
     def start_over(self) -> None:
         """Forget what the stream had."""
@@ -92,16 +93,22 @@ class StateStream:
             self.lost.set()
 
     async def retried(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Repeat the work until the bus answers."""
-        backoff = Backoff(FIRST_RETRY, LAST_RETRY)
+        """Repeat the work until the bus answers. A server that answers with an error, such as full storage, is reported."""
+        backoff, reported = Backoff(FIRST_RETRY, LAST_RETRY), ""
         while True:
             try:
                 await work()
             except StreamNotFoundError:
                 with suppress(BusUnavailableError):
                     await self.adopt()
-            except BusUnavailableError:
+            except BusUnavailableError as error:
+                if self.bus.health is BusHealth.CONNECTED and str(error) != reported:
+                    reported = str(error)
+                    log.warning("STATE cannot be used, will be retried", error=reported)
+                    self.on_stalled(reported)
                 await self.bus.wait_connected()
             else:
+                if reported:
+                    self.on_stalled("")
                 return
             await asyncio.sleep(backoff.next())
