@@ -300,10 +300,12 @@ async def test_a_replica_that_shuts_down_loses_no_request(plane, kube):
         balancer = await stack.enter_async_context(balanced())
         # Both replicas are registered under the balancer's address, and each listens at its own. The balancer probes
         # each twice a second for readiness; a busy machine answers late.
-        shared: dict[str, Any] = {"url": balancer.url, "PLATFORM__ADMISSION__DRAIN": "5s"}
+        shared: dict[str, Any] = {"url": balancer.url}
         going = contextlib.AsyncExitStack()
         await stack.enter_async_context(going)
-        first = await going.enter_async_context(admission_platform(plane, port=ports[0], **shared))
+        first = await going.enter_async_context(
+            admission_platform(plane, port=ports[0], PLATFORM__ADMISSION__DRAIN="5s", **shared)
+        )
         second = await stack.enter_async_context(admission_platform(plane, port=ports[1], **shared))
         assert first.running is not None
         assert second.running is not None
