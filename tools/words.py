@@ -79,7 +79,7 @@ PUBLISHED = {
     "adaptive/demand.py": {"was none"},
     "adaptive/pools.py": {"anybody"},
     "adaptive/cost_benefit.py": {"anybody"},
-    "api/estimating.py": {"notes"},
+    "api/estimates.py": {"notes"},
     "api/models.py": {"notes"},
     "api/replay_models.py": {"notes"},
     "deploy/estimate.ts": {"notes"},

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.applying import Applier, ChildChange
+from dynamo_pod_builder.applier import Applier, ChildChange
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_shared.api.registry import labels

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from dynamo_shared.api.contracts import CONTRACTS, Autoscaling, Contract, PlannerConfig
 from dynamo_shared.api.contracts.base import names_of
-from dynamo_shared.api.contracts.checking import HINTS, errors, warnings
+from dynamo_shared.api.contracts.contract_checks import HINTS, errors, warnings
 from dynamo_shared.api.contracts.planner_interpolation import Pick
 from hypothesis import given
 from hypothesis import strategies as st

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import pytest
 from dynamo_shared.api import deprecations
-from dynamo_shared.api.contracts import checking
+from dynamo_shared.api.contracts import contract_checks
 from dynamo_shared.api.contracts.base import ContractModel, model_of
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.contracts.profiler import ProfilerConfig
@@ -161,7 +161,7 @@ def test_every_field_of_the_profilers_configuration_has_an_effect(
     for name in reversed(path):
         config = {name: config}
     assert (_done(config) != _done(None)) is not ignored
-    warned = [each.message for each in checking.warnings(ProfilerConfig, config)]
+    warned = [each.message for each in contract_checks.warnings(ProfilerConfig, config)]
     assert any(each.startswith("is ignored: ") for each in warned) is ignored
 
 

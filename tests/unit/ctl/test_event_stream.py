@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dynamo_ctl import printing, running
+from dynamo_ctl import output, running_platform
 from dynamo_ctl.commands.events import EventQuery, stream
 from dynamo_ctl.commands.events.stream import duration, filters
 from dynamo_ctl.errors import CtlError, ExitCode
@@ -98,9 +98,9 @@ def test_without_a_server_the_error_names_the_options() -> None:
 
 
 def test_events_are_read_from_the_platform_that_runs_here(elsewhere: Path) -> None:
-    here = running.RunningPlatform(__import__("os").getpid(), "demo", "nats://127.0.0.1:5")
-    folder = elsewhere / running.FOLDER
-    with running.claimed(folder), running.announced(folder, here):
+    here = running_platform.RunningPlatform(__import__("os").getpid(), "demo", "nats://127.0.0.1:5")
+    folder = elsewhere / running_platform.FOLDER
+    with running_platform.claimed(folder), running_platform.announced(folder, here):
         result = nats_server(None, None, None)
         assert (result.options.servers, result.cluster) == (("nats://127.0.0.1:5",), "demo")
         assert nats_server(None, "other", None).cluster == "other"
@@ -155,7 +155,7 @@ def test_events_of_other_days_have_their_date() -> None:
     line = line_of(message())
     moment = datetime(2026, 1, 1, 10, tzinfo=UTC)
     assert line.startswith(f"{moment.astimezone():%Y-%m-%d %H:%M:%S}.500  ready ")
-    assert printing.day(moment, moment + timedelta(minutes=1)) == ""
+    assert output.day(moment, moment + timedelta(minutes=1)) == ""
 
 
 def test_a_deletion_is_not_described_by_the_last_state() -> None:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 import typer
 import yaml
-from dynamo_ctl import cli, running
+from dynamo_ctl import cli, running_platform
 from dynamo_ctl.commands.parameters import Namespace
 from dynamo_ctl.nats_targets import nats_server
 
@@ -132,8 +132,11 @@ def test_the_platform_that_runs_here_has_its_own_context(
     dynamoctl: Dynamoctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = kubeconfig(tmp_path / "local", "of-the-platform")
-    here = running.RunningPlatform(1, "demo", "nats://127.0.0.1:5", str(local))
-    with running.claimed(tmp_path / running.FOLDER), running.announced(tmp_path / running.FOLDER, here):
+    here = running_platform.RunningPlatform(1, "demo", "nats://127.0.0.1:5", str(local))
+    with (
+        running_platform.claimed(tmp_path / running_platform.FOLDER),
+        running_platform.announced(tmp_path / running_platform.FOLDER, here),
+    ):
         assert nats_server(None, None, None).namespace() == "of-the-platform"
         (manifest,) = dynamoctl(*DEPLOY).objects
         assert manifest["metadata"]["namespace"] == "of-the-platform"

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 import yaml
-from dynamo_ctl.printing import age, columns, echo, echo_log, own_command, span
+from dynamo_ctl.output import age, columns, echo, echo_log, own_command, span
 from dynamo_shared.api.yaml_output import to_yaml
 from hypothesis import given
 from hypothesis import strategies as st

@@ -6,17 +6,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from dynamo_ctl import remote, running
+from dynamo_ctl import remote, running_platform
 from dynamo_ctl.commands.remote import ApiOptions
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.running import RunningPlatform, announced, claimed, find
+from dynamo_ctl.running_platform import RunningPlatform, announced, claimed, find
 from dynamo_ctl.targets import ClusterOptions
 
 HERE = RunningPlatform(os.getpid(), "local", "nats://127.0.0.1:4222", "/k", "c")
 
 
 def test_a_running_platform_is_detected_from_a_subfolder(tmp_path: Path) -> None:
-    folder = tmp_path / running.FOLDER
+    folder = tmp_path / running_platform.FOLDER
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     with claimed(folder):
@@ -73,7 +73,7 @@ def test_commands_of_the_api_find_it_and_a_token_here(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(remote.Remote, "open", open_)
     server, *files = given
-    folder, here = tmp_path / running.FOLDER, replace(HERE, api="http://localhost:5/", token_file="/t")
+    folder, here = tmp_path / running_platform.FOLDER, replace(HERE, api="http://localhost:5/", token_file="/t")
     with claimed(folder), announced(folder, here):
         token_file, kubeconfig = (Path(each) if each else None for each in files)
         ApiOptions(server, token_file, kubeconfig).run(nothing, None)
@@ -82,7 +82,7 @@ def test_commands_of_the_api_find_it_and_a_token_here(
 
 def test_a_folder_of_another_user_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its kubeconfig could start a program with the rights of the user who calls `get` in a folder below."""
-    folder = tmp_path / running.FOLDER
+    folder = tmp_path / running_platform.FOLDER
     with claimed(folder), announced(folder, HERE):
         assert find(tmp_path) == HERE
         monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
@@ -91,9 +91,9 @@ def test_a_folder_of_another_user_is_ignored(tmp_path: Path, monkeypatch: pytest
 
 def test_the_file_of_a_dead_process_is_ignored(tmp_path: Path) -> None:
     """Also if another process has its id by now, as the first process of each container."""
-    folder = tmp_path / running.FOLDER
+    folder = tmp_path / running_platform.FOLDER
     folder.mkdir()
-    (folder / running.NAME).write_text(json.dumps(asdict(HERE)))
+    (folder / running_platform.NAME).write_text(json.dumps(asdict(HERE)))
     assert find(tmp_path) is None
     with claimed(folder):
         assert find(tmp_path) is None, "the next one has not said yet where it is"
@@ -114,7 +114,7 @@ def test_a_command_that_ends_without_files_leaves_no_folder(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', '{"other": true}'])
 def test_an_unreadable_file_of_a_platform_is_ignored(content: str, tmp_path: Path) -> None:
-    folder = tmp_path / running.FOLDER
+    folder = tmp_path / running_platform.FOLDER
     with claimed(folder):
-        (folder / running.NAME).write_text(content)
+        (folder / running_platform.NAME).write_text(content)
         assert find(tmp_path) is None

@@ -6,7 +6,7 @@ import pytest
 from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.ownership import manager_of, merge_patch, merged
 from dynamo_dynadmin.api.selectors import InvalidSelector, selector
-from dynamo_dynadmin.identity.sealing import TooLong
+from dynamo_dynadmin.identity.seal import TooLong
 from dynamo_dynadmin.identity.session import Sessions
 from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, identity_of, whose_limit
 from dynamo_dynadmin.state.position import Position

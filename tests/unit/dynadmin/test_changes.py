@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from dynamo_dynadmin.api.collection_reader import CollectionReader, _Follower
 from dynamo_dynadmin.api.kinds import MODELS
-from dynamo_dynadmin.api.reading import CollectionReader, _Follower
 from dynamo_dynadmin.api.selectors import selector
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.access import AccessVerdict
@@ -140,7 +140,7 @@ async def test_pages_of_a_list_have_the_position_of_the_first_one(
     limit: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream that begins there has what changed between two of them, on pages that had been read."""
-    monkeypatch.setattr("dynamo_dynadmin.api.reading.PAGE_BYTES", size)
+    monkeypatch.setattr("dynamo_dynadmin.api.collection_reader.PAGE_BYTES", size)
     hub = Hub(cast("Any", None), "c", [DYNAMO_MODELS])
     entries, hub.incarnation, hub._last = hub.entries(DYNAMO_MODELS), "i", 2
     entries.synced = True
@@ -181,7 +181,7 @@ async def test_pages_of_a_list_have_the_position_of_the_first_one(
 
 async def test_large_objects_are_sent_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream of a tenant's thousand objects of a megabyte was put together in memory before its first byte was sent."""
-    monkeypatch.setattr("dynamo_dynadmin.api.reading.WRITTEN_BYTES", 100)
+    monkeypatch.setattr("dynamo_dynadmin.api.collection_reader.WRITTEN_BYTES", 100)
     hub = Hub(cast("Any", None), "c", [DYNAMO_MODELS])
     entries = hub.entries(DYNAMO_MODELS)
     for number, name in enumerate("abcd", 1):

@@ -11,10 +11,10 @@ from typing import Any, cast
 from urllib.parse import parse_qs
 
 import pytest
-from dynamo_dynadmin.api.logs import following
-from dynamo_dynadmin.api.logs.following import CONTAINERS, OF_A_CALLER, OF_ALL, WAITING_BYTES, CallerLogs, LogFollower
+from dynamo_dynadmin.api.logs import follower
+from dynamo_dynadmin.api.logs.container_log import LogPart
+from dynamo_dynadmin.api.logs.follower import CONTAINERS, OF_A_CALLER, OF_ALL, WAITING_BYTES, CallerLogs, LogFollower
 from dynamo_dynadmin.api.logs.position import LogPosition
-from dynamo_dynadmin.api.logs.reading import LogPart
 from dynamo_dynadmin.api.logs.sources import SIMULATED, ContainerStart, LogSelection, is_simulated, starts
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub
@@ -272,7 +272,7 @@ async def test_the_stream_goes_on_until_the_object_is_gone_and_its_logs_are_read
 
 
 async def test_a_log_that_breaks_off_is_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_FIRST_WAIT", 0.0)
+    monkeypatch.setattr(follower, "_FIRST_WAIT", 0.0)
     gone = KubeError(0, "", "the API server went away")
     logs = Logs(a=[[at(1, "x"), at(2, "y"), gone], [gone], [at(2, "y"), at(3, "z"), asyncio.Event()]])
     async with Stream(logs, pod("a", RUNNING)) as stream:
@@ -283,7 +283,7 @@ async def test_a_log_that_breaks_off_is_read_on(monkeypatch: pytest.MonkeyPatch)
 
 async def test_a_log_that_ends_while_its_container_runs_is_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kubelets end each answer after four hours: streams said that the container has ended, and nothing more."""
-    monkeypatch.setattr(following, "_FIRST_WAIT", 0.0)
+    monkeypatch.setattr(follower, "_FIRST_WAIT", 0.0)
     logs = Logs(a=[[at(1, "x")], [at(1, "x"), at(2, "y"), asyncio.Event()]])
     async with Stream(logs, pod("a", RUNNING)) as stream:
         assert await stream.read(2) == ["a x", "a y"]
@@ -291,7 +291,7 @@ async def test_a_log_that_ends_while_its_container_runs_is_read_on(monkeypatch: 
 
 
 async def test_a_log_of_a_pod_that_is_gone_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_FIRST_WAIT", 0.0)
+    monkeypatch.setattr(follower, "_FIRST_WAIT", 0.0)
     logs = Logs(a=[[at(1, "x")]])
     async with Stream(logs, pod("a", RUNNING)) as stream:
         logs.readings["a"][0] += [stream.pods.gone, KubeError(404, "NotFound", "no such pod")]

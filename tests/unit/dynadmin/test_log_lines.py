@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from dynamo_dynadmin.api import logs
-from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, nanoseconds, read_log
+from dynamo_dynadmin.api.logs.container_log import ContainerLine, LogPart, nanoseconds, read_log
 from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSource
 from dynamo_shared.api.resources import ObjectKey
 

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 from aiohttp import web
-from dynamo_dynadmin.api import details, writing
+from dynamo_dynadmin.api import details, object_writer
 from dynamo_dynadmin.api.cluster import Cluster
-from dynamo_dynadmin.api.deploying import IntentDeployer
 from dynamo_dynadmin.api.details import Details
+from dynamo_dynadmin.api.intent_deployer import IntentDeployer
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
-from dynamo_dynadmin.api.writing import Writing
+from dynamo_dynadmin.api.object_writer import ObjectWriter
 from dynamo_dynadmin.deploy import PlatformDefaults
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
@@ -75,8 +75,8 @@ async def test_what_a_large_body_says_is_read_and_checked_while_others_are_answe
         return noted
 
     monkeypatch.setattr(calls, "documents", noting(documents))
-    monkeypatch.setattr(writing, "schema_errors", noting(schema_errors))
-    create = asking(ABSENT, Writing(ABSENT).create, DEPLOYMENTS)
+    monkeypatch.setattr(object_writer, "schema_errors", noting(schema_errors))
+    create = asking(ABSENT, ObjectWriter(ABSENT).create, DEPLOYMENTS)
     async with serving(create, path="/{namespace}") as client:
         answer = await client.post("/n", data=f"spec: {'a' * size}", headers={"Content-Type": YAML})
         assert answer.status == 422
@@ -286,7 +286,9 @@ async def test_head_is_allowed_where_get_has_no_effect() -> None:
     ],
 )
 async def test_a_version_that_the_caller_has_is_not_sent_again(known: str | None, status: int) -> None:
-    async with serving(asking(Managed(), Writing(ABSENT).read, DEPLOYMENTS), "GET", "/{namespace}/{name}") as client:
+    async with serving(
+        asking(Managed(), ObjectWriter(ABSENT).read, DEPLOYMENTS), "GET", "/{namespace}/{name}"
+    ) as client:
         answer = await client.get("/n/a", headers={"If-None-Match": known} if known else {})
         assert (answer.status, answer.headers["ETag"]) == (status, '"1"')
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dynamo_dynadmin.api.acting import Actions
+from dynamo_dynadmin.api.actions import Actions
 from dynamo_dynadmin.http.problems import ProblemError
 
 GRAPH = {

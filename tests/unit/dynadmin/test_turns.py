@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from dynamo_dynadmin.api.chat import OF_A_USER, Chat
 from dynamo_dynadmin.api.decisions import DecisionReader
-from dynamo_dynadmin.api.estimating import Estimating
+from dynamo_dynadmin.api.estimates import Estimates
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.logs import OF_A_USER as LOGS_OF_A_USER
 from dynamo_dynadmin.api.logs import Logs
@@ -148,7 +148,7 @@ class SlowStream:
 
 async def streamed(simulate: Any, stream: Any) -> None:
     """An estimate as a stream."""
-    estimating = Estimating(
+    estimating = Estimates(
         cast(Any, None),
         cast(Any, None),
         cast(Any, None),

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from dynamo_dynadmin.api.acting import Actions
+from dynamo_dynadmin.api.actions import Actions
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, MODELS, REQUESTS, Kind
+from dynamo_dynadmin.api.object_writer import ObjectWriter
 from dynamo_dynadmin.api.ownership import merged
-from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON_PATCH, MERGE_PATCH
 from dynamo_shared.kube import Conflict, Invalid
@@ -44,7 +44,7 @@ async def test_if_match_names_versions_also_where_a_proxy_weakened_them(
 
 @pytest.mark.parametrize(("sent", "status"), [({"metadata": "x"}, 422), ({"metadata": None}, 409), ({"spec": 1}, 409)])
 async def test_a_patch_of_any_shape_to_an_object_of_another_tool_is_refused(sent: Any, status: int) -> None:
-    patch = asking(Managed(), Writing(ABSENT).patch, DEPLOYMENTS)
+    patch = asking(Managed(), ObjectWriter(ABSENT).patch, DEPLOYMENTS)
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         answer = await client.patch("/n/a", json=sent, headers={"Content-Type": MERGE_PATCH, "If-Match": "*"})
         assert answer.status == status
@@ -71,7 +71,7 @@ async def test_a_patch_of_any_shape_to_an_object_of_another_tool_is_refused(sent
 async def test_an_object_is_refused_with_all_that_it_lacks(
     kind: Kind, sent: dict[str, Any], pointers: list[str]
 ) -> None:
-    async with serving(asking(ABSENT, Writing(ABSENT).create, kind), path="/{namespace}") as client:
+    async with serving(asking(ABSENT, ObjectWriter(ABSENT).create, kind), path="/{namespace}") as client:
         answer = await client.post("/n", json=sent)
         assert (answer.status, answer.content_type) == (422, "application/problem+json")
         assert sorted(each["pointer"] for each in (await answer.json())["errors"]) == pointers
@@ -101,7 +101,7 @@ class Busy:
 async def test_a_change_of_any_version_is_repeated_if_others_write_meanwhile(
     match: str, changes: int, status: int
 ) -> None:
-    patch = asking(Busy(changes), Writing(ABSENT).patch, DEPLOYMENTS)
+    patch = asking(Busy(changes), ObjectWriter(ABSENT).patch, DEPLOYMENTS)
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         answer = await client.patch("/n/a", json={"spec": {}}, headers={"Content-Type": MERGE_PATCH, "If-Match": match})
         assert answer.status == status
@@ -129,7 +129,7 @@ class BusyForOperations(Busy):
     ],
 )
 async def test_a_json_patch_of_a_changed_object_is_stale(match: str, path: str, changes: int, status: int) -> None:
-    patch = asking(BusyForOperations(changes), Writing(ABSENT).patch, DEPLOYMENTS)
+    patch = asking(BusyForOperations(changes), ObjectWriter(ABSENT).patch, DEPLOYMENTS)
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         headers = {"Content-Type": JSON_PATCH, "If-Match": match}
         answer = await client.patch("/n/a", json=[{"op": "remove", "path": path}], headers=headers)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applier import Applier
 from dynamo_shared.api.resources import DEPLOYMENTS, key_of
 from dynamo_shared.state import ObjectCache
 

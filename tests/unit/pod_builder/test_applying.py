@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from dynamo_pod_builder.applying import Applier, ChildChange
+from dynamo_pod_builder.applier import Applier, ChildChange
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject

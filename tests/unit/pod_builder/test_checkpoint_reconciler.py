@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import checkpoints
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.reconcilers.checkpoint import CONFIRM, CheckpointReconciler
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash

@@ -179,7 +179,7 @@ def test_checkpoints_are_packed_and_a_choice_among_them_unpacks_none(monkeypatch
     checkpoints.index(cache)
     for number in range(200):
         cache.put(DYNAMO_CHECKPOINTS, checkpoint(f"c-{number:03}"))
-    monkeypatch.setattr("dynamo_shared.state.packing.Packer.unpack_sized", None)
+    monkeypatch.setattr("dynamo_shared.state.packer.Packer.unpack_sized", None)
     result = checkpoints.of_identity(cache, "ns", HASH)
     assert result is not None
     assert result.name == "c-000"

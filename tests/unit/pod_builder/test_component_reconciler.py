@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import events
-from dynamo_pod_builder.applying import SetBack
+from dynamo_pod_builder.applier import SetBack
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.component import ComponentInputs, ComponentReconciler, planned

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder import events
-from dynamo_pod_builder.applying import Applier, ChildChange, Ensured, SetBack
+from dynamo_pod_builder.applier import Applier, ChildChange, Ensured, SetBack
 from dynamo_pod_builder.render import MANAGED_BY
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_pod_builder.status.pods import Rank, Trouble, recheck_after, summary, trouble_of, troubles
-from dynamo_pod_builder.status.starting import explained
+from dynamo_pod_builder.status.start_events import explained
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

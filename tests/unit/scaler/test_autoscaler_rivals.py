@@ -8,7 +8,7 @@ from dynamo_scaler.autoscaling.autoscalers import KINDS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS
 from dynamo_shared.state import ObjectCache
-from dynamo_shared.state.packing import Packer
+from dynamo_shared.state.packer import Packer
 
 from tests.unit.scaler.autoscaler_api import ADAPTER, HPA, KEY, TRIGGERS, AutoscalerDesk
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, key_of
 from dynamo_shared.state import ObjectCache
-from dynamo_shared.state.packing import UNPACKED, UNPACKED_BYTES, Packer
+from dynamo_shared.state.packer import UNPACKED, UNPACKED_BYTES, Packer
 from dynamo_shared.state.versions import Version, version_of
 from hypothesis import given
 from hypothesis import strategies as st

@@ -19,7 +19,7 @@ from aiohttp import web
 from dynamo_shared.aio import Lanes, Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
-from dynamo_shared.runtime.accepting import AcceptedConnection
+from dynamo_shared.runtime.acceptor import AcceptedConnection
 from dynamo_shared.runtime.endpoints import serving
 from msgspec import Raw
 

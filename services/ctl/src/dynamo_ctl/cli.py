@@ -135,7 +135,7 @@ def _failed(error: Exception) -> int:
         line = message if is_help else f"{where}: {message.rstrip('.')}{see} {where} --help"
         typer.echo(line, err=not is_help)
         return ExitCode.USAGE
-    from dynamo_ctl.printing import echo_error  # noqa: PLC0415 - a command that succeeds may not need it
+    from dynamo_ctl.output import echo_error  # noqa: PLC0415 - a command that succeeds may not need it
 
     code, text = explain(error)
     for line in text.split("\n"):

@@ -14,7 +14,7 @@ from dynamo_shared.bus.protocol import Bus, BusHealth
 from dynamo_shared.bus.streams import StreamSpec
 from dynamo_shared.runtime.connections import nats_options
 
-from dynamo_ctl import running
+from dynamo_ctl import running_platform
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.settings import load
 
@@ -46,7 +46,7 @@ def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Na
     CtlError if there is none.
     """
     settings = load(config)
-    here = running.find()
+    here = running_platform.find()
     named = "nats" in settings.platform.model_fields_set
     if url is None and not named and here is None:
         raise CtlError(
@@ -96,7 +96,7 @@ async def stream_exists(bus: Bus, stream: StreamSpec) -> bool:
     return True
 
 
-def _on_this_machine(options: NatsOptions, here: running.RunningPlatform) -> NatsOptions:
+def _on_this_machine(options: NatsOptions, here: running_platform.RunningPlatform) -> NatsOptions:
     """The options, with the user for people if this platform started its NATS. Raises CtlError if the password is
     unreadable.
     """

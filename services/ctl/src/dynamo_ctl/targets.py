@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from dynamo_shared.kube import ConfigError, KubeClient, KubeError, config
 
-from dynamo_ctl import running
+from dynamo_ctl import running_platform
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.printing import echo_error
+from dynamo_ctl.output import echo_error
 
 
 class ClusterOptions(NamedTuple):
@@ -45,7 +45,7 @@ USUAL = ClusterOptions()
 
 def cluster(kubeconfig: Path | None, context: str | None) -> ClusterOptions:
     """The cluster of the command line, otherwise of the platform that runs here, otherwise the usual default."""
-    if kubeconfig is None and context is None and (here := running.find()) is not None:
+    if kubeconfig is None and context is None and (here := running_platform.find()) is not None:
         return ClusterOptions(*here.cluster_options)
     return ClusterOptions(kubeconfig, context)
 

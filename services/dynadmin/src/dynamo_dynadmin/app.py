@@ -12,23 +12,23 @@ from dynamo_shared.api.resources import Resource
 from dynamo_shared.runtime import HealthState, ServiceContext, Settings
 from dynamo_shared.runtime.endpoints import server_tls, serving
 
-from dynamo_dynadmin.api.acting import Actions
+from dynamo_dynadmin.api.actions import Actions
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.cluster import Cluster
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.decisions import DecisionReader
-from dynamo_dynadmin.api.deploying import IntentDeployer, Planned
 from dynamo_dynadmin.api.details import Details
-from dynamo_dynadmin.api.estimating import Estimating
+from dynamo_dynadmin.api.estimates import Estimates
 from dynamo_dynadmin.api.events import EventReader
+from dynamo_dynadmin.api.intent_deployer import IntentDeployer, Planned
 from dynamo_dynadmin.api.logs import Logs, on_simulated_nodes
-from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.api.replaying import Replaying
+from dynamo_dynadmin.api.object_writer import ObjectWriter
+from dynamo_dynadmin.api.replays import TrafficReplays
 from dynamo_dynadmin.api.routes.section import Topics
 from dynamo_dynadmin.api.sessions import SessionPages
 from dynamo_dynadmin.api.simulation import Simulation
 from dynamo_dynadmin.api.table import table
 from dynamo_dynadmin.api.turns import CallerSlots
-from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.deploy import PlatformDefaults
 from dynamo_dynadmin.document import openapi
 from dynamo_dynadmin.http.connection import Connections, HttpConnection
@@ -136,7 +136,7 @@ class DynadminService:
             recheck=settings.recheck,
         )
         reading = CollectionReader(hub, access, streams)
-        writing = Writing(reading)
+        writing = ObjectWriter(reading)
         details = Details(hub, reading)
         cluster = Cluster(hub, reading, kube, platform.version)
         defaults = PlatformDefaults(platform.planner.image_repository, platform.version, platform.planner.model_secret)
@@ -154,7 +154,7 @@ class DynadminService:
             acting=Actions(hub, writing),
             cluster=cluster,
             deploying=IntentDeployer(writing, cluster, defaults, self._planned),
-            estimating=Estimating(
+            estimating=Estimates(
                 hub,
                 reading,
                 streams,
@@ -163,7 +163,7 @@ class DynadminService:
                 turns=turns,
                 within=settings.estimate_within,
             ),
-            replaying=Replaying(
+            replaying=TrafficReplays(
                 decisions,
                 details,
                 reading,

@@ -32,7 +32,7 @@ from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.runtime.unexpected import Reconcile, UnexpectedFailures
 
 from dynamo_pod_builder import artifact_images, checkpoints, children, claims, cohorts, indexes, node_labels
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.artifact_images import LEGACY
 from dynamo_pod_builder.configuration import render_config
 from dynamo_pod_builder.pod_events import PodEvents

@@ -12,7 +12,7 @@ from dynamo_shared.wire.specifications.checkpoint import checkpoint_data
 from dynamo_shared.wire.specifications.deployment import component_deployment_data, deployment_data
 from dynamo_shared.wire.specifications.legacy import LegacyDeploymentData
 
-from dynamo_pod_builder.applying import SetBack
+from dynamo_pod_builder.applier import SetBack
 from dynamo_pod_builder.artifact_images import Waiting
 from dynamo_pod_builder.render import names
 from dynamo_pod_builder.snapshot_starts import PENDING as CHECKPOINTS_PENDING

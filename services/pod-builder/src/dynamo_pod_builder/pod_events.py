@@ -14,7 +14,7 @@ from dynamo_shared.kube.events import last_observed, newest_refusal, warnings_ab
 from dynamo_shared.lru import LruCache
 
 from dynamo_pod_builder.status.pods import NAMED, NOT_STARTED, Rank, Trouble
-from dynamo_pod_builder.status.starting import explained
+from dynamo_pod_builder.status.start_events import explained
 from dynamo_pod_builder.status.workload import refusal
 
 log = structlog.get_logger("dynamo.pod-builder.events")

@@ -15,7 +15,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from dynamo_shared.aio import ended
-from dynamo_shared.runtime.accepting import AcceptedConnection, Acceptor
+from dynamo_shared.runtime.acceptor import AcceptedConnection, Acceptor
 from dynamo_shared.runtime.health import Health
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
 from dynamo_shared.runtime.sockets import listening_socket

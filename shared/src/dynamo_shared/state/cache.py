@@ -29,7 +29,7 @@ import structlog
 from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.lru import LaneLruCache
-from dynamo_shared.state.packing import Form, Packer, Recent, encode
+from dynamo_shared.state.packer import Form, Packer, Recent, encode
 from dynamo_shared.state.versions import Version, version_of
 
 Objects: TypeAlias = list[KubeObject]

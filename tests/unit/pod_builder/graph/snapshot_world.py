@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any, cast
 
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.graph.captures import Captures

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.applying import ChildChange, Ensured, SetBack
+from dynamo_pod_builder.applier import ChildChange, Ensured, SetBack
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.reconcilers.graph.carry_out import CarryOutResult, Executor
 from dynamo_pod_builder.reconcilers.graph.observed import Observed

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.applying import ChildChange, Ensured
+from dynamo_pod_builder.applier import ChildChange, Ensured
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.graph import GraphReconciler
 from dynamo_pod_builder.reconcilers.graph.captures import Captures

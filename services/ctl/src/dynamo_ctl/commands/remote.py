@@ -53,12 +53,12 @@ class ApiOptions:
         Raises CtlError if there is no platform; the message then includes `otherwise`, the way that needs none.
         `namespace`: that of `-n`. `follow`: the work has no end, and Ctrl-C ends it with success.
         """
-        from dynamo_ctl import interrupts, remote, running, settings, targets  # noqa: PLC0415 - quick help
+        from dynamo_ctl import interrupts, remote, running_platform, settings, targets  # noqa: PLC0415 - quick help
         from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
 
         server, token_file, cluster = self.server, self.token_file, targets.ClusterOptions(self.kubeconfig)
         settings.quiet(follow=follow)
-        here = running.find()
+        here = running_platform.find()
         if not server and (here is None or not here.api):
             raise CtlError(NO_SERVER + otherwise, ExitCode.UNREACHABLE)
         if here is not None and here.api and (not server or remote.same_local(server, here.api)):

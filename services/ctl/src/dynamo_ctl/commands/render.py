@@ -39,7 +39,7 @@ def render(
     from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
     from dynamo_ctl import offline, settings, targets  # noqa: PLC0415
     from dynamo_ctl.claims import claims_in  # noqa: PLC0415
-    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
 
     chosen = settings.load(config)
     place = namespace or targets.cluster(None, None).namespace()

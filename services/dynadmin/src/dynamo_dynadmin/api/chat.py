@@ -18,9 +18,9 @@ from dynamo_shared.api.registry import ports
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SERVICES, ObjectKey
 from dynamo_shared.kube import KubeError
 
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.completion import RESERVED, Completion, Garbled, chunk_of, models_of, request
 from dynamo_dynadmin.api.models import ChatBody
-from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.turns import ConcurrencyLimit
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call

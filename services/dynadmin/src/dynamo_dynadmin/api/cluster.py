@@ -34,9 +34,9 @@ from dynamo_shared.kube import Forbidden, KubeClient, NotServed
 from dynamo_shared.lru import LruCache
 
 from dynamo_dynadmin.api import fit
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, KINDS
 from dynamo_dynadmin.api.pages import pages
-from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub

@@ -13,9 +13,9 @@ from dynamo_shared.api.yaml_output import to_yaml
 
 from dynamo_dynadmin.api import family
 from dynamo_dynadmin.api.changes import changes_of
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
 from dynamo_dynadmin.api.ownership import manager_of, manifest_of
-from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import YAML
 from dynamo_dynadmin.identity.access import ResourceAttributes

@@ -12,7 +12,7 @@ from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.login import WITHIN, Logins, safe_path
-from dynamo_dynadmin.identity.sealing import TooLong
+from dynamo_dynadmin.identity.seal import TooLong
 from dynamo_dynadmin.identity.session import COOKIE, LOGIN_COOKIE, Sessions
 from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Unidentified

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
-from dynamo_shared.runtime.accepting import AcceptedConnection
+from dynamo_shared.runtime.acceptor import AcceptedConnection
 
-from dynamo_dynadmin.http.pacing import PacedTransport
+from dynamo_dynadmin.http.paced_transport import PacedTransport
 
 #: Bytes of a request line, and of the name or the value of a header.
 LONGEST_LINE = 8190

@@ -16,7 +16,7 @@ from dynamo_shared.runtime.settings.dynadmin import Oidc
 
 from dynamo_dynadmin.identity.oidc import Issuer
 from dynamo_dynadmin.identity.provider import IssuerRefused, IssuerUnavailable, Provider
-from dynamo_dynadmin.identity.sealing import Seal
+from dynamo_dynadmin.identity.seal import Seal
 from dynamo_dynadmin.identity.session import is_same
 from dynamo_dynadmin.identity.who import Unidentified
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from dynamo_shared.runtime.settings import InvalidSettings
 
-from dynamo_dynadmin.identity.sealing import Seal
+from dynamo_dynadmin.identity.seal import Seal
 
 #: The prefix binds the cookie to this host, to https (or localhost) and to the path /: no other host can set it.
 COOKIE, LOGIN_COOKIE = "__Host-dynadmin", "__Host-dynadmin-login"

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.adapted import least_replicas
-from dynamo_shared.api.contracts import PlannerConfig, checking
+from dynamo_shared.api.contracts import PlannerConfig, contract_checks
 from dynamo_shared.api.dynamo_namespace import GLOBAL, dynamo_namespace
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import shown
@@ -209,12 +209,12 @@ def _config(config_map: KubeObject) -> tuple[PlannerConfig, str]:
         value = next(iter(documents(data[key], SETTINGS)), None)
     except InvalidManifest as error:
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {error}") from error
-    if errors := checking.errors(PlannerConfig, value):
+    if errors := contract_checks.errors(PlannerConfig, value):
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {listed(map(str, errors))}")
     config = PlannerConfig.model_validate(value)
     if problem := _too_large(config):
         raise NotPlannable("InvalidPlannerConfig", f"{where}: {problem}")
-    remarks = listed(map(str, checking.warnings(PlannerConfig, value)))
+    remarks = listed(map(str, contract_checks.warnings(PlannerConfig, value)))
     return config, remarks and f"{where}: {remarks}"
 
 

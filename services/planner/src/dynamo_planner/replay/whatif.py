@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dynamo_shared.api.contracts import checking
+from dynamo_shared.api.contracts import contract_checks
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
 from dynamo_planner.core.profile import Profile
@@ -22,10 +22,10 @@ class InvalidChange(ValueError):
 def changed_config(config: PlannerConfig, changes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The written configuration with changes, and the remarks on the changed keys. InvalidChange."""
     written = {**written_config(config), **changes}
-    if errors := checking.errors(PlannerConfig, written):
+    if errors := contract_checks.errors(PlannerConfig, written):
         first = errors[0]
         raise InvalidChange(first.path, f"{first.path}: {first.message}")
-    remarks = checking.warnings(PlannerConfig, written)
+    remarks = contract_checks.warnings(PlannerConfig, written)
     return written, [f"{each.path} {each.message}" for each in remarks if each.path in changes]
 
 

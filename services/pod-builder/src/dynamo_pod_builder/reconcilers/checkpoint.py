@@ -33,7 +33,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events, render
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.checkpoints import of_identity
 from dynamo_pod_builder.child_steps import is_managed
 from dynamo_pod_builder.errors import NameTaken

@@ -26,7 +26,7 @@ from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events, render
-from dynamo_pod_builder.applying import Applier, Ensured
+from dynamo_pod_builder.applier import Applier, Ensured
 from dynamo_pod_builder.checkpoints import catalogue
 from dynamo_pod_builder.children import children_of, graph_uid, surplus, workload_of
 from dynamo_pod_builder.claims import claimed, gpu_shape

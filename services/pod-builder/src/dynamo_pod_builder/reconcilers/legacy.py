@@ -34,7 +34,7 @@ from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import events
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.artifact_images import Waiting, answer_of, artifact_of, lacks_image, request_for, with_image
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.status.component import Failure

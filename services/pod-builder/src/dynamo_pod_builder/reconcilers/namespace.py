@@ -21,7 +21,7 @@ from dynamo_shared.runtime import Result
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import render
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.children import SHARED
 
 #: Kinds that run pods of graphs, and may outlive the graphs.

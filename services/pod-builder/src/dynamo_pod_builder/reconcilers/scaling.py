@@ -26,7 +26,7 @@ from dynamo_shared.kube.errors import Invalid, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.state.cache import ObjectCache
 
-from dynamo_pod_builder.applying import Applier
+from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.children import OWNER_INDEX, children, workload_of
 
 

@@ -41,7 +41,7 @@ from dynamo_pod_builder.render.pod.template import (
 )
 from dynamo_pod_builder.render.sharing.claims import claim_templates
 from dynamo_pod_builder.render.typed import typed
-from dynamo_pod_builder.render.workloads import pod_clique_set, waiting
+from dynamo_pod_builder.render.workloads import leader_wait, pod_clique_set
 from dynamo_pod_builder.render.workloads.deployment import strategy
 from dynamo_pod_builder.render.workloads.overrides import drop_overrides
 from dynamo_pod_builder.render.workloads.scaling_adapter import scaling_adapters
@@ -89,7 +89,7 @@ def children_as_given(
         children += discovery_access(graph.metadata.name, namespace, owner, registering)
     children += _shared_access(graph, config)
     if any(component.multinode is not None for component in graph.spec.components):
-        children.append(waiting.script(graph))
+        children.append(leader_wait.script(graph))
     for component, unlabelled in zip(graph.spec.components, specs, strict=True):
         is_worker = component.type in WORKERS
         name = names.component_deployment(graph.metadata.name, component.name, named if is_worker else "")

@@ -3,7 +3,7 @@
 from collections.abc import Set
 from typing import Any
 
-from dynamo_shared.api.contracts import Autoscaling, ComponentAutoscaling, checking
+from dynamo_shared.api.contracts import Autoscaling, ComponentAutoscaling, contract_checks
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.legacy_fields import NO_SERVICE, legacy_graph_of
 from dynamo_shared.api.objects import KubeObject
@@ -36,7 +36,7 @@ def desired_autoscaling(
         place = f"spec.services.{component}.autoscaling"
     if desired is None:
         return None
-    if errors := checking.errors(Autoscaling, {component: desired}):
+    if errors := contract_checks.errors(Autoscaling, {component: desired}):
         raise InvalidAutoscalingError(
             "; ".join(f"{place}{each.path.removeprefix(component)}: {each.message}" for each in errors)
         )

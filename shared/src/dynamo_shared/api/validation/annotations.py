@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from dynamo_shared.api import semver
-from dynamo_shared.api.contracts import Autoscaling, checking
+from dynamo_shared.api.contracts import Autoscaling, contract_checks
 from dynamo_shared.api.contracts.base import ContractModel
 from dynamo_shared.api.contracts.scaling_policy import ANY, ScalingPolicy
 from dynamo_shared.api.embedded.rules import objects
@@ -196,7 +196,7 @@ def _by_component(
     if given is None:
         yield at, not_a_map.format(value=shown(annotation(graph.annotations, name)))
         return {}
-    for location, problem in checking.problems(model, given):
+    for location, problem in contract_checks.problems(model, given):
         yield (*at, *location), problem
     return given
 
@@ -294,7 +294,7 @@ def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violatio
 @ANNOTATIONS_WITHOUT_EFFECT.rule("{problem}", added=True)  # the messages of the contract
 def what_autoscalers_do_not_have(graph: GraphView, _facts: Facts) -> Violations:
     """Some settings of autoscalers in the annotation have no effect."""
-    for location, problem in checking.remarks(Autoscaling, _map_of(graph, AUTOSCALING) or {}):
+    for location, problem in contract_checks.remarks(Autoscaling, _map_of(graph, AUTOSCALING) or {}):
         yield ("metadata", "annotations", AUTOSCALING, *location), problem
 
 

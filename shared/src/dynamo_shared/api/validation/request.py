@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dynamo_shared.api.contracts import PlannerConfig
-from dynamo_shared.api.contracts.checking import problems, remarks
+from dynamo_shared.api.contracts.contract_checks import problems, remarks
 from dynamo_shared.api.contracts.profiler import ProfilerConfig
 from dynamo_shared.api.engines import BACKENDS, CHOICE
 from dynamo_shared.api.field_errors import shown, suggestion_for

@@ -33,7 +33,7 @@ def convert(
 
     from dynamo_ctl import files as texts  # noqa: PLC0415
     from dynamo_ctl.commands.convert import conversion  # noqa: PLC0415 - quick help
-    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
 
     converted = texts.each(files, lambda text: conversion.objects_in(text, to.value, forget=forget))
     objects = [obj for _, listed in converted for obj in listed]

@@ -93,7 +93,7 @@ def _check(files: list[Path], kubeconfig: Path | None, context: str | None, *, f
     from dynamo_ctl import interrupts, targets  # noqa: PLC0415
     from dynamo_ctl.commands.crds import losses  # noqa: PLC0415
     from dynamo_ctl.errors import CtlError  # noqa: PLC0415
-    from dynamo_ctl.printing import echo  # noqa: PLC0415
+    from dynamo_ctl.output import echo  # noqa: PLC0415
 
     results = [(f"{title}: ", checked) for title, checked in texts.each(files, losses.in_text)]
     if not files_only:
@@ -113,7 +113,7 @@ def _check(files: list[Path], kubeconfig: Path | None, context: str | None, *, f
 def _store(version: StoredVersion, kubeconfig: Path | None, context: str | None, *, dry_run: bool) -> None:
     from dynamo_ctl import interrupts, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.crds.storing import store  # noqa: PLC0415
-    from dynamo_ctl.printing import echo  # noqa: PLC0415
+    from dynamo_ctl.output import echo  # noqa: PLC0415
 
     async def work() -> None:
         async with await targets.cluster(kubeconfig, context).client() as client:

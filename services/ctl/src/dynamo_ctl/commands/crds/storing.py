@@ -18,7 +18,7 @@ from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, Obje
 from dynamo_shared.kube import Conflict, KubeClient, KubeError, NotFound, Unavailable, get_if_present
 
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.printing import Print
+from dynamo_ctl.output import Print
 
 #: Seconds until every API server stores the new version: each watches the definitions separately. Kubernetes waits as
 #: long before it reports a new definition as established.

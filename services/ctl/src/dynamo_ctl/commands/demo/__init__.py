@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dynamo_ctl.commands.parameters import Folder
-from dynamo_ctl.running import FOLDER
+from dynamo_ctl.running_platform import FOLDER
 
 
 def demo(
@@ -28,7 +28,7 @@ def demo(
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.demo import run  # noqa: PLC0415
     from dynamo_ctl.commands.up.servers import as_ctl_errors  # noqa: PLC0415
-    from dynamo_ctl.printing import console  # noqa: PLC0415
+    from dynamo_ctl.output import console  # noqa: PLC0415
 
     settings.quiet()
     manifests = run.find_manifests(files or [])

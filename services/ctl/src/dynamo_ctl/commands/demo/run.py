@@ -27,9 +27,9 @@ from dynamo_ctl.commands.demo.waiting import until_successful
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.servers import NATS_CREDENTIALS, running_here
 from dynamo_ctl.errors import CtlError
+from dynamo_ctl.output import own_command
 from dynamo_ctl.page_account import page_token
-from dynamo_ctl.printing import own_command
-from dynamo_ctl.running import announced, claimed
+from dynamo_ctl.running_platform import announced, claimed
 
 NAMESPACE = "dynamo-demo"
 CLUSTER = "demo"

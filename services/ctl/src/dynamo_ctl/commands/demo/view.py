@@ -10,7 +10,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from dynamo_ctl.printing import span
+from dynamo_ctl.output import span
 from dynamo_ctl.summary import GraphLine
 
 COLOURS = {"successful": "bold green", "pending": "yellow", "failed": "bold red"}

@@ -45,7 +45,7 @@ def deploy(
     """
     from dynamo_ctl import settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
-    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
 
     sent = options.intent(replicas=replicas)
     as_json = output is LineOutput.JSON
@@ -74,7 +74,7 @@ def estimate(
 ) -> None:
     """Estimate an intent: latencies, throughput, GPUs, and the Pareto points to choose from."""
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
-    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
 
     sent = options.intent(name="estimate")
     as_json = output is LineOutput.JSON
@@ -97,7 +97,7 @@ def logs(
 ) -> None:
     """Print the merged logs of all pods of a graph."""
     from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
-    from dynamo_ctl.printing import echo_error, echo_log  # noqa: PLC0415
+    from dynamo_ctl.output import echo_error, echo_log  # noqa: PLC0415
 
     api.run(
         lambda remote: deployment.logs(remote, graph, component, echo_log, remark=echo_error, follow=follow, tail=tail),

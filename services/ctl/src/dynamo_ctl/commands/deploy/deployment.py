@@ -11,7 +11,7 @@ from dynamo_ctl import files
 from dynamo_ctl.commands.deploy.steps import Steps
 from dynamo_ctl.commands.dgdr.drawing import table
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.printing import Print
+from dynamo_ctl.output import Print
 from dynamo_ctl.remote import Remote, ServerSentEvent, field_error
 
 #: Status of a new deployment. The API answers 200 if an earlier request had the same key.

@@ -8,8 +8,8 @@ from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.runtime import Settings
 
 from dynamo_ctl.errors import CtlError
+from dynamo_ctl.output import Print
 from dynamo_ctl.planned import planned
-from dynamo_ctl.printing import Print
 from dynamo_ctl.remote import field_error
 
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from dynamo_shared.api.untrusted.words import escaped
 
-from dynamo_ctl.printing import Print
+from dynamo_ctl.output import Print
 
 _CLEAR = "\r\x1b[K"
 

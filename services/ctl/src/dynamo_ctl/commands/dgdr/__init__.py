@@ -48,7 +48,7 @@ def plot(
     """
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
-    from dynamo_ctl.printing import echo  # noqa: PLC0415
+    from dynamo_ctl.output import echo  # noqa: PLC0415
 
     if api.server:
         refuse_with_server(context=context)
@@ -86,7 +86,7 @@ def apply(
     """
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
-    from dynamo_ctl.printing import echo  # noqa: PLC0415
+    from dynamo_ctl.output import echo  # noqa: PLC0415
 
     if api.server:
         refuse_with_server(context=context)

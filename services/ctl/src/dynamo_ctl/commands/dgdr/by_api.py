@@ -3,7 +3,7 @@
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.yaml_output import to_yaml
 
-from dynamo_ctl.printing import Print
+from dynamo_ctl.output import Print
 from dynamo_ctl.remote import COLLECTIONS, Remote
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.printing import columns
+from dynamo_ctl.output import columns
 
 _X, _Y = "tokensPerSecondPerUser", "tokensPerSecondPerGPU"
 _X_TITLE, _Y_TITLE = "tokens/s/user", "tokens/s/GPU"

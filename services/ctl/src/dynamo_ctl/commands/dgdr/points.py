@@ -18,7 +18,7 @@ from dynamo_shared.kube import AlreadyExists, Invalid, KubeClient, NotFound, get
 
 from dynamo_ctl.commands.dgdr.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.printing import Print
+from dynamo_ctl.output import Print
 from dynamo_ctl.targets import ClusterOptions
 
 

@@ -14,7 +14,7 @@ from dynamo_ctl.commands.discovered import DiscoveredQuery
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.nats_targets import NatsTarget, connected, stream_exists
-from dynamo_ctl.printing import Print, age, columns, echo_error, encoded, object_list
+from dynamo_ctl.output import Print, age, columns, echo_error, encoded, object_list
 
 RESOURCES = {"workers": WORKERS, "models": MODELS}
 HEADERS = {

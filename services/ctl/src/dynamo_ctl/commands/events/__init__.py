@@ -58,7 +58,7 @@ def events(
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.events import by_api, stream  # noqa: PLC0415
     from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
-    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
 
     age = stream.duration(query.since) if query.since else None
     as_json = output is LineOutput.JSON

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.kinds import short_name
-from dynamo_ctl.printing import Print, day, one_line
+from dynamo_ctl.output import Print, day, one_line
 from dynamo_ctl.remote import COLLECTIONS, Remote
 
 #: Largest number of events in an answer of the API.

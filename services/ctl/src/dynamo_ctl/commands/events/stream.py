@@ -17,7 +17,7 @@ from dynamo_ctl.commands.events import EventQuery
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.kinds import full_name, short_name
 from dynamo_ctl.nats_targets import NatsTarget, connected, stream_exists, wait_for_stream
-from dynamo_ctl.printing import Print, day, one_line, with_reason
+from dynamo_ctl.output import Print, day, one_line, with_reason
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 #: Ten years: no event is older. Seconds.

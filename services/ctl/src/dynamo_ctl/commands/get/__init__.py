@@ -47,7 +47,7 @@ def get(
     """
     from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.get import objects, sources  # noqa: PLC0415
-    from dynamo_ctl.printing import echo  # noqa: PLC0415
+    from dynamo_ctl.output import echo  # noqa: PLC0415
 
     query = objects.resolved(query)
     work = objects.watch if watch else objects.show

@@ -9,7 +9,7 @@ from dynamo_ctl.commands.get.sources import RESOURCES, ObjectSource
 from dynamo_ctl.commands.parameters import Output
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.kinds import short_name
-from dynamo_ctl.printing import Print, age, columns, echo_error, encoded, object_list, one_line, padded
+from dynamo_ctl.output import Print, age, columns, echo_error, encoded, object_list, one_line, padded
 from dynamo_ctl.summary import component_line, graph_line
 
 ALL = "all"

@@ -90,7 +90,7 @@ def replay(options: ReplayRequest) -> None:
     """
     from dynamo_ctl import settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.plan import simulation  # noqa: PLC0415 - quick help
-    from dynamo_ctl.printing import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
 
     settings.quiet()
     simulation.run(options, echo, echo_error)

@@ -18,7 +18,7 @@ from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.outcome import ReplayOutcome, table
 from dynamo_planner.replay.report import report
 from dynamo_planner.replay.traces import TraceError, TraceRequest, read_trace
-from dynamo_shared.api.contracts import checking
+from dynamo_shared.api.contracts import contract_checks
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
 from dynamo_ctl import files
@@ -83,10 +83,10 @@ def _headline(options: ReplayRequest, config: PlannerConfig, outcome: ReplayOutc
 
 def _config(file: Path, remark: Callable[[str], None]) -> PlannerConfig:
     written = files.document(file, "a PlannerConfig", ": in a ConfigMap, the text of its key planner_config.json")
-    problems = checking.errors(PlannerConfig, written)
+    problems = contract_checks.errors(PlannerConfig, written)
     if problems:
         raise CtlError("\n".join(f"{files.title(file)}: {each.path}: {each.message}" for each in problems))
-    for each in checking.warnings(PlannerConfig, written):
+    for each in contract_checks.warnings(PlannerConfig, written):
         remark(f"{files.title(file)}: {each.path}: {each.message}")
     config = PlannerConfig.model_validate(written)
     if config.power_limit is not None:

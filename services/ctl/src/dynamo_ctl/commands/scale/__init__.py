@@ -58,7 +58,7 @@ def scale(
     """
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.scale import by_api, command  # noqa: PLC0415
-    from dynamo_ctl.printing import echo  # noqa: PLC0415
+    from dynamo_ctl.output import echo  # noqa: PLC0415
 
     replicas, as_json = command.replicas(options.targets), output is LineOutput.JSON
     if api.server:

@@ -8,7 +8,7 @@ from dynamo_shared.api.wording import many
 
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.printing import Print
+from dynamo_ctl.output import Print
 from dynamo_ctl.remote import COLLECTIONS, Remote
 
 

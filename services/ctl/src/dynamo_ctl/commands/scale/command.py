@@ -16,7 +16,7 @@ from dynamo_shared.wire.specifications.scaling import ScaleData, ScaleTarget
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.nats_targets import NatsTarget, connected, stream_exists
-from dynamo_ctl.printing import Print, with_reason
+from dynamo_ctl.output import Print, with_reason
 
 
 def replicas(targets: Sequence[str]) -> list[tuple[str, int]]:

@@ -6,7 +6,7 @@ import typer
 
 from dynamo_ctl.commands.parameters import Config, Context, Folder, Kubeconfig
 from dynamo_ctl.errors import CtlError, ExitCode
-from dynamo_ctl.running import FOLDER
+from dynamo_ctl.running_platform import FOLDER
 
 
 def up(
@@ -28,7 +28,7 @@ def up(
         raise CtlError("--local starts its own cluster: remove --kubeconfig and --context", ExitCode.USAGE)
     from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.up import platform, servers  # noqa: PLC0415
-    from dynamo_ctl.printing import console  # noqa: PLC0415
+    from dynamo_ctl.output import console  # noqa: PLC0415
 
     loaded = settings.with_cluster(settings.load(config), kubeconfig, context)
     settings.start_logging(loaded, for_people=True)

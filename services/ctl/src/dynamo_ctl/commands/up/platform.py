@@ -22,9 +22,9 @@ from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.addresses import addresses_of
 from dynamo_ctl.commands.up.servers import embedded, running_here, supervised_servers
 from dynamo_ctl.nats_targets import wait_for_stream
+from dynamo_ctl.output import own_command
 from dynamo_ctl.page_account import page_token
-from dynamo_ctl.printing import own_command
-from dynamo_ctl.running import announced, claimed
+from dynamo_ctl.running_platform import announced, claimed
 from dynamo_ctl.settings import with_cluster, with_platform
 
 if TYPE_CHECKING:

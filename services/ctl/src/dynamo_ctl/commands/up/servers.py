@@ -36,7 +36,7 @@ from dynamo_ctl import credentials
 from dynamo_ctl.commands.up.addresses import page_address
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.page_account import TOKEN
-from dynamo_ctl.running import RunningPlatform
+from dynamo_ctl.running_platform import RunningPlatform
 from dynamo_ctl.settings import with_platform
 
 NATS_CREDENTIALS = Path("credentials") / "nats"

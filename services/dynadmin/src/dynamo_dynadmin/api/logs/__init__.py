@@ -10,13 +10,13 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NODES, PODS, ObjectKey
 from dynamo_shared.kube import NotFound
 
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, Kind
-from dynamo_dynadmin.api.logs.following import CONTAINERS, CallerLogs, LogFollower
+from dynamo_dynadmin.api.logs.container_log import ContainerLine, LogPart, read_log
+from dynamo_dynadmin.api.logs.follower import CONTAINERS, CallerLogs, LogFollower
 from dynamo_dynadmin.api.logs.position import LogPosition
-from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, read_log
 from dynamo_dynadmin.api.logs.sources import ContainerStart, LogSelection, is_simulated, starts
-from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.turns import ConcurrencyLimit
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call

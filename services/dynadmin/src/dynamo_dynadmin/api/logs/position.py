@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from dynamo_dynadmin.api.logs.reading import nanoseconds
+from dynamo_dynadmin.api.logs.container_log import nanoseconds
 from dynamo_dynadmin.api.logs.sources import ContainerStart
 
 #: Positions of a log from which the reader has no line yet: its last lines must be sent, as many as the caller

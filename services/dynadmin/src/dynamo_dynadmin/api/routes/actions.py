@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from dynamo_dynadmin.api.acting import Actions
+from dynamo_dynadmin.api.actions import Actions
 from dynamo_dynadmin.api.decisions import DEFAULT_LIMIT, MOST
 from dynamo_dynadmin.api.kinds import ADAPTERS, DEPLOYMENTS, REQUESTS
 from dynamo_dynadmin.api.routes.section import DRY_RUN, IN_NAMESPACE, OBJECT, RouteSection, Topics, created, streamed

@@ -6,8 +6,9 @@ from typing import TypeAlias
 
 from aiohttp import web
 
+from dynamo_dynadmin.api.collection_reader import DEFAULT_LIMIT, MOST
 from dynamo_dynadmin.api.kinds import Kind
-from dynamo_dynadmin.api.reading import DEFAULT_LIMIT, MOST
+from dynamo_dynadmin.api.object_writer import ObjectWriter
 from dynamo_dynadmin.api.routes.section import (
     DRY_RUN,
     IN_NAMESPACE,
@@ -19,7 +20,6 @@ from dynamo_dynadmin.api.routes.section import (
     created,
     streamed,
 )
-from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import (
     JSON,
@@ -156,7 +156,7 @@ def collection(kind: Kind, topics: Topics) -> Iterator[Route]:
         )
 
 
-def _writes(kind: Kind, route: RouteSection, writing: Writing) -> Iterator[Route]:
+def _writes(kind: Kind, route: RouteSection, writing: ObjectWriter) -> Iterator[Route]:
     of, name = partial(_of, kind), kind.operation
     changed = {
         200: ResponseSpec("The stored object; in a dry run, the object that would be stored.", OBJECT, ("ETag",))

@@ -4,20 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_dynadmin.api.acting import Actions
+from dynamo_dynadmin.api.actions import Actions
 from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.cluster import Cluster
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.decisions import DecisionReader
-from dynamo_dynadmin.api.deploying import IntentDeployer
 from dynamo_dynadmin.api.details import Details
-from dynamo_dynadmin.api.estimating import Estimating
+from dynamo_dynadmin.api.estimates import Estimates
 from dynamo_dynadmin.api.events import EventReader
+from dynamo_dynadmin.api.intent_deployer import IntentDeployer
 from dynamo_dynadmin.api.logs import Logs
-from dynamo_dynadmin.api.reading import CollectionReader
-from dynamo_dynadmin.api.replaying import Replaying
+from dynamo_dynadmin.api.object_writer import ObjectWriter
+from dynamo_dynadmin.api.replays import TrafficReplays
 from dynamo_dynadmin.api.selectors import MOST_REQUIREMENTS
 from dynamo_dynadmin.api.sessions import SessionPages
-from dynamo_dynadmin.api.writing import Writing
 from dynamo_dynadmin.http.routes import JSON, SSE, YAML, Handler, Parameter, ResponseSpec, Route, flag
 
 PREFIX = "/api/v1"
@@ -36,7 +36,7 @@ class Topics:
     """The implementations of the operations."""
 
     reading: CollectionReader
-    writing: Writing
+    writing: ObjectWriter
     details: Details
     events: EventReader
     logs: Logs
@@ -45,8 +45,8 @@ class Topics:
     acting: Actions
     cluster: Cluster
     deploying: IntentDeployer
-    estimating: Estimating
-    replaying: Replaying
+    estimating: Estimates
+    replaying: TrafficReplays
     sessions: SessionPages
 
 

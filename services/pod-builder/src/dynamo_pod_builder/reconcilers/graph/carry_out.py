@@ -10,7 +10,7 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.runtime.facts import Announcer
 
 from dynamo_pod_builder import events, render
-from dynamo_pod_builder.applying import Applier, ChildChange, Ensured, SetBack
+from dynamo_pod_builder.applier import Applier, ChildChange, Ensured, SetBack
 from dynamo_pod_builder.children import surplus
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed

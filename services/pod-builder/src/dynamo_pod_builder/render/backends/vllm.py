@@ -23,7 +23,7 @@ from dynamo_pod_builder.render.pod.env import EnvVar, from_field, var, with_vars
 from dynamo_pod_builder.render.pod.placement import Group, PodRole
 from dynamo_pod_builder.render.pod.topology_names import missing_topology_names
 from dynamo_pod_builder.render.sharing.spec import fails_over_between_pods, fails_over_within_pod, memory_has_pods
-from dynamo_pod_builder.render.workloads import waiting
+from dynamo_pod_builder.render.workloads import leader_wait
 
 #: Graphs that were created by this version or later use vLLM's own processes, earlier ones Ray.
 MULTIPROCESSING_SINCE = "1.0.0"
@@ -134,7 +134,7 @@ class Vllm(EngineBackend):
         else:
             return
         resources = context.config.init_container.resources()
-        waiting.for_leader(pod, context.graph, main, placement.group, port, how=how, resources=resources)
+        leader_wait.for_leader(pod, context.graph, main, placement.group, port, how=how, resources=resources)
 
 
 def _side_channel(context: PodContext) -> list[EnvVar]:

@@ -22,9 +22,9 @@ from dynamo_shared.api.validation.check import validate
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.kube import AlreadyExists, Conflict, Invalid
 
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.kinds import Kind
 from dynamo_dynadmin.api.ownership import manager_of, merged, patch_to_commit
-from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.deploy.draft import parts_of
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
 from dynamo_dynadmin.http.call import Call, etag
@@ -42,7 +42,7 @@ _LONGEST_BEGINNING, _SUFFIX = 53, 10
 _ATTEMPTS = 8
 
 
-class Writing:
+class ObjectWriter:
     """Reads and writes single objects."""
 
     def __init__(self, reading: CollectionReader) -> None:

@@ -18,7 +18,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES
 from dynamo_shared.lru import LruCache
 
-from dynamo_dynadmin.api.reading import CollectionReader
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.simulation import NO_SIMULATION, NotSimulated, Report, Simulation
 from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.deploy import PlatformDefaults, read_intent, translate
@@ -38,7 +38,7 @@ _Answer = Callable[[Report], Coroutine[Any, Any, dict[str, Any]]]
 
 
 @dataclass(eq=False)
-class Estimating:
+class Estimates:
     """Answers requests for estimates."""
 
     hub: Hub

@@ -24,7 +24,7 @@ from dynamo_shared.kube import AlreadyExists, Conflict, Invalid, KubeError, NotF
 
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.models import AdapterScaleBody, PromoteBody, RestartBody, ScaleBody
-from dynamo_dynadmin.api.writing import Writing, mark_of, refuse_managed
+from dynamo_dynadmin.api.object_writer import ObjectWriter, mark_of, refuse_managed
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube, validated
@@ -36,7 +36,7 @@ _ADAPTER = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 class Actions:
     """Performs operations other than writing an object."""
 
-    def __init__(self, hub: Hub, writing: Writing) -> None:
+    def __init__(self, hub: Hub, writing: ObjectWriter) -> None:
         self._hub = hub
         self._writing = writing
 

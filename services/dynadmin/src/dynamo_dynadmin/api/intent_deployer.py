@@ -12,7 +12,7 @@ from dynamo_shared.kube import Forbidden, Invalid, KubeError
 from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.cluster import Cluster
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, REQUESTS
-from dynamo_dynadmin.api.writing import Writing, location
+from dynamo_dynadmin.api.object_writer import ObjectWriter, location
 from dynamo_dynadmin.deploy import Draft, PlatformDefaults, read_intent, translate
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
 from dynamo_dynadmin.deploy.problems import pointer
@@ -27,7 +27,9 @@ Planned = Callable[[KubeObject], tuple[Mapping[str, Any] | None, Sequence[str]]]
 class IntentDeployer:
     """Turns intents into objects."""
 
-    def __init__(self, writing: Writing, cluster: Cluster, platform: PlatformDefaults, planned: Planned | None) -> None:
+    def __init__(
+        self, writing: ObjectWriter, cluster: Cluster, platform: PlatformDefaults, planned: Planned | None
+    ) -> None:
         self._writing = writing
         self._cluster = cluster
         self._platform = platform

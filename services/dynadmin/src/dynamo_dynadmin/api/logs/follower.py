@@ -11,8 +11,8 @@ from dynamo_shared.aio import Backoff, ended
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.kube import KubeClient
 
+from dynamo_dynadmin.api.logs.container_log import ContainerLine, LogPart, nanoseconds, read_log
 from dynamo_dynadmin.api.logs.position import ALL_LINES, LAST_LINES, LogPosition, key_of
-from dynamo_dynadmin.api.logs.reading import ContainerLine, LogPart, nanoseconds, read_log
 from dynamo_dynadmin.api.logs.sources import ContainerStart
 from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_dynadmin.state.hub import Hub, Resync, changes

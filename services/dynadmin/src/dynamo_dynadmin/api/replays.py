@@ -12,10 +12,10 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import get_if_present
 
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.details import Details
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
-from dynamo_dynadmin.api.reading import CollectionReader
 from dynamo_dynadmin.api.replay_models import ReplayBody
 from dynamo_dynadmin.api.simulation import NO_SIMULATION, NotSimulated, ReplayCase, Simulation
 from dynamo_dynadmin.api.traffic import MOST_REQUESTS, ObservedTraffic, TrafficStep, observed
@@ -30,7 +30,7 @@ _READ = 2000
 
 
 @dataclass(eq=False)
-class Replaying:
+class TrafficReplays:
     """Answers replays. `within` limits the time of one; seconds."""
 
     decisions: DecisionReader
