@@ -134,12 +134,9 @@ async def calling(hook: Webhook) -> AsyncIterator[None]:
         ended.set()
 
 
-def settings(namespace: str, mode: str, folder: Path | None = None, **admission: Any) -> Settings:
-    server = {"certProvisionMode": mode, "secretName": SECRET, "serviceName": "dynamo-webhook"}
-    if folder is not None:
-        server["certDir"] = str(folder)
-    document = {"server": {"webhook": server}, "platform": {"admission": {"namespace": namespace, **admission}}}
-    return Settings.model_validate(document)
+def settings(namespace: str) -> Settings:
+    server = {"certProvisionMode": "auto", "secretName": SECRET, "serviceName": "dynamo-webhook"}
+    return Settings.model_validate({"server": {"webhook": server}, "platform": {"admission": {"namespace": namespace}}})
 
 
 @asynccontextmanager

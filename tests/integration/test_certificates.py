@@ -42,19 +42,19 @@ async def annotate(kube: KubeClient, namespace: str) -> None:
 
 
 async def test_replicas_share_one_secret(kube: KubeClient, namespace: str) -> None:
-    replicas = await asyncio.gather(*(open_certificates(settings(namespace, "auto"), kube, NAMES) for _ in range(4)))
+    replicas = await asyncio.gather(*(open_certificates(settings(namespace), kube, NAMES) for _ in range(4)))
     stored = await secret(kube, namespace)
     assert stored["type"] == "kubernetes.io/tls"
     assert stored["metadata"]["labels"][labels.APP_MANAGED_BY] == "dynamo-operator"
     assert set(stored["data"]) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
     assert {replica.bundle for replica in replicas} == {base64.b64decode(stored["data"]["ca.crt"])}
     assert replicas[0].expires == pytest.approx(time.time() + 90 * 86400, abs=60)
-    await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    await open_certificates(settings(namespace), kube, NAMES)
     assert await secret(kube, namespace) == stored, "a restart changes nothing"
 
 
 async def test_a_secret_is_replaced_only_in_the_version_that_was_read(kube: KubeClient, namespace: str) -> None:
-    certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    certificates = await open_certificates(settings(namespace), kube, NAMES)
     store = SecretStore(kube, ObjectKey(namespace, SECRET))
     result = await store.read()
     assert result is not None
@@ -76,7 +76,7 @@ async def test_a_secret_is_replaced_only_in_the_version_that_was_read(kube: Kube
 
 async def test_a_placeholder_secret_is_filled_and_its_other_fields_stay(kube: KubeClient, namespace: str) -> None:
     await put(kube, namespace, {"readme": b"made by a chart", "tls.crt": b"", "tls.key": b""}, labels={"team": "a"})
-    certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    certificates = await open_certificates(settings(namespace), kube, NAMES)
     stored = await secret(kube, namespace)
     assert base64.b64decode(stored["data"]["readme"]) == b"made by a chart"
     assert base64.b64decode(stored["data"]["ca.crt"]) == certificates.bundle
@@ -100,11 +100,11 @@ async def test_certificates_of_the_reference_stay_in_use(kube: KubeClient, names
     leaf, leaf_key = pki.make_serving(authority, pem, NAMES, time.time(), 365 * 86400)
     data = {"ca.crt": pki.pem_of(authority), "ca.key": pem, "tls.crt": pki.pem_of(leaf), "tls.key": leaf_key}
     await put(kube, namespace, data)
-    certificates = await open_certificates(settings(namespace, "auto"), kube, NAMES)
+    certificates = await open_certificates(settings(namespace), kube, NAMES)
     assert isinstance(certificates, OwnCertificates)
     assert (certificates.bundle, certificates.serving) == (pki.pem_of(authority), leaf)
     # Another DNS name is desired: the same authority issues the next certificate.
-    more = await open_certificates(settings(namespace, "auto"), kube, (*NAMES, "more.example.org"))
+    more = await open_certificates(settings(namespace), kube, (*NAMES, "more.example.org"))
     assert isinstance(more, OwnCertificates)
     assert more.bundle == certificates.bundle
     assert pki.valid_for(more.serving, "more.example.org")
@@ -127,7 +127,7 @@ async def test_a_secret_of_another_owner_is_not_changed(
     await put(kube, namespace, data, **metadata)
     before = await secret(kube, namespace)
     with pytest.raises(Unusable, match=message):
-        await open_certificates(settings(namespace, "auto"), kube, NAMES)
+        await open_certificates(settings(namespace), kube, NAMES)
     assert await secret(kube, namespace) == before
 
 

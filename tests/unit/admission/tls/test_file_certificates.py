@@ -3,17 +3,20 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from dynamo_admission.tls import Unusable, pki
+from dynamo_admission.tls import Unusable, open_certificates, pki
 from dynamo_admission.tls.file_certificates import FileCertificates
 from dynamo_admission.tls.timing import Timing
+from dynamo_shared.runtime import Settings
 from dynamo_shared.x509 import date, key_pem, make_authority
 
 from tests.building.clock import ManualClock
+from tests.building.memory_kube import MemoryKube
 
 from .certificates import NAMES, nothing, served_to
 
@@ -80,6 +83,27 @@ def test_the_given_certificate_is_served(authority: Authority, tmp_path: Path, c
     leaf = served_to(certificates.context, certificates.bundle, NAMES[0])
     assert pki.pem_of(leaf) == chain
     assert certificates.expires == pki.ends(leaf)
+
+
+@pytest.mark.parametrize(
+    ("webhook", "admission", "inject_from"),
+    [
+        ({"certProvisionMode": "manual"}, {"certificate": "serving"}, ""),
+        ({"certProvisionMode": "cert-manager", "secretName": "secret"}, {}, "system/secret"),
+        ({"certProvisionMode": "cert-manager"}, {"certificate": "serving"}, "system/serving"),
+    ],
+)
+async def test_the_mode_says_who_announces_the_authorities(
+    authority: Authority, tmp_path: Path, webhook: dict[str, str], admission: dict[str, str], inject_from: str
+) -> None:
+    write(tmp_path, *authority.pair(), authority.pem)
+    document = {
+        "server": {"webhook": {**webhook, "certDir": str(tmp_path)}},
+        "platform": {"admission": {**admission, "namespace": "system"}},
+    }
+    certificates = await open_certificates(Settings.model_validate(document), cast(Any, MemoryKube()), NAMES)
+    assert certificates.inject_from == inject_from
+    assert certificates.bundle == (b"" if inject_from else authority.pem)
 
 
 def test_the_root_of_the_chain_is_accepted(authority: Authority, tmp_path: Path, clock: ManualClock) -> None:
