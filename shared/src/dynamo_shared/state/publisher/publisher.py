@@ -85,7 +85,7 @@ class StatePublisher:
 
     def on_stalled(self, observer: Callable[[str], None]) -> None:
         """Register a callback for why STATE accepts nothing, such as full storage; "" when it accepts again."""
-        self._sender.on_stalled = self._stream.on_stalled = observer
+        self._stream.on_stalled = observer
 
     def on_too_large(self, observer: Callable[[KubeObject, str], None]) -> None:
         """Register a callback for each object that STATE refuses, with a sentence for its owner, at each attempt."""

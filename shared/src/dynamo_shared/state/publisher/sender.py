@@ -53,8 +53,6 @@ class Sender:
         self._backoff = backoff
         self._clock = clock
         self._troubled: list[tuple[StateMessage, BusError]] = []
-        self._stalled = ""
-        self.on_stalled: Callable[[str], None] = lambda _: None
         self.start_over()
 
     def start_over(self) -> None:
@@ -105,7 +103,7 @@ class Sender:
             return
         ack = future.result()
         self._backoff.reset()
-        self._report("")
+        self._stream.report("")
         self._stream.acknowledged(ack)
         known = LastMessage(ack.sequence, message.version, deleted=message.deleted)
         self._ledger.set(message.resource.id, message.subject, known)
@@ -126,7 +124,7 @@ class Sender:
             await self._recover(unavailable[0])
         else:
             # STATE answers: messages that it already has need no acknowledgement, and refusals are reported per object.
-            self._report("")
+            self._stream.report("")
         fenced = [message for message, error in troubled if isinstance(error, WrongSequenceError)]
         again = [message for message, error in troubled if isinstance(error, BusUnavailableError)]
         done = await all_of(self._correction.compare(message) for message in fenced)
@@ -148,10 +146,5 @@ class Sender:
         log.debug("publishing to STATE is delayed", error=str(error), backlog=len(self._outbox))
         await asyncio.sleep(self._backoff.next())
         if self._backoff.failures >= STALLED_AFTER:
-            self._report(f"cannot publish objects, {len(self._outbox)} are waiting: {error}")
+            self._stream.report(f"cannot publish objects, {len(self._outbox)} are waiting: {error}")
         await self._stream.retried(self._stream.adopt)
-
-    def _report(self, stalled: str) -> None:
-        if stalled != self._stalled:
-            self._stalled = stalled
-            self.on_stalled(stalled)

@@ -32,6 +32,7 @@ class StateStream:
         self._own = 0
         self.incarnation = ""
         self.lost = asyncio.Event()
+        self._stalled = ""
         self.on_stalled: Callable[[str], None] = lambda _: None
 
     def start_over(self) -> None:
@@ -92,6 +93,12 @@ class StateStream:
             metrics.STATE_LOST.inc()
             self.lost.set()
 
+    def report(self, stalled: str) -> None:
+        """Why STATE accepts nothing, "" if it does; observers get each change."""
+        if stalled != self._stalled:
+            self._stalled = stalled
+            self.on_stalled(stalled)
+
     async def retried(self, work: Callable[[], Awaitable[object]]) -> None:
         """Repeat the work until the bus answers. A server that answers with an error, such as full storage, is reported."""
         backoff, reported = Backoff(FIRST_RETRY, LAST_RETRY), ""
@@ -105,10 +112,10 @@ class StateStream:
                 if self.bus.health is BusHealth.CONNECTED and str(error) != reported:
                     reported = str(error)
                     log.warning("STATE cannot be used, will be retried", error=reported)
-                    self.on_stalled(reported)
+                    self.report(reported)
                 await self.bus.wait_connected()
             else:
                 if reported:
-                    self.on_stalled("")
+                    self.report("")
                 return
             await asyncio.sleep(backoff.next())
