@@ -86,23 +86,24 @@ class Applier:
         STATE alone does not suffice: the garbage collector would delete children of a deleted or forged owner, and they
         would be created again until STATE is corrected. Raises KubeError if the API server is unavailable.
         """
-        resource, key = resources.of(owner), resources.key_of(owner)
-        existing = await get_if_present(self._kube, resource, key)
-        present = existing is not None and objects.uid(existing) == objects.uid(owner)
-        if not present:
-            self._cache.remove(resource, key, objects.uid(owner))
-        return present
+        return await self._present(owner) is not None
 
     async def is_outdated(self, observed: KubeObject) -> bool:
         """Whether the API server has a newer version of a cached object, or none. The cache then has the present state.
 
         Raises KubeError if the API server is unavailable.
         """
-        resource, key, uid = resources.of(observed), resources.key_of(observed), objects.uid(observed)
+        present = await self._present(observed)
+        return present is None or self._cache.put(resources.of(observed), present)
+
+    async def _present(self, obj: KubeObject) -> KubeObject | None:
+        """The object with this uid as the API server has it; if there is none, it leaves the cache."""
+        resource, key, uid = resources.of(obj), resources.key_of(obj), objects.uid(obj)
         existing = await get_if_present(self._kube, resource, key)
-        if existing is None or objects.uid(existing) != uid:
-            return self._cache.remove(resource, key, uid)
-        return self._cache.put(resource, existing)
+        if existing is not None and objects.uid(existing) == uid:
+            return existing
+        self._cache.remove(resource, key, uid)
+        return None
 
     async def as_stored(self, desired: KubeObject) -> KubeObject:
         """The existing object of that name, or a dry run's result: admission's changes say which controllers manage it."""
