@@ -39,3 +39,11 @@ def test_a_success_starts_over():
 def test_the_default_source_of_randomness_is_used(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dynamo_shared.aio.backoff.random.random", lambda: 0.5)
     assert spread(4.0) == 3.0
+
+
+@pytest.mark.parametrize(("seconds", "is_success"), [(0.0, False), (7.9, False), (8.0, True), (float("-inf"), False)])
+def test_work_that_fails_soon_is_not_a_success(seconds: float, is_success: bool):
+    backoff = Backoff(1.0, 8.0)
+    backoff.next()
+    assert backoff.worked_for(seconds) is is_success
+    assert backoff.failures == (0 if is_success else 1)

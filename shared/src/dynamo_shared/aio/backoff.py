@@ -56,3 +56,13 @@ class Backoff:
     def reset(self) -> None:
         """Record a success: the next failure counts as the first."""
         self._failures = 0
+
+    def worked_for(self, seconds: float) -> bool:
+        """Record how long the last attempt worked before it failed: a success only if not shorter than the longest wait.
+
+        Returns whether it was one. An operation that begins well and fails at once would never wait longer.
+        """
+        is_success = seconds >= self.last
+        if is_success:
+            self.reset()
+        return is_success

@@ -81,9 +81,7 @@ class PrefixFollower:
                 except CompactedError:
                     continue
                 except EtcdError as error:
-                    # Not after each reading: if each watch fails at once, everything is read again each time.
-                    if clock() - watched_since >= LONGEST_PAUSE:
-                        backoff.reset()
+                    backoff.worked_for(clock() - watched_since)
                     self._troubled(str(error))
                     await asyncio.sleep(backoff.next())
         finally:

@@ -123,10 +123,7 @@ class Keeper:
             log.warning("connection to NATS lost")
             self._notify(BusHealth.DEGRADED)
             await session.close()
-            # Not after each connection: a server may end each session at once.
-            if clock() - since >= LAST_PAUSE:
-                backoff.reset()
-            else:
+            if not backoff.worked_for(clock() - since):
                 await asyncio.sleep(backoff.next())
 
     def _count(self, connected: int) -> None:

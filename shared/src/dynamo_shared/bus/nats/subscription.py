@@ -110,8 +110,8 @@ class NatsSubscription(Resuming[Item]):
         if raw is None:
             if self._is_in_doubt:
                 await self._count()
-                if self._signs:
-                    return self._signs.popleft()
+                if (sign := self._sign()) is not None:
+                    return sign
             raw = await puller.take()
             self._breath = YIELD_EVERY
         else:
