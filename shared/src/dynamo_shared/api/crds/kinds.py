@@ -4,16 +4,15 @@ from dynamo_shared.api import legacy, resources, v1alpha1, v1beta1
 from dynamo_shared.api.crds.definition import Column, Definition, Scale, VersionDefinition
 
 
-def _condition(column: str, condition: str, description: str) -> Column:
-    return Column(column, f'.status.conditions[?(@.type=="{condition}")].status', description)
+def _condition(column: str, condition: str, description: str, field: str = "status", *, wide: bool = False) -> Column:
+    return Column(column, f'.status.conditions[?(@.type=="{condition}")].{field}', description, wide=wide)
 
 
 def _because_of(condition: str) -> tuple[Column, Column]:
     """Columns that the reference does not have, so only `-o wide` shows them: most users look there before `describe`."""
-    path = f'.status.conditions[?(@.type=="{condition}")]'
     return (
-        Column("Reason", f"{path}.reason", f"Reason of the condition {condition}, in one word", wide=True),
-        Column("Message", f"{path}.message", f"Message of the condition {condition}", wide=True),
+        _condition("Reason", condition, f"Reason of the condition {condition}, in one word", "reason", wide=True),
+        _condition("Message", condition, f"Message of the condition {condition}", "message", wide=True),
     )
 
 
@@ -76,12 +75,7 @@ _REPLICAS = (
     Column("REPLICAS", ".status.replicas", "Existing replicas", type="integer"),
     Column("AGE", ".metadata.creationTimestamp", "Time since creation", type="date"),
     *(
-        Column(
-            condition.upper(),
-            f'.status.conditions[?(@.type=="{condition}")].reason',
-            f"Reason of the condition {condition}",
-            wide=True,
-        )
+        _condition(condition.upper(), condition, f"Reason of the condition {condition}", "reason", wide=True)
         for condition in ("Synced", "Autoscaling")
     ),
 )
