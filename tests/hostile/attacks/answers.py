@@ -159,6 +159,69 @@ async def _undecodable(world: World) -> None:
                         assert answer.status != 500, f"POST /{path} of junk is an internal error: {await answer.text()}"
 
 
+def _review(components: int, **labels: str) -> bytes:
+    """A review of a graph, as the API server sends it."""
+    parts = [component(f"Worker{number}") for number in range(components)]
+    kind = {"group": "nvidia.com", "version": "v1beta1", "kind": "DynamoGraphDeployment"}
+    request = {
+        "uid": "1",
+        "kind": kind,
+        "name": "flood",
+        "namespace": "flood",
+        "operation": "CREATE",
+        "userInfo": {"username": "someone"},
+        "object": graph("flood", "flood", *parts, labels=labels),
+    }
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
+
+
+async def _flooding(port: int, pod: int, until: float) -> None:
+    """Sends reviews as one pod, each when the former is answered: three small ones and a large one at a time."""
+    loop = asyncio.get_running_loop()
+    connector = aiohttp.TCPConnector(ssl=_trusting(), local_addr=(f"127.0.3.{pod}", 0))
+
+    async def send(body: bytes) -> None:
+        while loop.time() < until:
+            with suppress(aiohttp.ClientError, TimeoutError):
+                async with session.post(f"https://127.0.0.1:{port}/validate", data=body) as answer:
+                    await answer.read()
+
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=20)) as session:
+        small, large = _review(40), _review(40, large="x" * 1_000_000)
+        await asyncio.gather(*map(send, (small, small, small, large)))
+
+
+async def _large_graphs_are_accepted(world: World) -> None:
+    parts = [component(f"Worker{number}", replicas=0) for number in range(100)]
+    answer = await world.admin.create(graph("quiet", "large", *parts))
+    try:
+        assert answer.ok, f"a graph of 100 components is refused: {answer}"
+    finally:
+        await world.admin.delete(resources.DYNAMO_GRAPH_DEPLOYMENTS, "quiet", "large")
+        await world.memory["flood"]
+
+
+@attack(
+    "webhook-flood",
+    SERVERS,
+    "32 pods with reviews without a pause, and 32 that send large reviews slowly, for ten seconds",
+    check=_large_graphs_are_accepted,
+    must="a graph of 100 components is accepted meanwhile",
+)
+async def _flood(world: World) -> None:
+    port, tls = await _port(world), _trusting()
+    open_: list[asyncio.StreamWriter] = []
+    world.memory["open"] = open_
+    for pod in range(1, 33):
+        with suppress(OSError):
+            address = (f"127.0.4.{pod}", 0)
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, local_addr=address)
+            writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{")
+            open_.append(writer)
+    until = asyncio.get_running_loop().time() + 10.0
+    world.memory["flood"] = asyncio.gather(*(_flooding(port, pod, until) for pod in range(1, 33)))
+
+
 @attack(
     "webhook-scale-of-another-namespace",
     SERVERS,

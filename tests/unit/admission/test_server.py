@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from dynamo_admission import server
+from dynamo_admission import room, server
 from dynamo_admission.metrics import AdmissionMetrics
 from dynamo_admission.restore import MAX_POD
 from dynamo_admission.review import ReviewVerdict, World
@@ -313,15 +313,22 @@ async def test_a_body_that_does_not_arrive_times_out(client, served, monkeypatch
     assert served.count("dynamo_admission_requests_turned_away_total", reason="slow") == 1
 
 
+@pytest.mark.parametrize("pods", [1, 32])
 @pytest.mark.parametrize("path", ["/validate", "/restore", "/convert"])
-async def test_a_client_that_sends_slowly_takes_no_room_of_others(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every pod reaches the port: 64 requests without their bodies made a replica refuse all reviews."""
+async def test_pods_that_send_slowly_take_no_room_of_others(
+    path: str, pods: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every pod reaches the port: 64 requests without their bodies, or eight of eight pods, made a replica refuse all
+    reviews.
+    """
     monkeypatch.setattr(server, "READ_WITHIN", 3600.0)
+    monkeypatch.setattr(room, "LARGE_OF_ALL", 20_000_000)
     served = Served(max_in_flight=2)
     large = {**graph(), "metadata": {"name": "chat", "labels": {"large": "x" * 20_000}}}
     async with TestClient(TestServer(served.app)) as client, AsyncExitStack() as open_:
-        for length in (1000, 1_000_000) * 2 * server.LARGE_ARRIVING:
-            _, pod = await asyncio.open_connection("127.0.0.1", client.port, local_addr=("127.0.0.2", 0))
+        for number, length in enumerate((1000, 1_000_000) * 32):
+            address = (f"127.0.0.{2 + number // 2 % pods}", 0)
+            _, pod = await asyncio.open_connection("127.0.0.1", client.port, local_addr=address)
             open_.callback(pod.close)
             pod.write(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{{".encode())
         for each in ("/mutate", "/restore"):
@@ -368,7 +375,7 @@ async def test_large_bodies_of_one_client_have_a_limit(monkeypatch: pytest.Monke
         return convert(obj, desired)
 
     monkeypatch.setattr(server, "convert", slow)
-    monkeypatch.setattr(server, "LARGE_OF_CLIENT", 40_000)
+    monkeypatch.setattr(room, "LARGE_OF_CLIENT", 40_000)
     listing = conversion(
         "nvidia.com/v1alpha1", {**graph(), "metadata": {"name": "chat", "labels": {"a": "x" * 20_000}}}
     )
@@ -401,7 +408,7 @@ async def test_large_objects_of_one_namespace_wait_for_each_other_alone(monkeypa
     served = Served(max_in_flight=32)
     async with TestClient(TestServer(served.app)) as client:
         tenant = [
-            asyncio.create_task(answered(client, "/validate", review(large))) for _ in range(server.LARGE_OF_ONE - 1)
+            asyncio.create_task(answered(client, "/validate", review(large))) for _ in range(room.LARGE_OF_ONE - 1)
         ]
         of_tenant = {**large, "metadata": {**large["metadata"], "namespace": "team"}}
         tenant.append(asyncio.create_task(answered(client, "/convert", conversion("nvidia.com/v1alpha1", of_tenant))))

@@ -7,16 +7,17 @@ waits and retries within its time-out. A bug of the platform also refuses the re
 import asyncio
 import re
 import ssl
+import sys
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import structlog
 from aiohttp import web
-from dynamo_shared.aio import Lanes, Offload
+from dynamo_shared.aio import Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.runtime.acceptor import AcceptedConnection
@@ -30,6 +31,7 @@ from dynamo_admission.metrics import OTHER, AdmissionMetrics, ReviewLabels
 from dynamo_admission.registration import CONVERT_PATH, path_of
 from dynamo_admission.restore import MAX_POD
 from dynamo_admission.review import SKIPPED, ReviewVerdict, Webhook, World, asks_adapters, review, scale_advice
+from dynamo_admission.room import LARGE_AT_ONCE, LARGE_BODY, MAX_CONVERSION, Busy, Room
 from dynamo_admission.wire import (
     AdmissionRequest,
     BadReview,
@@ -45,8 +47,6 @@ from dynamo_admission.wire import (
 
 #: The API server accepts 3 MiB from a user, and etcd stores 1.5 MiB; a review has both, and an envelope. Bytes.
 MAX_BODY = 8 << 20
-#: The API server converts all objects of a list, or of a page of it, with one request. Bytes.
-MAX_CONVERSION = 64 << 20
 #: Time limit for the arrival of a body. Seconds.
 READ_WITHIN = 10.0
 #: The Retry-After of a 429. The API server's client retries within the webhook's time-out. Seconds.
@@ -57,18 +57,8 @@ KEEP_ALIVE = 120.0
 #: lifecycle.SHUTDOWN_WITHIN. Seconds.
 FINISH_WITHIN = 8.0
 
-#: Larger bodies are checked and converted in threads, and the number of these threads: a body may have thousands of
-#: errors, and other requests and probes must be answered meanwhile. A graph of 25 components has 21 KB and takes 5 ms,
-#: its update has twice that and takes 6 ms. Bytes.
-LARGE_BODY, LARGE_AT_ONCE = 16 << 10, 2
 #: Bytes of objects that are converted in one turn: a list of 64 MiB takes half a minute, and reviews wait for turns.
 CONVERTED_AT_ONCE = 256 << 10
-#: Large bodies of one namespace that wait or are worked on, and large bodies that arrive at the same time: of one client
-#: (its address) one at a time, because every pod of the cluster may reach the port, and send slowly. Each takes some
-#: megabytes; a body that is decoded takes twenty times as many.
-LARGE_OF_ONE, LARGE_ARRIVING = 8, 8
-#: Large bodies of one client that are held from the beginning of their arrival to the answer, and of all clients. Bytes.
-LARGE_OF_CLIENT, LARGE_OF_ALL = 2 * MAX_CONVERSION, 4 * MAX_CONVERSION
 
 #: Open connections: an API server keeps one for each concurrent call.
 MOST_OPEN = 1024
@@ -79,6 +69,8 @@ _UID = re.compile(rb'"uid"\s*:\s*"([^"\\]{1,64})"')
 _TOO_DEEP = "nested too deeply to check; Kubernetes objects have dozens of levels, not hundreds"
 
 log = structlog.get_logger("dynamo.admission")
+
+T = TypeVar("T")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 FindAdapters = Callable[[AdmissionRequest], Awaitable[Mapping[str, int] | None]]
@@ -92,10 +84,6 @@ class ServerState:
     world: World
     checker: Checker
     draining: bool = False
-
-
-class _Busy(Exception):
-    """Too many requests are in progress; the message says of whom."""
 
 
 class ReviewServer:
@@ -119,14 +107,10 @@ class ReviewServer:
         self._find_adapters = find_adapters
         self._review_pod = review_pod
         self._max_in_flight = max_in_flight
-        self._in_flight = 0
+        self._room = Room(metrics.in_flight)
         self._callers = callers or Callers()
         self._accepted = AcceptedObjects()
         self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
-        self._turns = Lanes(LARGE_AT_ONCE)
-        self._arriving = Lanes(LARGE_ARRIVING)
-        #: Bytes of large bodies by client.
-        self._held: Counter[str] = Counter()
 
     def app(self) -> web.Application:
         """The web application; serve it with TLS."""
@@ -145,7 +129,7 @@ class ReviewServer:
     @web.middleware
     async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            self._check_room(request)
+            self._room.check(_client(request), self._most(request))
             return await handler(request)
         except web.HTTPException as error:
             return web.Response(status=error.status, text=f"{error.reason}\n", headers=_allow(error))
@@ -153,17 +137,17 @@ class ReviewServer:
             return self._turn_away("slow", 408, f"the body took more than {READ_WITHIN:g} s")
         except BadReview as error:
             return self._turn_away("junk", 400, str(error))
-        except _Busy as error:
+        except Busy as error:
             return self._busy(str(error))
 
-    def _check_room(self, request: web.Request) -> None:
-        """Raises _Busy if too many requests are in progress."""
+    def _most(self, request: web.Request) -> int:
+        """How many requests may be in progress for this one to be accepted."""
+        # A busy replica is healthy: it always answers its self test.
+        if self._callers.is_self_test(request):
+            return sys.maxsize
         # There are many pods, and their reviews wait for the API server: half of the room is reserved for other
         # reviews.
-        most = max(1, self._max_in_flight // 2) if request.path == _RESTORE_PATH else self._max_in_flight
-        # A busy replica is healthy: it always answers its self test.
-        if self._in_flight >= most and not self._callers.is_self_test(request):
-            raise _Busy(f"{self._in_flight} requests are in progress; retry later")
+        return max(1, self._max_in_flight // 2) if request.path == _RESTORE_PATH else self._max_in_flight
 
     def _handler(self, webhook: Webhook) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
@@ -174,22 +158,9 @@ class ReviewServer:
                     return self._turn_away(
                         "size", 413, f"a pod of more than {MAX_POD} bytes cannot start from a checkpoint"
                     )
-                return await self._admit(webhook, body)
+                return await self._admit(webhook, body, _client(request))
 
         return handle
-
-    @asynccontextmanager
-    async def _turn(self, size: int, of: Callable[[], str]) -> AsyncIterator[None]:
-        """A turn at the work on a body: of large ones, one of each namespace at a time, and few in total."""
-        if size <= LARGE_BODY:
-            yield
-            return
-        namespace = of()
-        if self._turns.count(namespace) >= LARGE_OF_ONE:
-            whose = f"namespace {namespace}" if namespace else "all namespaces"
-            raise _Busy(f"{LARGE_OF_ONE} large requests about {whose} are in progress; retry later")
-        async with self._turns.turn(namespace):
-            yield
 
     @asynccontextmanager
     async def _body(self, request: web.Request) -> AsyncIterator[bytes]:
@@ -197,50 +168,33 @@ class ReviewServer:
 
         A client that sends slowly takes no room of others.
         """
-        client, size = request.remote or "", request.client_max_size
+        client, size = _client(request), request.client_max_size
         if request.content_length is not None and "Content-Encoding" not in request.headers:
             size = min(size, request.content_length)
-        if size > LARGE_BODY and self._arriving.count(client) > self._max_in_flight:
-            raise _Busy("large requests of this client are arriving; retry later")
-        async with AsyncExitStack() as held:
+        async with self._room.large_body(client, size) if size > LARGE_BODY else nullcontext():
             try:
-                async with self._arriving.turn(client) if size > LARGE_BODY else nullcontext():
-                    held.enter_context(self._large_body(client, size))
-                    async with asyncio.timeout(READ_WITHIN):
-                        body = await request.read()
+                async with asyncio.timeout(READ_WITHIN):
+                    body = await request.read()
             except web.RequestPayloadError as error:
                 raise BadReview("the body's encoding does not match its headers") from error
             except web.HTTPRequestEntityTooLarge:
                 self._metrics.turned_away.labels("size").inc()
                 raise
-            held.enter_context(self._place(request))
-            yield body
+            with self._room.place(client, self._most(request)):
+                yield body
 
-    @contextmanager
-    def _large_body(self, client: str, size: int) -> Iterator[None]:
-        """Hold a body of this size, if it is large. Raises _Busy if its client, or all, have too many bytes."""
-        size = size if size > LARGE_BODY else 0
-        if size and (self._held[client] + size > LARGE_OF_CLIENT or self._held.total() + size > LARGE_OF_ALL):
-            raise _Busy("large requests of too many bytes are in progress; retry later")
-        self._held[client] += size
-        try:
-            yield
-        finally:
-            self._held[client] -= size
-            self._held += Counter()  # Forgets clients without bodies.
+    def _turn(self, client: str, size: int, namespace: Callable[[], str]) -> AbstractAsyncContextManager[None]:
+        """A turn at a large body; a small one has a turn at each step of the work."""
+        return self._room.large_turn(client, namespace()) if size > LARGE_BODY else nullcontext()
 
-    @contextmanager
-    def _place(self, request: web.Request) -> Iterator[None]:
-        self._check_room(request)
-        self._in_flight += 1
-        self._metrics.in_flight.set(self._in_flight)
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
-            self._metrics.in_flight.set(self._in_flight)
+    async def _run(self, client: str, size: int, work: Callable[[], T]) -> T:
+        """The result of a step of the work."""
+        if size > LARGE_BODY:
+            return await self._large.run(size, work)
+        async with self._room.quick_turn(client):
+            return work()
 
-    async def _admit(self, webhook: Webhook, body: bytes) -> web.Response:
+    async def _admit(self, webhook: Webhook, body: bytes, client: str) -> web.Response:
         started = time.perf_counter()
         try:
             question = read_admission(body)
@@ -248,8 +202,8 @@ class ReviewServer:
             return _json(admission_answer(_uid_in(body), ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)))
         # Pods are not large, and their reviews wait for the API server.
         size = 0 if webhook is Webhook.RESTORE else len(body)
-        async with self._turn(size, lambda: question.namespace):
-            verdict, result = await self._judge(webhook, question, size)
+        async with self._turn(client, size, lambda: question.namespace):
+            verdict, result = await self._judge(webhook, question, client, size)
         content = admission_answer(question.uid, verdict.refusal, patch=verdict.patch, warnings=verdict.warnings)
         asked = _asked(webhook, question)
         self._metrics.answered(asked, result, time.perf_counter() - started)
@@ -257,11 +211,13 @@ class ReviewServer:
             self._metrics.denials.labels(asked.resource_type, asked.operation, verdict.refusal.reason).inc()
         return _json(content)
 
-    async def _judge(self, webhook: Webhook, asked: AdmissionRequest, size: int) -> tuple[ReviewVerdict, str]:
+    async def _judge(
+        self, webhook: Webhook, asked: AdmissionRequest, client: str, size: int
+    ) -> tuple[ReviewVerdict, str]:
         """A verdict, and its label in metrics. Only now are the objects decoded."""
         question = asked
         try:
-            question = await self._large.run(size, asked.decoded)
+            question = await self._run(client, size, asked.decoded)
             if webhook is Webhook.SCALE:
                 verdict = scale_advice(question)
             elif webhook is Webhook.RESTORE:
@@ -271,8 +227,8 @@ class ReviewServer:
                 world, asks = self._state.world, asks_adapters(question, self._state.world)
                 adapters = await self._find_adapters(question) if asks and self._find_adapters else None
                 checker = self._state.checker
-                verdict = await self._large.run(
-                    size, lambda: review(question, webhook, world, checker, adapters, accepted=self._accepted)
+                verdict = await self._run(
+                    client, size, lambda: review(question, webhook, world, checker, adapters, accepted=self._accepted)
                 )
         except RecursionError:
             return ReviewVerdict(ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
@@ -296,23 +252,23 @@ class ReviewServer:
                 asked = read_conversion(body)
             except RecursionError:
                 return _json(conversion_failure(_uid_in(body), _TOO_DEEP))
-            content = await self._converted(asked, len(body))
+            content = await self._converted(asked, len(body), _client(request))
             self._metrics.conversion_seconds.observe(time.perf_counter() - started)
             return _json(content)
 
-    async def _converted(self, asked: ConversionRequest, size: int) -> bytes:
+    async def _converted(self, asked: ConversionRequest, size: int, client: str) -> bytes:
         desired, kind = asked.desired_api_version, asked.kind()
         resource = resource_of(*_split(desired), kind)
         plural, version = (resource.plural, resource.version) if resource else (OTHER, OTHER)
         try:
             objects: list[Raw] = []
             for part in asked.parts(CONVERTED_AT_ONCE):
-                async with self._turn(size, asked.namespace):
-                    objects += await self._large.run(size, partial(_converted, part))
+                async with self._turn(client, size, asked.namespace):
+                    objects += await self._run(client, size, partial(_converted, part))
         except (NotConvertible, RecursionError) as error:
             self._metrics.converted(plural, version, "failed", len(asked.objects))
             return conversion_failure(asked.uid, _TOO_DEEP if isinstance(error, RecursionError) else str(error))
-        except (BadReview, _Busy):
+        except (BadReview, Busy):
             raise
         except Exception:
             log.exception("not converted", uid=asked.uid, kind=kind, to=desired)
@@ -330,6 +286,11 @@ class ReviewServer:
     def _turn_away(self, reason: str, status: int, message: str) -> web.Response:
         self._metrics.turned_away.labels(reason).inc()
         return web.Response(status=status, text=f"{message}\n")
+
+
+def _client(request: web.Request) -> str:
+    """The address that the request came from."""
+    return request.remote or ""
 
 
 def _converted(asked: ConversionRequest) -> list[Raw]:

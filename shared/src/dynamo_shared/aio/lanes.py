@@ -2,33 +2,36 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 
 class Lanes:
-    """Lets one caller of each lane in at a time, and `at_once` of all lanes. A lane is a namespace, or a user."""
+    """Lets `of_one` callers of each lane in at a time, and `at_once` of all lanes. A lane is a namespace, a user or a
+    client.
+    """
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, *, of_one: int = 1) -> None:
         self._slots = asyncio.Semaphore(at_once)
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._callers: Counter[str] = Counter()
+        self._of_one = of_one
+        self._lanes: dict[Hashable, asyncio.Semaphore] = {}
+        self._callers: Counter[Hashable] = Counter()
         self.waiting = 0
         """callers of all lanes that wait"""
 
-    def count(self, lane: str) -> int:
+    def count(self, lane: Hashable) -> int:
         """Callers of a lane that wait or work."""
         return self._callers[lane]
 
     @asynccontextmanager
-    async def turn(self, lane: str) -> AsyncIterator[None]:
+    async def turn(self, lane: Hashable) -> AsyncIterator[None]:
         """A turn, while the block runs."""
-        lock = self._locks.setdefault(lane, asyncio.Lock())
+        own = self._lanes.setdefault(lane, asyncio.Semaphore(self._of_one))
         self._callers[lane] += 1
         self.waiting += 1
         waits = True
         try:
-            async with lock, self._slots:
+            async with own, self._slots:
                 self.waiting -= 1
                 waits = False
                 yield
@@ -36,4 +39,4 @@ class Lanes:
             self.waiting -= waits
             self._callers[lane] -= 1
             if not self._callers[lane]:
-                del self._callers[lane], self._locks[lane]
+                del self._callers[lane], self._lanes[lane]

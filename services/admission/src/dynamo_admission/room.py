@@ -1,0 +1,127 @@
+"""The room of a replica: places, memory and turns. A client that wants much of it delays and refuses only itself.
+
+Every pod of the cluster may reach the port, and so may many pods of one tenant. A client is an address; the API server
+is one of them.
+"""
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+from dynamo_shared.aio import Lanes
+from prometheus_client import Gauge
+
+#: The API server converts all objects of a list, or of a page of it, with one request. Bytes.
+MAX_CONVERSION = 64 << 20
+#: Larger bodies are checked and converted in threads, and the number of these threads: a body may have thousands of
+#: errors, and other requests and probes must be answered meanwhile. A graph of 25 components has 21 KB and takes 5 ms,
+#: its update has twice that and takes 6 ms. Bytes.
+LARGE_BODY, LARGE_AT_ONCE = 16 << 10, 2
+#: Large bodies of one namespace that wait or are worked on, as one client sends them: a body that is decoded takes twenty
+#: times as many bytes.
+LARGE_OF_ONE = 8
+#: Large bodies that are held from the beginning of their arrival to the answer, of one client and of all. Bytes.
+LARGE_OF_CLIENT, LARGE_OF_ALL = 2 * MAX_CONVERSION, 4 * MAX_CONVERSION
+
+
+class Busy(Exception):
+    """Too much is in progress; the message says of whom."""
+
+
+@dataclass(eq=False, slots=True)
+class _Body:
+    size: int
+    held: asyncio.Timeout
+
+
+class Room:
+    """Counts what is in progress, by client. `in_flight` shows the number of requests."""
+
+    def __init__(self, in_flight: Gauge) -> None:
+        self._gauge = in_flight
+        self._in_flight: Counter[str] = Counter()
+        self._bodies: dict[str, list[_Body]] = {}
+        self._quick = Lanes(1)
+        self._namespaces = Lanes(sys.maxsize)
+        self._clients = Lanes(LARGE_AT_ONCE, of_one=LARGE_AT_ONCE)
+
+    def check(self, client: str, most: int) -> None:
+        """Raises Busy if `most` requests are in progress, and this client has its share of them."""
+        clients = len(self._in_flight) + (client not in self._in_flight)
+        if self._in_flight.total() >= most and self._in_flight[client] * clients >= most:
+            raise Busy(f"{self._in_flight.total()} requests are in progress; retry later")
+
+    @contextmanager
+    def place(self, client: str, most: int) -> Iterator[None]:
+        """A request of this client is in progress while the block runs. Raises Busy, like `check`."""
+        self.check(client, most)
+        self._count(client, 1)
+        try:
+            yield
+        finally:
+            self._count(client, -1)
+
+    def _count(self, client: str, more: int) -> None:
+        self._in_flight[client] += more
+        if not self._in_flight[client]:
+            del self._in_flight[client]
+        self._gauge.set(self._in_flight.total())
+
+    @asynccontextmanager
+    async def large_body(self, client: str, size: int) -> AsyncIterator[None]:
+        """Memory for a body, while the block runs. Raises Busy if there is none.
+
+        If all bodies together are too large, the client with the most bytes loses its largest body: Busy in its block.
+        """
+        self._make_room(client, size)
+        bodies = self._bodies.setdefault(client, [])
+        body = _Body(size, asyncio.timeout(None))
+        try:
+            async with body.held:
+                bodies.append(body)
+                yield
+        except TimeoutError:
+            if body.held.expired():
+                raise Busy("large requests of other clients need the memory; retry later") from None
+            raise
+        finally:
+            if body in bodies:
+                bodies.remove(body)
+            if not bodies:
+                self._bodies.pop(client, None)
+
+    def _make_room(self, client: str, size: int) -> None:
+        held = {each: sum(body.size for body in bodies) for each, bodies in self._bodies.items()}
+        wanted = held.get(client, 0) + size
+        while wanted > LARGE_OF_CLIENT or sum(held.values()) + size > LARGE_OF_ALL:
+            most = max(held, key=held.__getitem__, default=client)
+            if wanted > LARGE_OF_CLIENT or held.get(most, 0) <= wanted:
+                raise Busy("large requests of too many bytes are in progress; retry later")
+            lost = max(self._bodies[most], key=lambda body: body.size)
+            self._bodies[most].remove(lost)
+            lost.held.reschedule(0)
+            held[most] -= lost.size
+
+    @asynccontextmanager
+    async def quick_turn(self, client: str) -> AsyncIterator[None]:
+        """A turn at work that stops all others for some milliseconds. Clients take turns."""
+        async with self._quick.turn(client):
+            # Meanwhile others queue. Otherwise a hundred requests that are read together would be worked on together.
+            await asyncio.sleep(0)
+            yield
+
+    @asynccontextmanager
+    async def large_turn(self, client: str, namespace: str) -> AsyncIterator[None]:
+        """A turn at the work on a large body. Raises Busy if too many about this namespace wait.
+
+        Clients take turns, and of each client, namespaces: a tenant's objects delay only those of the same tenant.
+        """
+        lane = client, namespace
+        if self._namespaces.count(lane) >= LARGE_OF_ONE:
+            whose = f"namespace {namespace}" if namespace else "all namespaces"
+            raise Busy(f"{LARGE_OF_ONE} large requests about {whose} are in progress; retry later")
+        async with self._namespaces.turn(lane), self._clients.turn(client):
+            yield
