@@ -81,7 +81,7 @@ async def test_a_client_with_the_most_memory_is_refused(rooms: Room, monkeypatch
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 60)), max_size=30))
-async def test_memory_is_never_exceeded(wanted: list[tuple[str, int]]) -> None:
+async def test_memory_is_never_exceeded(bodies: list[tuple[str, int]]) -> None:
     rooms = Room(Gauge("in_flight", "Requests.", registry=CollectorRegistry()))
     held, most, ends = 0, 0, asyncio.Event()
 
@@ -98,7 +98,7 @@ async def test_memory_is_never_exceeded(wanted: list[tuple[str, int]]) -> None:
             pass
 
     async with asyncio.TaskGroup() as tasks:
-        for client, size in wanted:
+        for client, size in bodies:
             tasks.create_task(hold(client, size))
             for _ in range(4):
                 await asyncio.sleep(0)

@@ -95,10 +95,10 @@ class Room:
 
     def _make_room(self, client: str, size: int) -> None:
         held = {each: sum(body.size for body in bodies) for each, bodies in self._bodies.items()}
-        wanted = held.get(client, 0) + size
-        while wanted > LARGE_OF_CLIENT or sum(held.values()) + size > LARGE_OF_ALL:
+        needed = held.get(client, 0) + size
+        while needed > LARGE_OF_CLIENT or sum(held.values()) + size > LARGE_OF_ALL:
             most = max(held, key=held.__getitem__, default=client)
-            if wanted > LARGE_OF_CLIENT or held.get(most, 0) <= wanted:
+            if needed > LARGE_OF_CLIENT or held.get(most, 0) <= needed:
                 raise Busy("large requests of too many bytes are in progress; retry later")
             lost = max(self._bodies[most], key=lambda body: body.size)
             self._bodies[most].remove(lost)
