@@ -147,6 +147,19 @@ def test_only_configured_clients_reach_the_monitoring_of_nats(values: str, who: 
     assert peers == ([{"kubernetes.io/metadata.name": who}] if who else [])
 
 
+@pytest.mark.parametrize(
+    ("settings", "peers"),
+    [
+        ("dynadmin.enabled=true", []),
+        ("networkPolicy.webhookFrom[0].ipBlock.cidr=10.0.0.0/28", [{"ipBlock": {"cidr": "10.0.0.0/28"}}]),
+    ],
+)
+def test_the_webhooks_accept_only_configured_clients(settings: str, peers: list[dict[str, object]]) -> None:
+    policy = helm.one(helm.objects("--set", settings), "NetworkPolicy", "admission")
+    (rule,) = (rule for rule in policy["spec"]["ingress"] if {"port": "webhook", "protocol": "TCP"} in rule["ports"])
+    assert rule.get("from", []) == peers
+
+
 @pytest.mark.parametrize(("settings", "duration"), [((), "87600h"), (("credentials.issuerRef.name=own",), "2160h")])
 def test_the_certificate_of_nats_is_long_lived_because_no_renewal_restarts_nats(
     settings: tuple[str, ...], duration: str
