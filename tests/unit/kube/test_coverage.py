@@ -23,6 +23,12 @@ COVERED = {
     "amount as a number": ("resources: {limits: {nvidia.com/gpu: 1}}", "resources: {limits: {nvidia.com/gpu: '1'}}"),
     "binary amount": ("emptyDir: {sizeLimit: 1Gi}", "emptyDir: {sizeLimit: '1073741824'}"),
     "storage": ("requests: {storage: 1024Mi}", "requests: {storage: 1Gi}"),
+    "overhead of a pod": ("overhead: {cpu: '0.5'}", "overhead: {cpu: 500m}"),
+    "an amount that is rounded up": ("resources: {limits: {cpu: 100u}}", "resources: {limits: {cpu: 1m}}"),
+    "an amount above the limit of Kubernetes": (
+        "resources: {limits: {memory: 9Ei}}",
+        "resources: {limits: {memory: '9223372036854775807'}}",
+    ),
     "targets of an autoscaler, which come back in their shortest form": (
         "metrics: [{external: {metric: {name: m}, target: {type: Value, value: '1000'}}}]",
         "metrics: [{external: {metric: {name: m}, target: {type: Value, value: 1k}}}]",

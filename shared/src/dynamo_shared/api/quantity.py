@@ -26,12 +26,14 @@ _FACTORS = {
     **{suffix: Decimal(10) ** power for suffix, power in _POWERS.items()},
     **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
 }
-_MAX_EXPONENT = 64
-# Enough digits for the longest quantity times Ei; rounding is an error.
-_EXACT = Context(prec=160, traps=[Inexact])
-#: The smallest fraction of Kubernetes, which rounds up to it.
-_NANO = Decimal("1e-9")
-_ROUNDING = Context(prec=160, rounding=ROUND_UP)
+_MAX_EXPONENT = 100
+#: Kubernetes reduces larger amounts in binary units to this one, and no others.
+_MAX_BINARY = Decimal(2**63 - 1)
+# Enough digits for the longest quantity with the largest exponent; rounding is an error.
+_EXACT = Context(prec=200, traps=[Inexact])
+#: The smallest fractions of a quantity and of a resource; Kubernetes rounds up to them.
+_NANO, _MILLI = Decimal("1e-9"), Decimal("1e-3")
+_ROUNDING = Context(prec=200, rounding=ROUND_UP)
 
 
 # More than any meaningful quantity has; limits the time of parsing. Characters.
@@ -65,7 +67,8 @@ def _amount(text: str) -> Decimal | None:
         return None
     number, suffix, exponent = match.groups()
     if exponent is None:
-        return _EXACT.multiply(Decimal(number), _FACTORS[suffix or ""])
+        amount = _EXACT.multiply(Decimal(number), _FACTORS[suffix or ""])
+        return max(-_MAX_BINARY, min(amount, _MAX_BINARY)) if suffix and suffix.endswith("i") else amount
     return Decimal(number).scaleb(int(exponent), _EXACT) if abs(int(exponent)) <= _MAX_EXPONENT else None
 
 
@@ -78,8 +81,12 @@ def amount_of(value: object) -> Decimal | None:
 
 
 def equal(left: int | float | str, right: int | float | str) -> bool:
-    """Whether two quantities have the same amount (`1Gi` and `1024Mi`). Raises InvalidQuantity."""
-    return parse(left) == parse(right)
+    """Whether Kubernetes stores the same amount of a resource for both (`1Gi` and `1024Mi`). Raises InvalidQuantity."""
+    return _stored(left) == _stored(right)
+
+
+def _stored(value: int | float | str) -> Decimal:
+    return parse(value).quantize(_MILLI, context=_ROUNDING)
 
 
 def is_zero(value: int | float | str) -> bool:
@@ -102,7 +109,7 @@ def canonical(value: int | float | str) -> str:
     is_binary = exponent is None and (suffix or "").endswith("i")
     power = 0 if is_binary else int(exponent or _POWERS[suffix or ""]) - len(fraction)
     # resource.Quantity does not change some short forms, such as 1.500 and 1e3.
-    if is_binary and not fraction and int(digits) % 8:
+    if is_binary and not fraction and int(digits) % 8 and abs(amount) < _MAX_BINARY:
         return text
     if (
         not is_binary

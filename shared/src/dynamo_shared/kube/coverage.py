@@ -21,7 +21,7 @@ from dynamo_shared.api import quantity
 from dynamo_shared.api.objects import KubeObject
 
 # Strings below these keys are amounts.
-_AMOUNTS = frozenset({"divisor", "resources", "sizeLimit", "storage", "target", "tolerance"})
+_AMOUNTS = frozenset({"divisor", "overhead", "resources", "sizeLimit", "storage", "target", "tolerance"})
 
 # Lists in metadata to which other managers add entries, which must stay.
 _SHARED_LISTS = frozenset({"finalizers", "ownerReferences"})
