@@ -68,6 +68,26 @@ def test_an_unreachable_webhook_is_recognized() -> None:
     assert error.retriable
 
 
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (500, "", errors.WebhookUnavailable),
+        (400, "", errors.Invalid),
+        (422, "Invalid", errors.Invalid),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.Forbidden),
+        (409, "AlreadyExists", errors.Forbidden),
+        (409, "Conflict", errors.Forbidden),
+        (410, "Expired", errors.Forbidden),
+        (418, "", errors.Forbidden),
+    ],
+)
+def test_a_refusal_by_a_webhook_says_nothing_about_the_object(code: int, reason: str, kind: type) -> None:
+    """A webhook's author chooses code and reason. A 404 made an object count as deleted; others were never reported."""
+    message = 'admission webhook "a.b" denied the request: cannot read its Team'
+    assert type(errors.from_response(code, status(code, reason, message=message, name="team"))) is kind
+
+
 def test_a_different_uid_is_a_conflict() -> None:
     causes = [{"reason": "FieldValueInvalid", "message": "field is immutable", "field": "metadata.uid"}]
     # The server repeats the cause.

@@ -34,6 +34,8 @@ _TOO_LARGE = (
 )
 # From apiserver/pkg/admission/plugin/webhook/errors, followed by the webhook's name and the failure.
 _NO_ANSWER = "failed calling webhook"
+# From the same place, with the webhook's name; an explanation may follow.
+_DENIAL = re.compile(r'admission webhook "[^"]*" denied the request')
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class UnknownField(Invalid):
 
 
 class Forbidden(KubeError):
-    """403: RBAC, a quota or an admission policy refused."""
+    """403: RBAC, a quota or an admission policy refused. Also a webhook's refusal with a code of another meaning."""
 
 
 class NamespaceTerminating(KubeError):
@@ -148,7 +150,9 @@ class Unavailable(KubeError):
 
 
 class WebhookUnavailable(Unavailable):
-    """500: a webhook that the API server called did not answer. The error lasts until someone repairs the webhook."""
+    """5xx: a webhook that the API server called did not answer, or failed. The error lasts until someone repairs the
+    webhook.
+    """
 
 
 class ResponseTooLarge(KubeError):
@@ -175,7 +179,11 @@ def from_status(status: int, body: KubeObject, *, request: str = "") -> KubeErro
     details = body.get("details")
     if not isinstance(details, dict):
         details = {}
-    return _class_of(status, reason, message, details)(status, reason, message, details, request=request)
+    class_ = _class_of(status, reason, message, details)
+    if _DENIAL.match(message) and not issubclass(class_, (Invalid, Forbidden)):
+        # The webhook chose the code: it says nothing about the object.
+        class_ = WebhookUnavailable if status >= 500 else Forbidden
+    return class_(status, reason, message, details, request=request)
 
 
 def from_response(status: int, content: bytes, *, retry_after: str | None = None, request: str = "") -> KubeError:
