@@ -9,15 +9,20 @@ from dynamo_pod_builder.render.checkpoint.job import PlannedCheckpoint
 from dynamo_pod_builder.render.checkpoint.target import Storage
 from dynamo_pod_builder.starts import KnownCheckpoint
 from dynamo_pod_builder.status.checkpoint import (
+    FAILED,
     JobObservation,
     JobProgress,
+    Obstacle,
     creating,
     ended,
     is_held,
     observe,
+    refused,
     termination_message,
+    under_way,
 )
 from dynamo_pod_builder.status.pods import Rank, Trouble
+from dynamo_shared.api.conditions import MESSAGE_LIMIT
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DAEMON_SETS,
@@ -152,6 +157,20 @@ def checkpoint(name: str = "c", status: KubeObject | None = None, **metadata: An
 def ready(name: str = "c", **metadata: Any) -> KubeObject:
     taken = checkpoint(name, creating(checkpoint(name), TAKING, NOW), **metadata)
     return {**taken, "status": ended(taken, JobObservation(JobProgress.DONE, "JobSucceeded", "well"), NOW)}
+
+
+def test_a_message_of_any_length_fits_into_a_status_and_has_no_secrets() -> None:
+    """The API server names every mistake in a Job. A status that it refuses for its size reports nothing."""
+    words = f"password=hunter2 {'x' * 2_000_000}"
+    taken = checkpoint(status=creating(checkpoint(), TAKING, NOW))
+    for status in (
+        refused(checkpoint(), HASH, Obstacle(FAILED, "RefusedByApiServer", words), NOW),
+        under_way(taken, JobObservation(JobProgress.UNDER_WAY, "Crashed", words), NOW),
+        ended(taken, JobObservation(JobProgress.FAILED, "JobFailed", words), NOW),
+    ):
+        assert len(status["message"]) <= MESSAGE_LIMIT
+        assert "hunter2" not in status["message"]
+        assert status["conditions"][-1]["message"] == status["message"]
 
 
 def test_a_checkpoint_with_another_artifact_version_is_not_ready() -> None:

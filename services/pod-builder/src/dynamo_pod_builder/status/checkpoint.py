@@ -120,7 +120,7 @@ def is_settled(checkpoint: KubeObject, job: str) -> bool:
 def refused(checkpoint: KubeObject, identity_hash: str, obstacle: Obstacle, now: datetime) -> KubeObject:
     """Status of a checkpoint that has no Job; the hash is "" if the identity cannot be read."""
     created = condition_of(checkpoint, JOB_CREATED, False, obstacle.reason, obstacle.message, now=now)
-    status: KubeObject = {"phase": obstacle.phase, "message": obstacle.message, "conditions": [created]}
+    status: KubeObject = {"phase": obstacle.phase, "message": created["message"], "conditions": [created]}
     return {**status, "identityHash": identity_hash} if identity_hash else status
 
 
@@ -143,16 +143,14 @@ def creating(checkpoint: KubeObject, planned: PlannedCheckpoint, now: datetime) 
 
 def under_way(checkpoint: KubeObject, observation: JobObservation, now: datetime) -> KubeObject:
     """Status of a checkpoint whose Job has not ended, with what delays it."""
-    return _with_end(checkpoint, observation, now, {"message": observation.message})
+    return _with_end(checkpoint, observation, now, {})
 
 
 def ended(checkpoint: KubeObject, observation: JobObservation, now: datetime) -> KubeObject:
     """Status of a checkpoint whose Job has succeeded or failed."""
     if observation.progress is JobProgress.DONE:
-        return _with_end(
-            checkpoint, observation, now, {"phase": READY, "message": observation.message, "createdAt": timestamp(now)}
-        )
-    return _with_end(checkpoint, observation, now, {"phase": FAILED, "message": observation.message})
+        return _with_end(checkpoint, observation, now, {"phase": READY, "createdAt": timestamp(now)})
+    return _with_end(checkpoint, observation, now, {"phase": FAILED})
 
 
 def reason_of(status: KubeObject) -> str:
@@ -167,4 +165,4 @@ def _with_end(checkpoint: KubeObject, observation: JobObservation, now: datetime
     conditions = [each for each in status.get("conditions", ()) if each["type"] != JOB_COMPLETED]
     done = observation.progress is JobProgress.DONE
     entry = condition_of(checkpoint, JOB_COMPLETED, done, observation.reason, observation.message, now=now)
-    return {**status, **changed, "conditions": [*conditions, entry]}
+    return {**status, **changed, "message": entry["message"], "conditions": [*conditions, entry]}
