@@ -3,19 +3,26 @@
 from typing import Any, cast
 
 import pytest
-from dynamo_pod_builder.applier import Applier, ChildChange
+from dynamo_pod_builder.applier import LEFT_ALONE, Applier, ChildChange
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import BASE_MODEL_HASH
-from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, SERVICES, controller_reference
+from dynamo_shared.api.resources import (
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    SERVICES,
+    ObjectKey,
+    Resource,
+    controller_reference,
+)
 from dynamo_shared.kube.errors import Conflict, NotServed, Unavailable
 from dynamo_shared.kube.stamps import stamped
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.state.versions import version_of
 
+from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
-from tests.building.objects import object_of
+from tests.building.objects import copied, object_of
 from tests.unit.render.building import component, graph_children
 
 from .graph.building import stored, stored_graph
@@ -185,6 +192,49 @@ async def test_an_object_that_cannot_be_taken_over_belongs_to_another_owner(monk
     writer, _ = applier(kube, there)
     with pytest.raises(NameTaken):
         await writer.ensure(CHILD, family={"relative"})
+
+
+class ForeignWebhook(MemoryKube):
+    """An API server with a webhook that removes the labels of what is written."""
+
+    removes = True
+
+    async def replace(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        self.writes.append(f"replace {resource.kind} {resources.key_of(obj).name}")
+        return self._store(resource, resources.key_of(obj), copied(obj))
+
+    def _store(self, resource: Resource, key: ObjectKey, obj: KubeObject) -> KubeObject:
+        if self.removes:
+            obj["metadata"].pop("labels", None)
+        return super()._store(resource, key, obj)
+
+
+async def test_an_object_that_a_webhook_changes_is_not_written_at_each_reconcile() -> None:
+    """Each reconcile applied and replaced it, and reported an update, although nothing changed."""
+    kube, clock = ForeignWebhook(drifted()), ManualClock()
+    cache, client = ObjectCache(), cast("Any", kube)
+    kube.publish(cache)
+    writer = Applier(client, cache, clock)
+
+    async def written(desired: KubeObject = CHILD) -> bool:
+        kube.writes.clear()
+        changed = (await writer.ensure(desired)).change is ChildChange.UPDATED
+        assert kube.writes == ([f"apply {RESOURCE.kind} {KEY.name}", f"replace {RESOURCE.kind} {KEY.name}"] * changed)
+        return changed
+
+    assert await written()
+    assert not await written()
+    metadata = {**CHILD["metadata"], "annotations": {"a": "b"}}
+    assert await written({**CHILD, "metadata": metadata}), "another one is desired"
+    assert not await written({**CHILD, "metadata": metadata})
+    cache.put(RESOURCE, await kube.merge_patch(RESOURCE, KEY, {"metadata": {"annotations": {"a": "x"}}}))
+    assert await written({**CHILD, "metadata": metadata}), "another client has changed it"
+    clock.now += LEFT_ALONE
+    assert await written({**CHILD, "metadata": metadata}), "the webhook may be corrected"
+    clock.now += LEFT_ALONE
+    kube.removes = False
+    assert (await writer.ensure(CHILD)).change is ChildChange.UPDATED
+    assert objects.labels(await kube.get(RESOURCE, KEY)) == objects.labels(CHILD)
 
 
 WORKLOAD = object_of(resources.DEPLOYMENTS, "w", "ns", spec={"replicas": 4})

@@ -100,7 +100,7 @@ class _PodBuilder(Controller):
         kube, cache = self.kube, self.cache
         cache.pack(DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_CHECKPOINTS, *LEGACY, *OF_SHARE)
         indexes.index(cache)
-        applier = Applier(kube, cache)
+        applier = Applier(kube, cache, context.clock)
         statuses = StatusWriter(kube, cache, context.clock, frozenset({PLANNING}))
         self._config = self._render_config()
         keys = SshKeys(kube, self._config.ssh_secret, settings.mpi.ssh_secret_namespace)

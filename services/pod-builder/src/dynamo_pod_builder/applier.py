@@ -5,7 +5,8 @@
 
 import contextlib
 import enum
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 import structlog
@@ -28,6 +29,7 @@ from dynamo_pod_builder.child_steps import (
     Refuse,
     Replace,
     SetReplicas,
+    Step,
     TakeOver,
     step,
 )
@@ -35,6 +37,8 @@ from dynamo_pod_builder.errors import NameTaken
 
 log = structlog.get_logger("dynamo.pod-builder.applying")
 
+#: How long an object that is not stored as written is left alone: its webhook may be corrected. Seconds.
+LEFT_ALONE = 600.0
 #: On graphs and components that the reference operator handled.
 REFERENCE_FINALIZER = f"{GROUP}/finalizer"
 
@@ -57,6 +61,16 @@ class SetBack:
 
 
 @dataclass(frozen=True, slots=True)
+class _Overruled:
+    """A desired object that the API server, or a webhook, changes at each write, and what it stored instead."""
+
+    desired: KubeObject
+    stored: KubeObject
+    until: float
+    """when it is written again, on the applier's clock"""
+
+
+@dataclass(frozen=True, slots=True)
 class Ensured:
     """An object after `ensure`."""
 
@@ -69,13 +83,16 @@ class Ensured:
 class Applier:
     """Writes children, and puts the API server's answers into the cache, so that the next reconcile knows these writes."""
 
-    def __init__(self, kube: KubeClient, cache: ObjectCache) -> None:
+    def __init__(self, kube: KubeClient, cache: ObjectCache, clock: Callable[[], float] = time.monotonic) -> None:
         self._kube = kube
         self._cache = cache
+        self._clock = clock
         #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they lack.
         self._adopted: dict[str, str] = cache.memory()
         #: The last desired replicas of scaled objects, by uid. If they are desired again, another client changed them.
         self._numbers: dict[str, int] = cache.memory()
+        #: By uid.
+        self._overruled: dict[str, _Overruled] = cache.memory()
         #: Uids of objects whose deletion was requested, while the cache shows no deletion: an answer may be lost, and
         #: objects with finalizers end later.
         self._ending: dict[str, bool] = cache.memory()
@@ -121,8 +138,7 @@ class Applier:
         observed = await self._there(resource, key)
         taken_over = False
         while True:
-            adopted = self._adopted.get(objects.uid(observed)) if observed is not None else None
-            match step(desired, observed, family, adopted):
+            match self._step(desired, observed, family):
                 case Create(body):
                     try:
                         with self._cache.writing(resource, key):
@@ -157,6 +173,11 @@ class Applier:
                         return self._remembered(resource, ChildChange.UPDATED, written)
                     observed = await self._there(resource, key)
 
+    def _step(self, desired: KubeObject, observed: KubeObject | None, family: Collection[str]) -> Step:
+        adopted = self._adopted.get(objects.uid(observed)) if observed is not None else None
+        decided = step(desired, observed, family, adopted)
+        return Leave(decided.observed) if isinstance(decided, Apply) and self._is_overruled(decided) else decided
+
     async def _apply(self, resource: Resource, of: Apply) -> KubeObject | None:
         """Apply to this object only. None if it was deleted or replaced by another, which is read before any write."""
         observed, body, uid = of.observed, of.body, objects.uid(of.observed)
@@ -171,9 +192,24 @@ class Applier:
             return None
         if coverage.missing(body, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(body, result))
+            if lacks := coverage.missing(body, result):
+                # Every reconcile would write it again, and the API server would change nothing.
+                self._overruled[uid] = _Overruled(body, _lasting(result), self._clock() + LEFT_ALONE)
+                words = "the API server, or a webhook that it calls, does not store an object as written"
+                log.warning(words, kind=resource.kind, key=str(resources.key_of(body)), lacks=lacks)
         if of.adopts is not None:
             self._adopted[uid] = of.adopts
         return result
+
+    def _is_overruled(self, of: Apply) -> bool:
+        """Whether the same was written a while ago, and the object is still what was stored then."""
+        known = self._overruled.get(objects.uid(of.observed))
+        return (
+            known is not None
+            and self._clock() < known.until
+            and known.desired == of.body
+            and not coverage.missing(known.stored, of.observed)
+        )
 
     async def create_once(self, resource: Resource, desired: KubeObject) -> bool:
         """Create an object that other owners may also create, and that never changes. Returns whether it was created."""
@@ -334,6 +370,12 @@ def _scaled(observed: KubeObject, replicas: int, version: str) -> KubeObject:
         "metadata": {**metadata, "resourceVersion": version, "generation": generation},
         "spec": {**spec, "replicas": replicas},
     }
+
+
+def _lasting(obj: KubeObject) -> KubeObject:
+    """An object without what changes although no one writes it."""
+    metadata = {"labels": objects.labels(obj), "annotations": objects.annotations(obj)}
+    return {**objects.without_status(obj), "metadata": metadata}
 
 
 def _log_difference(resource: Resource, key: ObjectKey, because: str) -> None:
