@@ -217,7 +217,9 @@ class NatsSession:
         async with asyncio.timeout(None) as scope:
 
             def abort() -> None:
-                scope.reschedule(loop.time())
+                # A request that was aborted may need a moment to end.
+                if not scope.expired():
+                    scope.reschedule(loop.time())
 
             self.on_end(abort)
             # It does not matter which request was refused: the others are retried.
