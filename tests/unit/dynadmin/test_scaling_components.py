@@ -3,9 +3,19 @@
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from dynamo_dynadmin.api.actions import Actions
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.http.problems import ProblemError
+from dynamo_dynadmin.identity.access import AccessVerdict
+from dynamo_dynadmin.identity.who import Caller
+from dynamo_dynadmin.state.hub import Hub
+from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, ObjectKey
+from dynamo_shared.kube import Identity
+from dynamo_shared.state.versions import Version
+
+from tests.building.waiting import with_turns
 
 GRAPH = {
     "metadata": {"name": "g", "namespace": "ns"},
@@ -18,6 +28,7 @@ class Scales:
     """A call that asks for replicas, with an API server that takes each number of the adapter."""
 
     namespace, name = "ns", "g"
+    caller = Caller(Identity("ann"))
     warnings: tuple[str, ...] = ()
 
     def __init__(self, replicas: int, graph: Any = GRAPH) -> None:
@@ -40,9 +51,22 @@ class Scales:
         return body
 
 
-def scaling() -> Actions:
-    nothing: Any = SimpleNamespace(entries=lambda _: SimpleNamespace(of_namespace=lambda _: ()))
-    return Actions(nothing, nothing)
+def scaling(*scaled: str, allowed: bool = True) -> Actions:
+    """The actions for a caller with or without the right to scale; an HPA scales each of these adapters."""
+    absent: Any = None
+    hub = Hub(absent, "c", [SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS])
+    for number, name in enumerate(scaled):
+        target = {"kind": "DynamoGraphDeploymentScalingAdapter", "name": name}
+        payload = msgspec.json.encode({"spec": {"scaleTargetRef": target}})
+        key = ObjectKey("ns", f"hpa-{number}")
+        hub.entries(HORIZONTAL_POD_AUTOSCALERS).take(key, number, Version(key.name, 1, ""), payload)
+
+    async def may(_: Caller, act: object) -> AccessVerdict:
+        assert str(act) == "patch dynamographdeploymentscalingadapters.nvidia.com/scale in namespace ns"
+        return AccessVerdict(allowed, "")
+
+    access: Any = SimpleNamespace(may=may)
+    return Actions(hub, CollectionReader(hub, access, absent), absent)
 
 
 async def test_fewer_replicas_than_grove_starts_together_are_refused() -> None:
@@ -57,3 +81,19 @@ async def test_other_numbers_are_given_to_the_adapter(replicas: int, graph: Any)
     asked: Any = Scales(replicas, graph)
     answer: Any = await scaling().scale(asked)
     assert (answer["adapter"], answer["replicas"]) == ("g-decode", replicas)
+
+
+@pytest.mark.parametrize(("allowed", "kind"), [(True, "owned-replicas"), (False, "forbidden")])
+async def test_who_may_not_scale_does_not_learn_which_autoscaler_does(allowed: bool, kind: str) -> None:
+    """Any authenticated caller learned the names of another namespace's autoscalers."""
+    asked: Any = Scales(3)
+    with pytest.raises(ProblemError) as caught:
+        await scaling("g-decode", allowed=allowed).scale(asked)
+    assert caught.value.kind == kind
+    assert ("hpa-0" in str(caught.value)) is allowed
+
+
+async def test_other_callers_have_turns_while_the_autoscaler_is_looked_up() -> None:
+    asked: Any = Scales(3)
+    _, turns = await with_turns(scaling(*("other",) * 20).scale(asked))
+    assert turns >= 20

@@ -150,7 +150,7 @@ class Refusing:
 
 async def test_a_restart_is_of_any_version_and_its_refusal_points_into_what_was_sent() -> None:
     kube = Refusing()
-    async with serving(asking(kube, Actions(ABSENT, ABSENT).restart), path="/{namespace}/{name}") as client:
+    async with serving(asking(kube, Actions(ABSENT, ABSENT, ABSENT).restart), path="/{namespace}/{name}") as client:
         sent = {"id": "1", "strategy": {"type": "Sequential", "order": ["x"]}}
         refused = await (await client.post("/n/a", json=sent)).json()
         assert kube.patches == [[{"op": "add", "path": "/spec/restart", "value": sent}]]
@@ -179,7 +179,7 @@ class Restarted:
 async def test_a_restart_replaces_the_previous_one(sent: dict[str, Any]) -> None:
     """Admission would refuse the order of the one before with type Parallel."""
     kube = Restarted()
-    async with serving(asking(kube, Actions(ABSENT, ABSENT).restart), path="/{namespace}/{name}") as client:
+    async with serving(asking(kube, Actions(ABSENT, ABSENT, ABSENT).restart), path="/{namespace}/{name}") as client:
         answer = await (await client.post("/n/a", json=sent)).json()
         assert answer["restart"] == kube.graph["spec"]["restart"] == sent
 
@@ -193,14 +193,14 @@ async def test_a_restart_replaces_the_previous_one(sent: dict[str, Any]) -> None
     ],
 )
 async def test_an_invalid_scaling_is_refused(sent: dict[str, Any], pointer: str, detail: str) -> None:
-    async with serving(Actions(ABSENT, ABSENT).scale_adapter, path="/{namespace}/{name}") as client:
+    async with serving(Actions(ABSENT, ABSENT, ABSENT).scale_adapter, path="/{namespace}/{name}") as client:
         refused = await (await client.post("/n/a", json=sent)).json()
         assert refused["errors"] == [{"pointer": pointer, "detail": detail}]
 
 
 async def test_a_promotion_takes_its_parameters_from_the_query_alone() -> None:
     """A dry run that is asked for in the body must not deploy."""
-    async with serving(Actions(ABSENT, ABSENT).promote, path="/{namespace}/{name}") as client:
+    async with serving(Actions(ABSENT, ABSENT, ABSENT).promote, path="/{namespace}/{name}") as client:
         refused = await (await client.post("/n/a", json={"point": 1, "dryRun": True})).json()
         assert refused["errors"] == [{"pointer": "/dryRun", "detail": "no such field; there are point"}]
 

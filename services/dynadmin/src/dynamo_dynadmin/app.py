@@ -151,7 +151,7 @@ class DynadminService:
             logs=Logs(hub, details, reading, streams),
             chat=Chat(reading, streams, settings.chat_within, on_simulated_nodes(hub, details)),
             decisions=decisions,
-            acting=Actions(hub, writing),
+            acting=Actions(hub, reading, writing),
             cluster=cluster,
             deploying=IntentDeployer(writing, cluster, defaults, self._planned),
             estimating=Estimates(

@@ -1,5 +1,6 @@
 """Actions: scaling, restarting, and deploying one of the points of a request."""
 
+import asyncio
 import uuid
 from dataclasses import replace
 from typing import Any
@@ -22,12 +23,14 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.scale_targets import scaled_adapter
 from dynamo_shared.kube import AlreadyExists, Conflict, Invalid, KubeError, NotFound
 
+from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
 from dynamo_dynadmin.api.models import AdapterScaleBody, PromoteBody, RestartBody, ScaleBody
 from dynamo_dynadmin.api.object_writer import ObjectWriter, mark_of, refuse_managed
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube, validated
+from dynamo_dynadmin.identity.access import ResourceAttributes
 from dynamo_dynadmin.state.hub import Hub
 
 _ADAPTER = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
@@ -36,8 +39,9 @@ _ADAPTER = DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 class Actions:
     """Performs operations other than writing an object."""
 
-    def __init__(self, hub: Hub, writing: ObjectWriter) -> None:
+    def __init__(self, hub: Hub, reading: CollectionReader, writing: ObjectWriter) -> None:
         self._hub = hub
+        self._reading = reading
         self._writing = writing
 
     async def scale(self, call: Call) -> web.StreamResponse:
@@ -79,7 +83,9 @@ class Actions:
         return await self._scale_adapter(call, ObjectKey(call.namespace, call.name), body.replicas)
 
     async def _scale_adapter(self, call: Call, key: ObjectKey, replicas: int) -> web.StreamResponse:
-        if owner := self._autoscaler(key):
+        # Before the answer may name an autoscaler, which is read with the platform's rights.
+        await self._reading.require(call, ResourceAttributes("patch", _ADAPTER, key.namespace, key.name, "scale"))
+        if owner := await self._autoscaler(key):
             raise ProblemError(
                 "owned-replicas",
                 f"{owner} scales this component and would undo the change; change the limits of {owner}, or delete {owner}",
@@ -96,12 +102,13 @@ class Actions:
             }
         )
 
-    def _autoscaler(self, key: ObjectKey) -> str:
-        """The autoscaler that controls an adapter's number."""
+    async def _autoscaler(self, key: ObjectKey) -> str:
+        """The autoscaler that controls an adapter's number. Other requests get a turn between a namespace's objects."""
         for resource in (SCALED_OBJECTS, HORIZONTAL_POD_AUTOSCALERS):
             for entry in self._hub.entries(resource).of_namespace(key.namespace):
                 if scaled_adapter(entry.obj) == key.name:
                     return f"{resource.kind} {entry.key.name}"
+                await asyncio.sleep(0)
         return ""
 
     async def restart(self, call: Call) -> web.StreamResponse:
