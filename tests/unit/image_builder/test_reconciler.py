@@ -1,6 +1,7 @@
 """The reconciler of requests: builds, shared builds, and the status."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -192,6 +193,17 @@ async def test_requests_for_one_build_share_the_list_of_its_pods() -> None:
         await stage.reconcile(name)
     assert {stage.status(name)["digest"] for name in names} == {DIGEST}
     assert lists == ["Pod", "Pod", "Pod"], "again for its end, and for the digest that is noted on the Job"
+
+
+async def test_pods_are_listed_again_after_the_clock_was_set_back() -> None:
+    """For an hour, the status did not say why a build was not under way."""
+    stage = Stage(job(), request())
+    await stage.reconcile()
+    waits = {"type": "PodScheduled", "status": "False", "message": "no node has the memory"}
+    stage.kube.put({**ended("fetch"), "status": {"conditions": [waits]}})
+    stage.reconciler.now = lambda: NOW - timedelta(hours=1)
+    await stage.reconcile()
+    assert reason(stage.status()) == "Unschedulable"
 
 
 @pytest.mark.parametrize(("minute", "again"), [(9, 10.0), (5, 30.0), (0, 60.0)])

@@ -227,7 +227,7 @@ class NimRequestReconciler:
     async def _pods(self, job: KubeObject) -> list[KubeObject]:
         version, now = (objects.uid(job), job["metadata"].get("resourceVersion")), self.now()
         at, pods = self._listed.get(version, (None, []))
-        if at is None or (now - at).total_seconds() >= FOLLOW / 2:
+        if at is None or abs((now - at).total_seconds()) >= FOLLOW / 2:
             selector = f"{labels.JOB_NAME}={objects.name(job)}"
             listed = await self.kube.list(PODS, objects.namespace(job), label_selector=selector)
             pods = sorted(listed, key=objects.created_at, reverse=True)
