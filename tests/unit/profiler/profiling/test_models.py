@@ -34,8 +34,8 @@ def test_an_architecture_comes_from_its_best_source(name: str, known: KnownFrom,
 
 @pytest.mark.parametrize(
     "name",
-    ["a/" + "b" * 249, "acme/b" + "-it" * 300_000 + "!", "x" * 1_000_000],
-    ids=["a file", "endings", "a megabyte"],
+    ["a/" + "b" * 249, "a/" + "é" * 200, "acme/b" + "-it" * 300_000 + "!", "x" * 1_000_000],
+    ids=["a file", "a file of other letters", "endings", "a megabyte"],
 )
 def test_a_very_long_name_is_handled_quickly(tmp_path: Path, name: str):
     """The schema has no bound: endings of training were searched for from each of its characters, for days."""

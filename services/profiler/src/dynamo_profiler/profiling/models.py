@@ -65,7 +65,7 @@ _ACTIVE = re.compile(r"(?<![a-z0-9])a\d{1,3}(?:\.\d+)?b(?![a-z0-9])", re.IGNOREC
 #: Number formats in names. Names without one mean two bytes (16 bits) for each parameter.
 _FOUR_BITS = re.compile(r"fp4|nvfp4|mxfp4|int4|w4a|4bit|awq|gptq", re.IGNORECASE)
 _EIGHT_BITS = re.compile(r"fp8|int8|w8a|8bit", re.IGNORECASE)
-#: Names on Hugging Face are shorter, and file names have at most 255 characters. A request may have a megabyte, and the
+#: Bytes. Names on Hugging Face are shorter, and file names have at most 255. A request may have a megabyte, and the
 #: regular expressions for names scan to the end from each character.
 _LONGEST_NAME = 250
 #: Keys of configurations whose layers do not all keep all tokens.
@@ -83,7 +83,7 @@ _TRAINING = re.compile(r"(?:-(?:instruct|base|chat|it|hf|thinking|terminus|\d{4}
 
 def known_model(name: str, settings: Rapid) -> ModelArchitecture:
     """The known facts about a model, by its name on Hugging Face or its path."""
-    if len(name) > _LONGEST_NAME:
+    if len(name.encode(errors="replace")) > _LONGEST_NAME:
         return ModelArchitecture(name=name, known=KnownFrom.NOTHING)
     shipped = _shipped()
     if name in shipped:
