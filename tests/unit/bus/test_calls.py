@@ -25,16 +25,16 @@ class SlowToEnd:
 
 
 async def test_a_request_that_was_refused_and_still_ends_does_not_hide_the_end_of_its_session() -> None:
-    """Aborting it again raised RuntimeError: the listeners after it were not told that the session had ended."""
-    session, request, told = NatsSession(NatsClient(tls=False)), SlowToEnd(), asyncio.Event()
+    """Aborting it again raised RuntimeError: the listeners after it were not notified of the end of the session."""
+    session, request, notified = NatsSession(NatsClient(tls=False)), SlowToEnd(), asyncio.Event()
     calling = asyncio.create_task(session.call(request))
     await reached(request.begun, calling)
-    session.on_end(told.set)
+    session.on_end(notified.set)
     session._on_error('Permissions Violation for Publish to "one"')
     await reached(request.ending, calling)
     session._on_error('Permissions Violation for Publish to "another"')
     session.end()
-    assert told.is_set()
+    assert notified.is_set()
     request.may_end.set()
     with pytest.raises(TimeoutError):
         await calling
