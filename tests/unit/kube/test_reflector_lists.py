@@ -212,6 +212,31 @@ async def test_a_list_that_expires_midway_starts_over_and_the_second_time_withou
     assert [each.query for each in server.requests if "watch" not in each.query][4] == {}
 
 
+async def test_pages_keep_their_size_if_the_whole_list_is_too_large(server: Any) -> None:
+    """With 30,000 Deployments, three lists that expired midway made pages of one object, so every further list expired."""
+    page, expired = steps.answer(listed(5, pod("a", 3), more="t")), steps.refuse(410, "Expired")
+    whole = steps.text("x" * 1000)
+    server.then(page, expired, page, expired, whole, page, expired, page, expired, whole, page, steps.answer(listed(5)))
+    server.watches.extend([steps.watch(then="hang")] * 5)
+    followed = Followed(server)
+    followed.reflector._client = server.client(max_response_bytes=900)
+    assert await followed.take(2) == ["ADDED a@3", "SYNCED 5"]
+    asked = [each.query.get("limit") for each in server.requests if "watch" not in each.query]
+    assert asked == [*["500"] * 4, None, *["500"] * 4, None, *["500"] * 2]
+
+
+async def test_pages_grow_again_after_large_objects(server: Any) -> None:
+    """A tenant's large objects, once read, made pages of seven objects until a restart."""
+    page, last = steps.answer(listed(5, more="t")), steps.answer(listed(5))
+    server.then(steps.text("x" * 301), steps.text("x" * 301), last, *[page] * 8, last)
+    server.watches += [steps.refuse(410, "Expired"), steps.refuse(410, "Expired"), steps.watch(then="hang")]
+    followed = Followed(server)
+    followed.reflector._client = server.client(max_response_bytes=300)
+    assert await followed.take(2) == ["SYNCED 5", "SYNCED 5"]
+    asked = [each.query["limit"] for each in server.requests if "watch" not in each.query]
+    assert asked == ["500", "62", "7", "7", "14", "28", *["56"] * 6]
+
+
 @pytest.mark.parametrize(
     "garbage",
     [

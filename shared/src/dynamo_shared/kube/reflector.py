@@ -51,6 +51,8 @@ log = structlog.get_logger("dynamo.kube")
 # If a page does not arrive in time, the page size is halved, down to this: pages must not become smaller because a
 # server answers nothing.
 SLOW_PAGE_SIZE = 50
+# If a page is too large, the next ones have this part of its size, until a list is complete.
+LARGE_PAGE_PARTS = 8
 # If a page arrives within this time, a sixth of its timeout, the next one has twice the size, up to the usual size.
 QUICK_PAGE_SECONDS = 5.0
 # Bytes of a page that are handled before other tasks run, which takes a few milliseconds, and what an object counts in
@@ -170,7 +172,7 @@ class Reflector:
         self._midway = 0
         """lists in a row that expired midway"""
         self._compares = compare
-        self._page_size = self._largest_page = self._timely_page = page_size
+        self._page_size = self._usual_page = self._largest_page = self._timely_page = page_size
         self._gate = gate
         self._silence = silence
         self._on_health = on_health or (lambda _ok, _message: None)
@@ -263,6 +265,8 @@ class Reflector:
                     self._listing = False
                     self._version = self._version or version
                     self._compared = asyncio.get_running_loop().time()
+                    # The next list may have larger pages again: the large objects may be gone.
+                    self._largest_page = min(self._usual_page, self._largest_page * LARGE_PAGE_PARTS)
                     self._timely_page = self._largest_page
                     self._served, self._missing_seconds, self._midway = True, 0.0, 0
                     self._report_success()
@@ -378,8 +382,14 @@ class Reflector:
             except errors.ResponseTooLarge:
                 if size == 1:
                     raise
-                limit, self._page_size = None, max(1, self._page_size // 8)
-                self._largest_page = self._timely_page = self._page_size
+                limit = None
+                if size:
+                    self._page_size = self._largest_page = self._timely_page = max(
+                        1, self._page_size // LARGE_PAGE_PARTS
+                    )
+                else:
+                    # All objects do not fit into an answer, which says nothing about pages.
+                    self._midway = 0
                 continue
             except errors.Unavailable as error:
                 if error.reason == "Timeout" and limit is None:
