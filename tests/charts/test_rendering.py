@@ -137,12 +137,16 @@ def test_network_policies_open_the_ports_of_configured_addresses(settings: str, 
     assert ports <= reached <= ports | {53, 5353, 443, 6443, 4222, 2379}
 
 
+@pytest.mark.parametrize(("server", "port"), [("nats", 8222), ("etcd", 2381)])
 @pytest.mark.parametrize(("values", "who"), [("default", None), ("monitoring", "monitoring")])
-def test_only_configured_clients_reach_the_monitoring_of_nats(values: str, who: str | None) -> None:
-    """It has no login, and lists connections, inboxes and the filters of consumers, which name graphs of all
-    namespaces."""
-    policy = helm.one(helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml"), "NetworkPolicy", "nats")
-    rules = [rule for rule in policy["spec"]["ingress"] if {"port": 8222, "protocol": "TCP"} in rule["ports"]]
+def test_only_configured_clients_reach_the_monitoring_of_nats_and_etcd(
+    values: str, who: str | None, server: str, port: int
+) -> None:
+    """It has no login and no limit of connections. That of NATS lists connections, inboxes and the filters of consumers,
+    which name graphs of all namespaces; /health of etcd costs a read by all members.
+    """
+    policy = helm.one(helm.rendered(helm.PLATFORM / "ci" / f"{values}.yaml"), "NetworkPolicy", server)
+    rules = [rule for rule in policy["spec"]["ingress"] if {"port": port, "protocol": "TCP"} in rule["ports"]]
     peers = [peer["namespaceSelector"]["matchLabels"] for rule in rules for peer in rule["from"]]
     assert peers == ([{"kubernetes.io/metadata.name": who}] if who else [])
 
@@ -158,6 +162,16 @@ def test_the_webhooks_accept_only_configured_clients(settings: str, peers: list[
     policy = helm.one(helm.objects("--set", settings), "NetworkPolicy", "admission")
     (rule,) = (rule for rule in policy["spec"]["ingress"] if {"port": "webhook", "protocol": "TCP"} in rule["ports"])
     assert rule.get("from", []) == peers
+
+
+def test_only_configured_clients_connect_to_nats() -> None:
+    """A tenant may give any label to a pod."""
+    given = "networkPolicy.eventsFrom[0].namespaceSelector.matchLabels.team=integrators"
+    policy = helm.one(helm.objects("--set", given), "NetworkPolicy", "nats")
+    (rule,) = (rule for rule in policy["spec"]["ingress"] if {"port": 4222, "protocol": "TCP"} in rule["ports"])
+    assert [peer["namespaceSelector"] for peer in rule["from"] if "namespaceSelector" in peer] == [
+        {"matchLabels": {"team": "integrators"}}
+    ]
 
 
 @pytest.mark.parametrize(("settings", "duration"), [((), "87600h"), (("credentials.issuerRef.name=own",), "2160h")])

@@ -213,6 +213,7 @@ CONSTRAINTS: dict[str, Schema] = {
     "networkPolicy.apiServerPorts": {"type": "array", "items": _PORT, "minItems": 1},
     "networkPolicy.dnsPorts": {"type": "array", "items": _PORT, "minItems": 1},
     "networkPolicy.metricsFrom": _OBJECTS,
+    "networkPolicy.eventsFrom": _OBJECTS,
     "networkPolicy.extraEgress": _OBJECTS,
     "tests.image": {
         "type": ["object", "string"],
