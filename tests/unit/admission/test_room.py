@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Gauge
 
+from tests.building.waiting import turns
+
 API_SERVER = "10.0.0.1"
 
 
@@ -67,6 +69,43 @@ async def test_pods_with_all_memory_lose_it_to_the_api_server(rooms: Room, monke
     assert lost == [("pod-2", 25)]
     async with rooms.large_body("pod-2", 100):
         pass
+
+
+async def test_a_body_that_leaves_late_takes_nothing_from_the_count(
+    rooms: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each client had a list: the last of its old bodies dropped the list with the new ones, which then took memory that
+    no one counted.
+    """
+    monkeypatch.setattr(room, "LARGE_OF_ALL", 100)
+    lost, held, may_leave = list[str](), asyncio.Event(), asyncio.Event()
+
+    async def hold(name: str, size: int, *, late: bool = False) -> None:
+        try:
+            async with rooms.large_body("pod", size):
+                try:
+                    await held.wait()
+                except asyncio.CancelledError:
+                    if late:
+                        await may_leave.wait()
+                    raise
+        except Busy:
+            lost.append(name)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(hold("first", 50))
+        tasks.create_task(hold("late", 50, late=True))
+        await turns()
+        async with rooms.large_body(API_SERVER, 40), rooms.large_body("other", 20):
+            await turns()
+        tasks.create_task(hold("new", 90))
+        await turns()
+        may_leave.set()
+        await turns()
+        async with rooms.large_body(API_SERVER, 60):
+            await turns()
+        held.set()
+    assert lost == ["first", "late", "new"]
 
 
 async def test_a_client_with_the_most_memory_is_refused(rooms: Room, monkeypatch: pytest.MonkeyPatch) -> None:

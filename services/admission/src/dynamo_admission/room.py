@@ -8,10 +8,10 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
-from dynamo_shared.aio import Lanes
+from dynamo_shared.aio import Lanes, Shares
 from prometheus_client import Gauge
 
 #: The API server converts all objects of a list, or of a page of it, with one request. Bytes.
@@ -33,6 +33,7 @@ class Busy(Exception):
 
 @dataclass(eq=False, slots=True)
 class _Body:
+    client: str
     size: int
     held: asyncio.Timeout
 
@@ -42,33 +43,23 @@ class Room:
 
     def __init__(self, in_flight: Gauge) -> None:
         self._gauge = in_flight
-        self._in_flight: Counter[str] = Counter()
-        self._bodies: dict[str, list[_Body]] = {}
+        self._in_flight = Shares()
+        self._bodies: set[_Body] = set()
         self._quick = Lanes(1)
         self._namespaces = Lanes(sys.maxsize)
         self._clients = Lanes(LARGE_AT_ONCE, of_one=LARGE_AT_ONCE)
 
     def check(self, client: str, most: int) -> None:
         """Raises Busy if `most` requests are in progress, and this client has its share of them."""
-        clients = len(self._in_flight) + (client not in self._in_flight)
-        if self._in_flight.total() >= most and self._in_flight[client] * clients >= most:
-            raise Busy(f"{self._in_flight.total()} requests are in progress; retry later")
+        if self._in_flight.is_full(client, most):
+            raise Busy(f"{self._in_flight.total} requests are in progress; retry later")
 
     @contextmanager
     def place(self, client: str, most: int) -> Iterator[None]:
         """A request of this client is in progress while the block runs. Raises Busy, like `check`."""
         self.check(client, most)
-        self._count(client, 1)
-        try:
+        with self._in_flight.taken(client), self._gauge.track_inprogress():
             yield
-        finally:
-            self._count(client, -1)
-
-    def _count(self, client: str, more: int) -> None:
-        self._in_flight[client] += more
-        if not self._in_flight[client]:
-            del self._in_flight[client]
-        self._gauge.set(self._in_flight.total())
 
     @asynccontextmanager
     async def large_body(self, client: str, size: int) -> AsyncIterator[None]:
@@ -77,41 +68,35 @@ class Room:
         If all bodies together are too large, the client with the most bytes loses its largest body: Busy in its block.
         """
         self._make_room(client, size)
-        bodies = self._bodies.setdefault(client, [])
-        body = _Body(size, asyncio.timeout(None))
+        body = _Body(client, size, asyncio.timeout(None))
         try:
             async with body.held:
-                bodies.append(body)
+                self._bodies.add(body)
                 yield
         except TimeoutError:
             if body.held.expired():
                 raise Busy("large requests of other clients need the memory; retry later") from None
             raise
         finally:
-            if body in bodies:
-                bodies.remove(body)
-            if not bodies:
-                self._bodies.pop(client, None)
+            self._bodies.discard(body)
 
     def _make_room(self, client: str, size: int) -> None:
-        held = {each: sum(body.size for body in bodies) for each, bodies in self._bodies.items()}
-        needed = held.get(client, 0) + size
-        while needed > LARGE_OF_CLIENT or sum(held.values()) + size > LARGE_OF_ALL:
+        held: Counter[str] = Counter()
+        for body in self._bodies:
+            held[body.client] += body.size
+        needed = held[client] + size
+        while needed > LARGE_OF_CLIENT or held.total() + size > LARGE_OF_ALL:
             most = max(held, key=held.__getitem__, default=client)
-            if needed > LARGE_OF_CLIENT or held.get(most, 0) <= needed:
+            if needed > LARGE_OF_CLIENT or held[most] <= needed:
                 raise Busy("large requests of too many bytes are in progress; retry later")
-            lost = max(self._bodies[most], key=lambda body: body.size)
-            self._bodies[most].remove(lost)
+            lost = max((each for each in self._bodies if each.client == most), key=lambda each: each.size)
+            self._bodies.remove(lost)
             lost.held.reschedule(0)
             held[most] -= lost.size
 
-    @asynccontextmanager
-    async def quick_turn(self, client: str) -> AsyncIterator[None]:
+    def quick_turn(self, client: str) -> AbstractAsyncContextManager[None]:
         """A turn at work that stops all others for some milliseconds. Clients take turns."""
-        async with self._quick.turn(client):
-            # Meanwhile others queue. Otherwise a hundred requests that are read together would be worked on together.
-            await asyncio.sleep(0)
-            yield
+        return self._quick.quick_turn(client)
 
     @asynccontextmanager
     async def large_turn(self, client: str, namespace: str) -> AsyncIterator[None]:

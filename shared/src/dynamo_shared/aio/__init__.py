@@ -11,6 +11,7 @@ from dynamo_shared.aio.merging import merged
 from dynamo_shared.aio.offload import Offload
 from dynamo_shared.aio.pauses import Pauses
 from dynamo_shared.aio.processes import Process
+from dynamo_shared.aio.shares import Shares
 from dynamo_shared.aio.signal import Signal
 from dynamo_shared.aio.supervision import supervised
 from dynamo_shared.aio.together import EndedByItselfError, all_of, both, cancellable, either, ended, endless, while_held
@@ -26,6 +27,7 @@ __all__ = [
     "Pauses",
     "Process",
     "Randomness",
+    "Shares",
     "Signal",
     "Turns",
     "all_of",

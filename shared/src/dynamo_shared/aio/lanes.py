@@ -40,3 +40,11 @@ class Lanes:
             self._callers[lane] -= 1
             if not self._callers[lane]:
                 del self._callers[lane], self._lanes[lane]
+
+    @asynccontextmanager
+    async def quick_turn(self, lane: Hashable) -> AsyncIterator[None]:
+        """A turn at work that blocks the event loop for a moment."""
+        async with self.turn(lane):
+            # Meanwhile others queue. Otherwise a hundred requests that are read together would be worked on together.
+            await asyncio.sleep(0)
+            yield

@@ -113,7 +113,7 @@ def metrics_app(*registries: CollectorRegistry, scrapers: Scrapers | None = None
 
     async def metrics(request: web.Request) -> web.Response:
         if scrapers is not None:
-            verdict = await scrapers.verdict(request.headers.get("Authorization", ""))
+            verdict = await scrapers.verdict(request.headers.get("Authorization", ""), request.remote or "")
             if verdict is not GRANTED:
                 headers = {"WWW-Authenticate": "Bearer"} if verdict.status == HTTPStatus.UNAUTHORIZED else {}
                 return web.Response(status=verdict.status, text=f"{verdict.sentence}\n", headers=headers)

@@ -2,8 +2,8 @@
 path.
 
 Kubernetes' own components use the same requests (TokenReview, SubjectAccessReview of a non-resource URL). Answers are
-cached for a limited time and in a limited number, few requests run at once, and few wait: a client that sends invented
-tokens blocks other scrapers for a moment at most, and costs the API server little.
+cached for a limited time and in a limited number, few requests run at once, and few wait: clients (addresses) that send
+invented tokens delay other scrapers for a moment at most, and cost the API server little.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from dynamo_shared.aio import Lanes, Shares
 from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.kube.reviews import plausible, review_access, review_token
 from dynamo_shared.lru import LruCache
@@ -57,11 +58,11 @@ class Scrapers:
         self._kube = kube
         self._clock = clock
         self._known: LruCache[bytes, tuple[float, ScraperVerdict]] = LruCache(ENTRIES)
-        self._asking = asyncio.Semaphore(AT_ONCE)
-        self._waiting = 0
+        self._asking = Lanes(AT_ONCE, of_one=AT_ONCE)
+        self._waiting = Shares()
 
-    async def verdict(self, authorization: str) -> ScraperVerdict:
-        """The verdict for the value of an Authorization header."""
+    async def verdict(self, authorization: str, client: str) -> ScraperVerdict:
+        """The verdict for the value of an Authorization header. Clients take turns, and have shares of those that wait."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not plausible(token):
@@ -69,17 +70,14 @@ class Scrapers:
         digest = hashlib.sha256(token.encode()).digest()
         if (known := self._remembered(digest)) is not None:
             return known
-        if self._waiting >= WAITING:
+        if self._waiting.is_full(client, WAITING):
             return _BUSY
-        self._waiting += 1
-        try:
-            async with self._asking:
+        with self._waiting.taken(client):
+            async with self._asking.turn(client):
                 # Another request of the same scraper may have been answered meanwhile.
                 if (known := self._remembered(digest)) is not None:
                     return known
                 return await self._ask(token, digest)
-        finally:
-            self._waiting -= 1
 
     def _remembered(self, digest: bytes) -> ScraperVerdict | None:
         until, verdict = self._known.get(digest, (0.0, _UNANSWERED))
