@@ -31,7 +31,7 @@ KNOWN = {"Authorization": "Bearer mine"}
 GET = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 Handle = Callable[[Call], Awaitable[web.StreamResponse]]
 Client = TestClient[web.Request, web.Application]
-Opens = Callable[[bytes], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+Opens = Callable[..., Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
 def http_server(
@@ -80,8 +80,8 @@ async def connections_to(
     made = partial(kind, refuse, Connections(most))
     async with endpoints.serving(app, "127.0.0.1", 0, own, made, finish_within=finish_within) as port:
 
-        async def opened(sent: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+        async def opened(sent: bytes, address: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting, local_addr=(address, 0))
             writer.write(sent)
             return reader, writer
 

@@ -1,15 +1,20 @@
 """What callers may do is asked of the API server once for all who want to know at the same time."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS
+from dynamo_dynadmin.identity import access as module
 from dynamo_dynadmin.identity.access import Access, AccessVerdict, ResourceAttributes
 from dynamo_dynadmin.identity.who import Caller
 from dynamo_shared.kube import Identity, Unavailable
 
+from tests.building.waiting import turns
+
 LIST = ResourceAttributes("list", DEPLOYMENTS.resource, "ns")
-ANN = Caller(Identity("ann", "", (), {}))
+ANN, MALLORY = Caller(Identity("ann", "", (), {})), Caller(Identity("mallory"))
 
 
 class Kube:
@@ -49,3 +54,38 @@ async def test_callers_share_a_failure_which_is_not_remembered() -> None:
     assert kube.asked == 1
     kube.fails = False
     assert (await access.may(ANN, LIST)).allowed
+
+
+async def test_a_user_with_many_tokens_displaces_only_answers_of_the_same_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each token of a service account is an identity of its own, and its owner creates thousands."""
+    monkeypatch.setattr(module, "_ENTRIES", 4)
+    kube = Kube()
+    access = Access(cast("Any", kube), 60.0)
+    await access.may(ANN, LIST)
+    for number in range(8):
+        await access.may(Caller(Identity(f"system:serviceaccount:team:owner-{number}")), LIST)
+    await access.may(ANN, LIST)
+    assert kube.asked == 1 + 8
+
+
+async def test_reviews_of_a_user_with_many_do_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ALL_AT_ONCE", 1)
+    monkeypatch.setattr(module, "_EACH_AT_ONCE", 1)
+    users, may_answer = list[str](), asyncio.Event()
+
+    async def create(_: Any, review: dict[str, Any]) -> dict[str, Any]:
+        in_namespace = "namespace" in review["spec"]["resourceAttributes"]
+        if in_namespace:
+            users.append(review["spec"]["user"])
+            await may_answer.wait()
+        return {"status": {"allowed": in_namespace}}
+
+    access, act = Access(cast("Any", SimpleNamespace(create=create)), 60.0), LIST._replace(namespace="")
+    many = [asyncio.create_task(access.where(MALLORY, act._replace(verb=str(n)), ["a", "b"])) for n in range(5)]
+    await turns()
+    few = asyncio.create_task(access.where(ANN, act, ["a"]))
+    await turns()
+    may_answer.set()
+    await asyncio.gather(few, *many)
+    # One is in progress, and one comes next.
+    assert users.index("ann") <= 2

@@ -87,6 +87,26 @@ async def test_a_request_whose_client_leaves_is_cancelled_and_recorded() -> None
 
 
 @with_and_without_tls
+async def test_of_many_connections_those_of_the_client_with_most_are_closed(tls: bool) -> None:
+    """A pod that opened thousands, each with a request, closed those of others before their first request."""
+    request = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n"
+    async with connections_to(web.Application(), most=4, tls=tls) as opened, asyncio.timeout(60):
+
+        async def answered(sent: bytes = request) -> Any:
+            pod = await opened(sent, "127.0.0.2")
+            await pod[0].readuntil(b"HTTP/1.1 404 ")
+            return pod
+
+        pods = [await answered() for _ in range(3)]
+        other = await opened(b"")
+        pods += [await answered() for _ in range(3)]
+        other[1].write(request)
+        await other[0].readuntil(b"HTTP/1.1 404 ")
+        for _, writer in (*pods, other):
+            writer.close()
+
+
+@with_and_without_tls
 async def test_of_many_connections_those_without_a_request_are_closed(tls: bool) -> None:
     """No token is needed to open one, and no limit of requests counts it; aiohttp keeps it for an hour."""
     begun, gone = asyncio.Event(), b"GET /x HTTP/1.1\r\nHost: a\r\n"

@@ -30,7 +30,8 @@ KEPT_FOR = 620.0
 class Connections:
     """All connections of a server, and those with slow readers, the longest waiting first.
 
-    Anyone may open connections without a token: above `most`, each further one closes one that waits for a request.
+    Anyone may open connections without a token: above `most`, each further one closes one that waits for a request, of
+    the client (an address) with the most of these.
 
     A finished request no longer counts against the limits, but its unsent bytes may be many, also those of one event of
     a stream: data for a few slow readers would use up all memory.
@@ -42,13 +43,14 @@ class Connections:
         self._waiting: dict[HttpConnection, None] = {}
 
     def opened(self, connection: HttpConnection) -> None:
-        """Add a connection. Above `most`, close one without a request, preferably one that never had a request."""
+        """Add a connection. Above `most`, close one without a request."""
         self._open[connection] = None
         if len(self._open) <= self._most:
             return
-        idle = (each for each in self._open if each is not connection and each.awaits_request)
-        # The oldest, preferably of those that never had a request.
-        oldest = min(idle, key=lambda each: each.received_request, default=None)
+        idle = [each for each in self._open if each is not connection and each.awaits_request]
+        of_clients = Counter(each.client for each in idle)
+        # The oldest of a client, preferably of those that never had a request.
+        oldest = min(idle, key=lambda each: (-of_clients[each.client], each.received_request), default=None)
         if oldest is not None:
             self.closed(oldest)
             oldest.cut_off()
@@ -83,7 +85,7 @@ class HttpConnection(AcceptedConnection):
     aiohttp waits for a slow reader without limit, even after the handler ended and the request no longer counts.
     """
 
-    __slots__ = ("_all", "_check", "_paced", "_refuse", "user")
+    __slots__ = ("_all", "_check", "_paced", "_refuse", "client", "user")
 
     def __init__(
         self, refuse: Callable[[str], web.Response], connections: Connections, manager: web.Server, **given: Any
@@ -97,11 +99,14 @@ class HttpConnection(AcceptedConnection):
         self._all = connections
         self._check: asyncio.TimerHandle | None = None
         self._paced: PacedTransport | None = None
+        self.client = ""
+        """address"""
         self.user = ""
-        """name under which the last request counts"""
+        """name under which the last request counts, at first the client's"""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client connected."""
+        self.client = self.user = str((transport.get_extra_info("peername") or ("",))[0])
         if transport.get_extra_info("sslcontext") is not None:
             self._paced = PacedTransport(cast("asyncio.Transport", transport))
             transport = cast("asyncio.Transport", self._paced)

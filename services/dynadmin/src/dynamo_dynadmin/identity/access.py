@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from dynamo_shared.aio import Joined
+from dynamo_shared.aio import Joined, Lanes
 from dynamo_shared.api.resources import Resource
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.reviews import review_access
-from dynamo_shared.lru import LruCache
+from dynamo_shared.lru import LaneLruCache
 
 from dynamo_dynadmin.identity.rules import grants, review_rules
 from dynamo_dynadmin.identity.who import Caller
 
 _ENTRIES = 16384
-#: Concurrent reviews when many are needed: for one call, and for all calls together.
+#: Concurrent reviews when many are needed: of one user, and of all users, who take turns.
 _EACH_AT_ONCE, _ALL_AT_ONCE = 8, 32
 #: Pairs of caller and act whose answers per namespace are remembered: each has thousands of answers in a large cluster.
 _OF_NAMESPACES = 64
@@ -61,17 +61,17 @@ class _Places:
 
 class Access:
     """Checks rights with SubjectAccessReviews, or with one review of rules for many acts, and remembers answers for
-    `keep` seconds.
+    `keep` seconds. A user with many tokens, acts or reviews displaces and delays only their own.
     """
 
     def __init__(self, kube: KubeClient, keep: float) -> None:
         self._kube = kube
         self._keep = keep
-        self._known: LruCache[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = LruCache(_ENTRIES)
+        self._known: LaneLruCache[tuple[str, ResourceAttributes], tuple[float, AccessVerdict]] = LaneLruCache(_ENTRIES)
         self._asking: Joined[tuple[str, ResourceAttributes], AccessVerdict] = Joined()
-        self._places: LruCache[tuple[str, ResourceAttributes], _Places] = LruCache(_OF_NAMESPACES)
+        self._places: LaneLruCache[tuple[str, ResourceAttributes], _Places] = LaneLruCache(_OF_NAMESPACES)
         self._asking_places: Joined[tuple[str, ResourceAttributes], None] = Joined()
-        self._slots = asyncio.Semaphore(_ALL_AT_ONCE)
+        self._slots = Lanes(_ALL_AT_ONCE, of_one=_EACH_AT_ONCE)
 
     async def may(self, caller: Caller, act: ResourceAttributes, *, again: bool = False) -> AccessVerdict:
         """Whether the caller may do the act. `again` asks the API server even if an answer is remembered. Raises
@@ -101,7 +101,7 @@ class Access:
         async def ask(key: K) -> None:
             verdicts[key] = (await self.may(caller, acts[key])).allowed
 
-        await self._each(acts, ask)
+        await self._each(caller, acts, ask)
         return verdicts
 
     async def _take_rules(
@@ -123,9 +123,10 @@ class Access:
         if (await self.may(caller, act)).allowed:
             return sorted(namespaces)
         key = (caller.key, act)
-        places = self._places.touch(key)
+        places = self._places.touch(caller.limit_key, key)
         if places is None or time.monotonic() >= places.until:
-            places = self._places[key] = _Places(time.monotonic() + self._keep)
+            places = _Places(time.monotonic() + self._keep)
+            self._places.put(caller.limit_key, key, places)
         while missing := [each for each in namespaces if each not in places.verdicts]:
             await self._asking_places.result(key, partial(self._ask_places, caller, act, missing, places.verdicts))
         return sorted(each for each in namespaces if places.verdicts[each])
@@ -136,14 +137,13 @@ class Access:
         async def ask(namespace: str) -> None:
             verdicts[namespace] = (await self._ask(caller, act._replace(namespace=namespace))).allowed
 
-        await self._each(namespaces, ask)
+        await self._each(caller, namespaces, ask)
 
-    async def _each(self, keys: Iterable[K], ask: Callable[[K], Awaitable[None]]) -> None:
+    async def _each(self, caller: Caller, keys: Iterable[K], ask: Callable[[K], Awaitable[None]]) -> None:
         """Call `ask` for each key, a few concurrently; the first error ends it."""
-        slots = asyncio.Semaphore(_EACH_AT_ONCE)
 
         async def asked(key: K) -> None:
-            async with slots, self._slots:
+            async with self._slots.turn(caller.limit_key):
                 await ask(key)
 
         try:
@@ -154,11 +154,11 @@ class Access:
             raise failed.exceptions[0] from None
 
     def _remembered(self, caller: Caller, act: ResourceAttributes) -> AccessVerdict | None:
-        kept = self._known.get((caller.key, act))
+        kept = self._known.get(caller.limit_key, (caller.key, act))
         return kept[1] if kept is not None and time.monotonic() < kept[0] else None
 
     def _remember(self, caller: Caller, act: ResourceAttributes, verdict: AccessVerdict) -> None:
-        self._known[caller.key, act] = (time.monotonic() + self._keep, verdict)
+        self._known.put(caller.limit_key, (caller.key, act), (time.monotonic() + self._keep, verdict))
 
     async def _ask(self, caller: Caller, act: ResourceAttributes) -> AccessVerdict:
         identity = caller.identity
