@@ -8,7 +8,7 @@ from dynamo_dynadmin.api.ownership import manager_of, merge_patch, merged
 from dynamo_dynadmin.api.selectors import InvalidSelector, selector
 from dynamo_dynadmin.identity.seal import TooLong
 from dynamo_dynadmin.identity.session import Sessions
-from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, identity_of, whose_limit
+from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, identity_of, network_of, whose_limit
 from dynamo_dynadmin.state.position import Position
 
 ACCOUNT = "system:serviceaccount:team:owner"
@@ -190,3 +190,18 @@ def test_a_merge_patch_makes_the_new_of_the_old() -> None:
 @pytest.mark.parametrize("text", ["", "1", "-x", "a-b", "1-", "9" * 30 + "-a"])
 def test_an_invalid_event_id_names_no_position(text: str) -> None:
     assert Position.of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("remote", "network"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+    ],
+)
+def test_a_machine_with_a_network_of_ipv6_counts_once(remote: str, network: str) -> None:
+    assert network_of(remote) == network

@@ -41,6 +41,49 @@ async def test_slow_bodies_without_a_caller_do_not_use_up_all_places() -> None:
             writer.close()
 
 
+async def test_pods_that_send_bodies_slowly_do_not_refuse_the_start_of_a_session_of_others() -> None:
+    """Each pod has an address of its own; together they had all places of requests without a caller."""
+    held = asyncio.Semaphore(0)
+
+    async def handle(call: Call) -> web.StreamResponse:
+        held.release()
+        return await echo(call)
+
+    async with serving(handle, max_in_flight=16) as client:
+        head = f"POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: {JSON}\r\nContent-Length: 9\r\n\r\n{{".encode()
+        writers = []
+        for number in range(12):
+            address = (f"127.0.0.{2 + number % 6}", 0)
+            _, writer = await asyncio.open_connection("127.0.0.1", client.port, local_addr=address)
+            writer.write(head)
+            writers.append(writer)
+        for _ in range(8):
+            await held.acquire()
+        assert (await client.post("/x", json={})).status == 200
+        for writer in writers:
+            writer.close()
+
+
+async def test_pods_with_many_requests_do_not_delay_others() -> None:
+    """A request without a token takes a millisecond, and a pod sends a thousand together."""
+    begun = 0
+
+    async def count(call: Call) -> web.StreamResponse:
+        nonlocal begun
+        begun += 1
+        return call.answer({})
+
+    async with serving(count, "GET") as client:
+        await client.get("/x")
+        pods = [await asyncio.open_connection("127.0.0.1", client.port, local_addr=("127.0.0.2", 0)) for _ in range(50)]
+        for _, writer in pods:
+            writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+        await client.get("/x")
+        assert begun < 25
+        for _, writer in pods:
+            writer.close()
+
+
 CALL = cast("Any", SimpleNamespace(request=SimpleNamespace(transport=None), caller=SimpleNamespace(expires=None)))
 
 
@@ -301,14 +344,22 @@ async def test_tokens_under_review_do_not_use_up_the_places_of_known_callers() -
     async def answered(call: Call) -> web.StreamResponse:
         return call.answer({})
 
-    async def ask(token: str) -> int:
-        return (await client.get("/x", headers={"Authorization": f"Bearer {token}"})).status
+    async def ask(token: str, session: aiohttp.ClientSession | None = None) -> int:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (session or client.session).get(client.make_url("/x"), headers=headers) as answer:
+            return answer.status
 
-    async with server_of([route_of(answered, "GET", "/x", public=False)], Slow(), max_in_flight=8) as client:
+    async with (
+        server_of([route_of(answered, "GET", "/x", public=False)], Slow(), max_in_flight=8) as client,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(local_addr=("127.0.0.2", 0))) as elsewhere,
+    ):
         begun = [asyncio.create_task(ask(f"made-up-{number}")) for number in range(8)]
         for _ in range(4):
             await waiting.acquire()
+        # Callers at other addresses keep their share.
+        begun.append(asyncio.create_task(ask("elsewhere", elsewhere)))
+        await waiting.acquire()
         assert (await ask("ann"), await ask("of the issuer")) == (200, 200)
         go.set()
-        assert sorted(await asyncio.gather(*begun)) == [401] * 4 + [503] * 4
+        assert sorted(await asyncio.gather(*begun)) == [401] * 5 + [503] * 4
         assert await ask("made-up") == 401

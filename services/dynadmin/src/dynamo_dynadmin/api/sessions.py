@@ -1,12 +1,6 @@
 """Browser sessions: they begin with a token or a login at the issuer, and end by the user or when the token expires."""
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from ipaddress import IPv6Address, IPv6Network
-
 from aiohttp import web
-from dynamo_shared.api.untrusted.addresses import parsed
 
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.http.call import Call
@@ -18,9 +12,8 @@ from dynamo_dynadmin.identity.tokens import Tokens
 from dynamo_dynadmin.identity.who import Unidentified
 
 PATH = "/api/v1/session"
-#: Tokens of new sessions that are verified concurrently, from one network (`network_of`) and in total: the callers are
-#: not known yet. Behind a proxy, all have the proxy's address.
-AT_ONCE_OF_ONE, AT_ONCE = 16, 32
+#: The body of a new session: the caller is not known yet, and no cookie can hold a token of 4 KiB. Bytes.
+LARGEST_BODY = 32 << 10
 
 
 class SessionPages:
@@ -30,7 +23,6 @@ class SessionPages:
         self._tokens = tokens
         self._sessions = sessions
         self._logins = logins
-        self._verifying: Counter[str] = Counter()
 
     async def ways(self, call: Call) -> web.StreamResponse:
         """The ways to begin a session."""
@@ -70,14 +62,14 @@ class SessionPages:
 
     async def begin(self, call: Call) -> web.StreamResponse:
         """Begin a session from a pasted token. The token is stored only in a sealed cookie."""
+        call.request = call.request.clone(client_max_size=LARGEST_BODY)
         body = await call.object()
         token = body.get("token")
         if not isinstance(token, str) or not token:
             raise ProblemError(
                 "invalid", "/token: required", errors=[FieldProblem("/token", "required: a bearer token")]
             )
-        with self._one_more(network_of(call.request.remote or "")):
-            caller = await self._tokens.caller(token.strip())
+        caller = await self._tokens.caller(token.strip())
         try:
             session, cookie = self._sessions.begin(token.strip(), caller.expires)
         except TooLong as error:
@@ -87,20 +79,6 @@ class SessionPages:
         )
         _set(answer, COOKIE, cookie, "Strict")
         return answer
-
-    @contextmanager
-    def _one_more(self, network: str) -> Iterator[None]:
-        """Counts a token verification. ProblemError if too many are in progress."""
-        if self._verifying[network] >= AT_ONCE_OF_ONE or self._verifying.total() >= AT_ONCE:
-            detail = "too many sessions are being started; retry later"
-            raise ProblemError("too-many-requests", detail, retry_after=1)
-        self._verifying[network] += 1
-        try:
-            yield
-        finally:
-            self._verifying[network] -= 1
-            if not self._verifying[network]:
-                del self._verifying[network]
 
     async def show(self, call: Call) -> web.StreamResponse:
         """The session of the request, with its CSRF token, for a reloaded page."""
@@ -115,14 +93,6 @@ class SessionPages:
         _set(answer, COOKIE, "", "Strict", seconds=0)
         del call
         return answer
-
-
-def network_of(remote: str) -> str:
-    """The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 address, which one machine may own
-    completely.
-    """
-    address = parsed(remote)
-    return str(IPv6Network((address, 64), strict=False) if isinstance(address, IPv6Address) else address or remote)
 
 
 def _redirect(location: str) -> web.Response:

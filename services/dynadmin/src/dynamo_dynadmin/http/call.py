@@ -55,8 +55,6 @@ class OngoingRequest:
     again: Callable[[], Awaitable[Caller]] | None = None
     """identifies the token's caller again"""
     by_browser: bool = False
-    counted: tuple[str, ...] = ()
-    """the name under which the request counts"""
     leave: Callable[[], None] = lambda: None
     """stops counting the request among those in progress"""
     status_if_left: int = 499

@@ -4,15 +4,15 @@ import asyncio
 import re
 import time
 import uuid
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from hashlib import sha256
 
 import structlog
 from aiohttp import web
-from dynamo_shared.aio import Offload
-from dynamo_shared.kube import Identity, KubeClient, KubeError
+from dynamo_shared.aio import Lanes, Offload, Shares
+from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.kube.warning_header import header_of
 from dynamo_shared.lru import LruCache
 from dynamo_shared.runtime.ratelimit import RateLimit
@@ -29,7 +29,7 @@ from dynamo_dynadmin.http.streaming import HeadersOnly
 from dynamo_dynadmin.identity.provider import IssuerUnavailable
 from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER, Sessions, is_same
 from dynamo_dynadmin.identity.tokens import Tokens
-from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, whose_limit
+from dynamo_dynadmin.identity.who import Caller, Disallowed, Unidentified, anonymous, network_of, whose_limit
 from dynamo_dynadmin.metrics import DynadminMetrics
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -40,13 +40,12 @@ _LONGEST_MANAGER = 128
 #: Compression does not shrink smaller answers. Bytes.
 _WORTH_COMPRESSING = 1400
 _LIMITS = 10_000
-#: One caller may use a quarter of the concurrent requests: a chat whose frontend does not answer takes minutes.
-_SHARE = 4
+#: One caller may use a quarter of the concurrent requests: a chat whose frontend does not answer takes minutes. Requests
+#: without a caller, and those whose token is under review, have half as many places each, which networks share.
+_SHARE, _UNKNOWN = 4, 2
 _COMPRESSED = frozenset({"application/json", "application/problem+json", "application/yaml"})
 #: Response headers that pages of other origins may read.
 _EXPOSED = "ETag, Location, X-Request-ID, Retry-After, Warning, Idempotency-Replayed, X-Managed-By"
-#: The caller of public routes. No request to Kubernetes uses this name.
-ANONYMOUS = Caller(Identity("anonymous"))
 
 log = structlog.get_logger("dynamo.dynadmin")
 
@@ -74,8 +73,8 @@ class HttpServer:
         self._clock = clock
         self._limits: LruCache[str, RateLimit] = LruCache(_LIMITS)
         self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
-        self._in_flight = self._identifying = 0
-        self._of_callers: Counter[str] = Counter()
+        self._of_users, self._public, self._identifying = Shares(), Shares(), Shares()
+        self._turns = Lanes(1)
         self.draining = False
 
     def app(self) -> web.Application:
@@ -106,15 +105,17 @@ class HttpServer:
         async def handle(request: web.Request) -> web.StreamResponse:
             turn = request[TURN]
             turn.operation, turn.by_browser = route.operation, route.by_browser
-            caller = ANONYMOUS if route.public else await self._caller(request)
+            caller = anonymous(request.remote or "") if route.public else await self._caller(request)
             if isinstance(request.protocol, HttpConnection):
                 request.protocol.user = caller.limit_key
             call = self._call(request, route, caller)
             if not route.public:
                 self._limit(caller)
-            self._count(caller, turn)
-            call.check_query()
-            return await route.handle(call)
+            with ExitStack() as place:
+                turn.leave = place.close
+                place.enter_context(self._place(call))
+                call.check_query()
+                return await route.handle(call)
 
         return handle
 
@@ -163,12 +164,10 @@ class HttpServer:
         try:
             if (preflight := self._preflight(request)) is not None:
                 return preflight
-            self._refuse_impersonation(request)
-            if self._in_flight >= self._settings.max_in_flight:
-                self._metrics.refused.labels("busy").inc()
-                detail = f"{self._in_flight} requests are in progress; retry later"
-                raise ProblemError("unavailable", detail, retry_after=1)
-            return await self._counted(request, handler)
+            # Thousands of requests without a token must not delay others: networks take turns to begin one.
+            async with self._turns.quick_turn(network_of(request.remote or "")):
+                self._refuse_impersonation(request)
+            return await handler(request)
         except HeadersOnly as head:
             return head.response
         except ProblemError as problem:
@@ -196,31 +195,6 @@ class HttpServer:
             detail = "the service failed on this request; the service's log has the reason under this request's id"
             return ProblemError("internal", detail).response(identifier)
 
-    async def _counted(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        """Counts a request in progress. A stream leaves this count, because streams have their own limits."""
-        self._in_flight += 1
-        request[TURN].leave = leave = self._leave_once(request[TURN])
-        self._metrics.in_flight.set(self._in_flight)
-        try:
-            return await handler(request)
-        finally:
-            leave()
-
-    def _leave_once(self, turn: OngoingRequest) -> Callable[[], None]:
-        left = False
-
-        def leave() -> None:
-            nonlocal left
-            if not left:
-                left = True
-                self._in_flight -= 1
-                self._metrics.in_flight.set(self._in_flight)
-                self._of_callers -= Counter(turn.counted)
-
-        return leave
-
     async def _caller(self, request: web.Request) -> Caller:
         """The caller, by bearer token or session. Raises Unidentified, Disallowed and ProblemError."""
         if headers := request.headers.getall("Authorization", ()):
@@ -231,7 +205,7 @@ class HttpServer:
             if scheme.lower() != "bearer":
                 raise Unidentified("Authorization must be Bearer with a token")
             token = token.strip()
-            caller = await self._caller_of_token(token)
+            caller = await self._caller_of_token(token, request)
         elif (cookie := request.cookies.get(COOKIE)) is not None:
             session = self._sessions.open(cookie)
             if session is None:
@@ -240,7 +214,7 @@ class HttpServer:
                 self._metrics.refused.labels("csrf").inc()
                 raise ProblemError("csrf", f"send the session's CSRF token as {CSRF_HEADER}")
             token = session.token
-            caller = await self._caller_of_token(token)
+            caller = await self._caller_of_token(token, request)
             expires = session.expires if caller.expires is None else min(session.expires, caller.expires)
             caller = Caller(caller.identity, expires, by_session=True)
         else:
@@ -249,27 +223,25 @@ class HttpServer:
         turn.caller, turn.again = caller, partial(self._tokens.caller, token)
         return caller
 
-    async def _caller_of_token(self, token: str) -> Caller:
+    async def _caller_of_token(self, token: str, request: web.Request) -> Caller:
         """The caller of a token. Raises ProblemError if too many tokens are under review: known callers keep their
-        places.
+        places, and networks have shares.
         """
         if (known := self._tokens.remembered(token)) is not None:
             return known
         if not self._tokens.is_of_cluster(token):
             return await self._tokens.caller(token)
-        if self._identifying >= max(1, self._settings.max_in_flight // 2):
+        network = network_of(request.remote or "")
+        if self._identifying.is_full(network, self._part(_UNKNOWN)):
             self._metrics.refused.labels("busy").inc()
-            detail = f"{self._identifying} tokens are being checked; retry later"
+            detail = f"{self._identifying.total} tokens are being checked; retry later"
             raise ProblemError("unavailable", detail, retry_after=1)
-        self._identifying += 1
-        try:
+        with self._identifying.taken(network), self._metrics.in_flight.track_inprogress():
             return await self._tokens.caller(token)
-        finally:
-            self._identifying -= 1
 
     def _call(self, request: web.Request, route: Route, caller: Caller) -> Call:
         turn, kube = request[TURN], self._kube
-        if caller is not ANONYMOUS:
+        if not route.public:
             kube = kube.for_identity(
                 caller.identity, request=turn.id, field_manager=manager_of(caller), warned=turn.warnings.append
             )
@@ -289,19 +261,28 @@ class HttpServer:
             detail = f"too many requests {whose_limit(caller.limit_key)}"
             raise ProblemError("too-many-requests", detail, retry_after=after)
 
-    def _count(self, caller: Caller, turn: OngoingRequest) -> None:
-        """Count one more request of this caller. Raises ProblemError if there are too many: other callers keep their
-        places.
+    @contextmanager
+    def _place(self, call: Call) -> Iterator[None]:
+        """A place for a request. Raises ProblemError if there are too many: other callers keep their places.
 
-        Requests without a caller count as one caller's: sending a body slowly needs no token.
+        Sending a body slowly needs no token. A stream leaves its place early: streams have their own limits.
         """
-        if self._of_callers[caller.limit_key] >= max(1, self._settings.max_in_flight // _SHARE):
+        public, key = call.route.public, call.caller.limit_key
+        places, most = (self._public, self._part(_UNKNOWN)) if public else (self._of_users, self._part(1))
+        if (own := places.count(key)) >= self._part(_SHARE):
             self._metrics.refused.labels("busy").inc()
-            whose = "without a caller" if caller is ANONYMOUS else whose_limit(caller.limit_key)
-            detail = f"{self._of_callers[caller.limit_key]} requests {whose} are in progress; retry later"
+            whose = "without a caller" if public else whose_limit(key)
+            detail = f"{own} requests {whose} are in progress; retry later"
             raise ProblemError("too-many-requests", detail, retry_after=1)
-        turn.counted = (caller.limit_key,)
-        self._of_callers[caller.limit_key] += 1
+        if places.is_full(key, most):
+            self._metrics.refused.labels("busy").inc()
+            detail = f"{places.total} requests are in progress; retry later"
+            raise ProblemError("unavailable", detail, retry_after=1)
+        with places.taken(key), self._metrics.in_flight.track_inprogress():
+            yield
+
+    def _part(self, divisor: int) -> int:
+        return max(1, self._settings.max_in_flight // divisor)
 
     def _refuse_impersonation(self, request: web.Request) -> None:
         if any(name.lower().startswith(_IMPERSONATE) for name in request.headers):

@@ -4,7 +4,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from ipaddress import IPv6Address, IPv6Network
 
+from dynamo_shared.api.untrusted.addresses import parsed
 from dynamo_shared.kube import Identity
 
 #: Prefix of the cluster's own identities.
@@ -48,6 +50,19 @@ class Caller:
         """
         user = self.identity.user
         return user.rpartition(":")[0] if user.startswith(_SERVICE_ACCOUNT) else user
+
+
+def anonymous(remote: str) -> Caller:
+    """The caller of public routes, by network. No request to Kubernetes uses this name."""
+    return Caller(Identity(f"anonymous {network_of(remote)}"))
+
+
+def network_of(remote: str) -> str:
+    """The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 address, which one machine may own
+    completely.
+    """
+    address = parsed(remote)
+    return str(IPv6Network((address, 64), strict=False) if isinstance(address, IPv6Address) else address or remote)
 
 
 def whose_limit(limit_key: str) -> str:

@@ -80,8 +80,9 @@ class Dynadmin(Section):
         256,
         ge=1,
         le=65536,
-        description="Maximum concurrent requests, of one user a quarter of it. Further requests are rejected; clients retry "
-        "later.",
+        description="Maximum concurrent requests of known users, of one user a quarter of it. Half as many requests without "
+        "a user, and half as many whose token is being checked; networks share these. Further requests are rejected; clients "
+        "retry later.",
     )
     max_streams: int = Field(2000, ge=1, le=100_000, description="Maximum open streams of one replica.")
     max_streams_per_user: int = Field(100, ge=1, le=100_000, description="Maximum open streams of one user.")
