@@ -1,12 +1,15 @@
 """Readiness is the combined state of the parts."""
 
 import asyncio
+from collections.abc import Iterable
 
 import aiohttp
 import pytest
 from dynamo_shared.runtime import Health, HealthState, endpoints
 from dynamo_shared.runtime.endpoints import health_app, metrics_app, serving
 from dynamo_shared.runtime.metrics import Metrics
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.registry import Collector
 
 
 def test_a_degraded_part_still_works_and_a_failed_one_does_not():
@@ -80,3 +83,28 @@ async def test_endpoints_answer():
         async with session.get(f"http://127.0.0.1:{metrics_port}/metrics") as answer:
             text = await answer.text()
     assert 'dynamo_platform_kube_requests_total{code="201",method="POST",resource="pods"} 1.0' in text
+
+
+async def test_a_client_that_reads_metrics_without_a_pause_delays_no_one():
+    """All that a hundred connections requested was written at once, and probes and Prometheus waited for it."""
+    written = 0
+
+    class Counted(Collector):
+        def collect(self) -> Iterable[Metric]:
+            nonlocal written
+            written += 1
+            return ()
+
+    registry = CollectorRegistry()
+    registry.register(Counted())
+    written = 0
+    request = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+    async with asyncio.timeout(60), serving(metrics_app(registry), "127.0.0.1", 0) as port:
+        pods = [await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0)) for _ in range(50)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _, each in (*pods, (reader, writer)):
+            each.write(request)
+        await reader.readuntil(b"HTTP/1.1 200 ")
+        assert written < 25
+        for _, each in (*pods, (reader, writer)):
+            each.close()

@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from dynamo_shared.aio import ended
+from dynamo_shared.aio import Lanes, ended
 from dynamo_shared.runtime.acceptor import AcceptedConnection, Acceptor
 from dynamo_shared.runtime.health import Health
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
@@ -110,14 +110,17 @@ def health_app(health: Health) -> web.Application:
 
 def metrics_app(*registries: CollectorRegistry, scrapers: Scrapers | None = None) -> web.Application:
     """/metrics of all registries in Prometheus' text format, only for callers that `scrapers` accepts, if given."""
+    turns = Lanes(1)
 
     async def metrics(request: web.Request) -> web.Response:
+        client = request.remote or ""
         if scrapers is not None:
-            verdict = await scrapers.verdict(request.headers.get("Authorization", ""), request.remote or "")
+            verdict = await scrapers.verdict(request.headers.get("Authorization", ""), client)
             if verdict is not GRANTED:
                 headers = {"WWW-Authenticate": "Bearer"} if verdict.status == HTTPStatus.UNAUTHORIZED else {}
                 return web.Response(status=verdict.status, text=f"{verdict.sentence}\n", headers=headers)
-        body = b"".join(generate_latest(registry) for registry in registries)
+        async with turns.quick_turn(client):
+            body = b"".join(generate_latest(registry) for registry in registries)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     app = web.Application()

@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from aiohttp import web
 
-from dynamo_dynadmin.http.compression import VARIES, compress
+from dynamo_dynadmin.http.compression import VARIES, Precompressed
 
 #: Scripts, styles and requests must be of this origin. No other page may frame this one.
 POLICY = "; ".join(
@@ -45,7 +45,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    content: bytes
+    content: Precompressed
     type: str
     etag: str
 
@@ -54,8 +54,9 @@ class _File:
         if any(each.value == self.etag for each in request.if_none_match or ()):
             answer = web.Response(status=304, headers={**_HEADERS, "Vary": VARIES})
         else:
-            answer = web.Response(body=self.content, content_type=self.type, charset="utf-8", headers=_HEADERS)
-            compress(request, answer)
+            answer = self.content.answer(request, self.type)
+            answer.charset = "utf-8"
+            answer.headers.update(_HEADERS)
         answer.etag = self.etag
         return answer
 
@@ -76,4 +77,4 @@ def of_problem(answer: web.StreamResponse) -> web.Response:
 
 
 def _file(name: str, content: bytes) -> _File:
-    return _File(content, _TYPES[name.rpartition(".")[2]], sha256(content).hexdigest()[:32])
+    return _File(Precompressed(content), _TYPES[name.rpartition(".")[2]], sha256(content).hexdigest()[:32])

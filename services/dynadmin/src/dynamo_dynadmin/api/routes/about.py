@@ -6,6 +6,7 @@ from aiohttp import web
 
 from dynamo_dynadmin.api.routes.section import PREFIX, RouteSection, Topics
 from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.compression import Precompressed
 from dynamo_dynadmin.http.routes import Route
 
 
@@ -13,8 +14,10 @@ def about(topics: Topics, document: bytes) -> Iterator[Route]:
     """The document, namespaces, capabilities, and the caller."""
     route = RouteSection("about", PREFIX)
 
+    compressed = Precompressed(document)
+
     async def openapi(call: Call) -> web.StreamResponse:
-        return call.answer(document)
+        return compressed.answer(call.request, "application/json")
 
     yield route("GET /openapi.json", "getOpenApi", "This document.", openapi, "Any", public=True)
     summary = "Namespaces in which the caller may list graph deployments."
