@@ -13,7 +13,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from dynamo_admission.server import MAX_BODY, MAX_CONVERSION
+from dynamo_admission.room import MAX_CONVERSION
+from dynamo_admission.server import MAX_BODY
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.objects import KubeObject
