@@ -1,12 +1,16 @@
 """The OpenAPI document says what the service does: problems, headers, and the ends of streams."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dynamo_dynadmin
 import pytest
+from dynamo_dynadmin.api.family import health, tree
+from dynamo_dynadmin.api.fit import GpuDemand, NodeRoom, fit
+from dynamo_dynadmin.api.models import GpuFit, TreeNode
 from dynamo_dynadmin.api.table import described
 from dynamo_dynadmin.document import openapi
 from dynamo_dynadmin.http import problems
@@ -80,3 +84,58 @@ def test_a_scaling_says_what_was_scaled() -> None:
     assert scaled["properties"].keys() >= {"component", "adapter"}
     assert scaled["properties"]["via"]["enum"] == ["graph", "adapter"]
     assert {"component", "adapter"}.isdisjoint(scaled["required"])
+
+
+def test_a_change_of_a_session_also_sends_the_csrf_token() -> None:
+    document = openapi()
+    assert document["components"]["securitySchemes"]["csrf"]["name"] == "X-CSRF-Token"
+    session = {
+        (method == "get", str(operation.get("security", document["security"])))
+        for path in document["paths"].values()
+        for method, operation in path.items()
+        if operation.get("security") != []
+    }
+    assert session == {
+        (True, str([{"token": []}, {"session": []}])),
+        (False, str([{"token": []}, {"session": [], "csrf": []}])),
+    }
+
+
+def test_a_body_needs_neither_a_name_nor_what_the_path_says() -> None:
+    schemas = openapi()["components"]["schemas"]
+    assert schemas["ObjectBody"]["required"] == ["metadata"]
+    assert "generateName" in schemas["BodyMetadata"]["properties"]
+    assert "required" not in schemas["BodyMetadata"]
+
+
+def test_changes_of_a_replay_have_no_defaults_that_a_client_could_send() -> None:
+    schemas = openapi()["components"]["schemas"]
+    described = {"changes": schemas["ReplayBody"]["properties"]["changes"], **schemas["PlannerChanges"]["properties"]}
+    assert [name for name, each in described.items() if "default" in each] == []
+
+
+def test_descriptions_use_the_words_of_json() -> None:
+    texts = [str(each) for each in described_texts(openapi())]
+    assert [each for each in texts if re.search(r"\b(None if|True|False|dict)\b", each)] == []
+
+
+def described_texts(node: Any) -> Iterator[Any]:
+    if isinstance(node, dict):
+        yield from (each for name, each in node.items() if name == "description" and isinstance(each, str))
+    if isinstance(node, dict | list):
+        for each in node.values() if isinstance(node, dict) else node:
+            yield from described_texts(each)
+
+
+@pytest.mark.parametrize("demands", [[], [GpuDemand("worker", 3, 4)]], ids=["nothing", "more than there is"])
+def test_answers_about_gpus_have_the_described_fields(demands: list[GpuDemand]) -> None:
+    nodes = [NodeRoom("a", "H200", 8, 8, {}, ({"key": "gpu", "effect": "NoExecute"},)), NodeRoom("b", "", 8, 4, {})]
+    answer = fit(demands, nodes, exact=True)
+    assert GpuFit.model_validate(answer).model_dump(by_alias=True) == answer
+
+
+def test_a_node_of_a_tree_has_the_described_fields() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "uid": "1"}, "spec": {"nodeName": "n"}}
+    node = tree(pod, [], {"1": health(pod)})
+    assert node.keys() - TreeNode.model_fields.keys() == set()
+    TreeNode.model_validate(node)

@@ -26,23 +26,65 @@ class BodySchema(Schema):
     model_config = ConfigDict(extra="forbid")
 
 
-class Metadata(BaseModel):
+def without_defaults(schema: dict[str, Any]) -> None:
+    """Changes a schema: a field that a message omits has no value."""
+    for each in schema["properties"].values():
+        each.pop("default", None)
+
+
+class KubernetesSchema(BaseModel):
+    """Base of Kubernetes' objects: other fields than the described ones occur."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True, json_schema_extra=without_defaults)
+
+
+class Metadata(KubernetesSchema):
     """metadata of an object."""
 
-    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
     name: str
     """Name."""
     namespace: str | None = None
     """Namespace."""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    uid: str = ""
+    resourceVersion: str = ""  # noqa: N815 - Kubernetes' word
+    generation: int = 0
+    creationTimestamp: str = ""  # noqa: N815
 
 
-class KubernetesObject(BaseModel):
+class KubernetesObject(KubernetesSchema):
     """An object as Kubernetes stores it, without managedFields."""
 
-    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
     apiVersion: str  # noqa: N815 - Kubernetes' word
     kind: str
     metadata: Metadata
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+class BodyMetadata(KubernetesSchema):
+    """metadata of an object to write."""
+
+    name: str = ""
+    """Name; in a replacement it may be omitted."""
+    generateName: str = ""  # noqa: N815 - Kubernetes' word
+    """Beginning of the name of a new object, instead of `name`."""
+    namespace: str = ""
+    """The namespace of the path, or omitted."""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class ObjectBody(KubernetesSchema):
+    """An object to write."""
+
+    apiVersion: str = ""  # noqa: N815 - Kubernetes' word
+    """A served version of the collection's kind; if omitted, the stored version."""
+    kind: str = ""
+    """The collection's kind, or omitted."""
+    metadata: BodyMetadata
+    spec: dict[str, Any] = {}
 
 
 class ListMetadata(Schema):
@@ -134,7 +176,7 @@ class Status(Schema):
     name: str
     namespace: str
     ready: bool | None
-    """None if the object has no such condition."""
+    """null if the object has no such condition."""
     state: str
     message: str
     """Why it is not ready."""
@@ -202,13 +244,25 @@ class Pods(Schema):
     items: list[Pod]
 
 
-class TreeNode(BaseModel):
+class TreeNode(KubernetesSchema):
     """An object and what it owns."""
 
-    model_config = ConfigDict(extra="allow")
+    apiVersion: str  # noqa: N815 - Kubernetes' word
     kind: str
     name: str
     children: list[TreeNode]
+    uid: str = ""
+    ready: bool | None = None
+    """null if the object has no such condition."""
+    state: str = ""
+    message: str = ""
+    """Why it is not ready."""
+    node: str = ""
+    """Node of a pod."""
+    gpus: int = 0
+    """GPUs of a pod."""
+    count: int = 0
+    """Number of such pods, if they do not exist yet."""
 
 
 class Tree(Schema):
@@ -404,6 +458,76 @@ class DefaultedField(Schema):
     why: str
 
 
+class NodeGpus(Schema):
+    """A node with GPUs."""
+
+    name: str
+    product: str
+    """Kind of GPU; empty if unknown."""
+    total: int
+    free: int
+    schedulable: bool
+    taints: list[str]
+    """As `key=value:effect`."""
+
+
+class PlacedPods(Schema):
+    """Pods that a node has room for."""
+
+    component: str
+    node: str
+    pods: int
+    gpus: int
+    """Of all these pods."""
+
+
+class WaitingPods(Schema):
+    """Pods that no node has room for."""
+
+    component: str
+    pods: int
+    gpus: int
+    """Of all these pods."""
+    why: str
+    free: list[str]
+    """Nodes that match, and whose GPUs would suffice if they were free."""
+
+
+class GpuFit(Schema):
+    """Whether the GPUs that a graph needs are free now."""
+
+    fits: bool
+    exact: bool
+    """Whether all GPUs that are in use, and all that are needed, were counted."""
+    needed: int
+    free: int
+    placed: list[PlacedPods]
+    missing: list[WaitingPods]
+    claims: list[str]
+    """Names of the pods' resource claims."""
+    uncounted: list[str]
+    """Claims whose GPUs are unknown: `needed` does not include them."""
+    nodes: list[NodeGpus]
+
+
+class ProductGpus(Schema):
+    """GPUs of one kind."""
+
+    product: str
+    nodes: int
+    total: int
+    free: int
+
+
+class ClusterGpus(Schema):
+    """The GPUs of the cluster."""
+
+    exact: bool
+    """Whether all GPUs that are in use were counted."""
+    kinds: list[ProductGpus]
+    nodes: list[NodeGpus]
+
+
 class Deployed(Schema):
     """The result of an intent."""
 
@@ -419,25 +543,26 @@ class Deployed(Schema):
     origins: dict[str, str]
     """The field of the intent from which a field came, by JSON pointer into the manifest."""
     warnings: list[str]
-    tree: dict[str, Any] | None
-    """The objects that would be created, level by level; None if they are not known (a request)."""
-    gpus: dict[str, Any] | None
-    """Whether the GPUs are free now; None if the caller may not list nodes, or no GPUs are needed yet."""
-    object: dict[str, Any] | None
-    """The object as stored, or as it would be stored."""
+    tree: TreeNode | None
+    """The objects that would be created, level by level; null if they are not known (a request)."""
+    gpus: GpuFit | None
+    """Whether the GPUs are free now; null if the caller may not list nodes, or no GPUs are needed yet."""
+    object: KubernetesObject | None
+    """The object as stored, or as it would be stored; null if the intent is only translated."""
 
 
 class Capabilities(BaseModel):
     """What the cluster can do."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
     apiVersions: dict[str, str]  # noqa: N815 - camelCase on the wire
     served: list[str]
     platformVersion: str  # noqa: N815
     gpuSkus: list[str]  # noqa: N815
     """Kinds of GPU that an objective may name."""
     orchestrators: dict[str, bool]
-    gpus: dict[str, Any] | None
+    gpus: ClusterGpus | None
+    """null if the caller may not list nodes."""
 
 
 class Me(Schema):
@@ -485,18 +610,29 @@ class SessionWays(Schema):
     token: bool
     """Whether a session can start with a token, by POST."""
     login: str | None
-    """Path of the login at the issuer; None if no issuer is configured."""
+    """Path of the login at the issuer; null if no issuer is configured."""
 
 
 class EstimateFigures(BaseModel):
-    """The expected performance of a deployment; milliseconds, tokens, requests and seconds. None if unknown."""
+    """The expected performance of a deployment; milliseconds, tokens, requests and seconds. null if unknown."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
     backend: str
     serving: str
+    """agg or disagg."""
     gpus: int
     ttft: float | None
     itl: float | None
+    meetsSLA: bool | None = None  # noqa: N815 - names of the request's status
+    """Whether it meets the target times."""
+    requestLatency: float | None = None  # noqa: N815
+    concurrency: float | None = None
+    requestsPerSecond: float | None = None  # noqa: N815
+    tokensPerSecond: float | None = None  # noqa: N815
+    tokensPerSecondPerGPU: float | None = None  # noqa: N815
+    tokensPerSecondPerUser: float | None = None  # noqa: N815
+    parallelism: dict[str, dict[str, Any]] | None = None
+    """Engines by role: agg, or prefill and decode."""
 
 
 class Estimate(Schema):

@@ -14,7 +14,7 @@ from dynamo_shared.api.contracts.planner import (
 from dynamo_shared.api.model import Bool, Number
 from pydantic import BaseModel, ConfigDict, Field
 
-from dynamo_dynadmin.api.models import BodySchema, Schema
+from dynamo_dynadmin.api.models import BodySchema, Schema, without_defaults
 from dynamo_dynadmin.api.traffic import HIGHEST, ISL, LONGEST, MOST_STEPS, OSL
 
 #: Maximum duration of a replay's traffic. Seconds.
@@ -25,7 +25,8 @@ _Tokens = Annotated[int, Field(ge=1, le=LONGEST)]
 class PlannerChanges(BaseModel):
     """Keys of the PlannerConfig that a replay changes, with its names; omitted keys stay unchanged."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    # A client that filled in defaults would change what it does not name.
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, json_schema_extra=without_defaults)
     gpu_price: Annotated[Number | None, Field(ge=0, le=1)] = None
     """Share of a GPU's best throughput that must meet the target times, for each GPU; null: no price, `attainment` decides."""
     attainment: Annotated[Number, Field(ge=0.5, le=0.999)] = 0.95
@@ -72,7 +73,7 @@ class ReplayStep(BodySchema):
 class ReplayBody(BodySchema):
     """The inputs of a replay; every field is optional."""
 
-    changes: PlannerChanges = PlannerChanges()
+    changes: PlannerChanges = Field(default_factory=PlannerChanges)
     """Changes to the PlannerConfig."""
     seconds: int = Field(default=3600, ge=60, le=LONGEST_REPLAY)
     """Duration of the traffic in the decisions, up to ten minutes after the newest one."""
@@ -94,7 +95,7 @@ class ReplayMoment(Schema):
 
 
 class ReplayRun(Schema):
-    """The results of one configuration; milliseconds. None if no request reached this point."""
+    """The results of one configuration; milliseconds. null if no request reached this point."""
 
     config: dict[str, Any]
     """The fields of the configuration that affect the result."""

@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 
 from dynamo_dynadmin.http.problems import KINDS, MEDIA_TYPE
 from dynamo_dynadmin.http.routes import SSE, YAML, ResponseSpec, Route
+from dynamo_dynadmin.identity.session import COOKIE, CSRF_HEADER
 
 #: Problems of every operation.
 ALWAYS = ("bad-request", "forbidden", "too-many-requests", "unavailable", "internal")
@@ -55,8 +56,14 @@ def document(routes: Sequence[Route], models: Mapping[str, type[BaseModel]], ver
                 "session": {
                     "type": "apiKey",
                     "in": "cookie",
-                    "name": "__Host-dynadmin",
+                    "name": COOKIE,
                     "description": "Session of a browser.",
+                },
+                "csrf": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": CSRF_HEADER,
+                    "description": "`csrfToken` of the session, which changes also need.",
                 },
             },
         },
@@ -82,6 +89,8 @@ def _operation(route: Route) -> dict[str, Any]:
     }
     if route.public:
         operation["security"] = []
+    elif route.method != "GET":
+        operation["security"] = [{"token": []}, {"session": [], "csrf": []}]
     if route.body:
         operation["requestBody"] = {
             "required": True,

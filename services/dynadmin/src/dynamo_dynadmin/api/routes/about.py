@@ -23,7 +23,7 @@ def about(topics: Topics, document: bytes) -> Iterator[Route]:
     summary = "Namespaces in which the caller may list graph deployments."
     yield route("GET /namespaces", "listNamespaces", summary, topics.cluster.namespaces, "Namespaces")
     summary = "Served versions, orchestrators, and GPUs by kind and node."
-    yield route("GET /capabilities", "getCapabilities", summary, topics.cluster.capabilities, "Capabilities")
+    yield route("GET /capabilities", "getCapabilities", summary, topics.cluster.capabilities, "Capabilities", "expired")
     yield route("GET /me", "getMe", "Who the caller is.", topics.cluster.me, "Me")
     summary = "What the caller may do in a namespace."
     yield route(

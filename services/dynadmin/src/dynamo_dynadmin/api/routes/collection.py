@@ -13,6 +13,7 @@ from dynamo_dynadmin.api.routes.section import (
     DRY_RUN,
     IN_NAMESPACE,
     OBJECT,
+    OBJECT_BODY,
     OBJECT_OR_YAML,
     SELECTOR,
     RouteSection,
@@ -116,7 +117,7 @@ def collection(kind: Kind, topics: Topics) -> Iterator[Route]:
         "`synced`, `resync`, `unauthorized`, `error`.",
         of(topics.events.events),
         streamed("Events.", {JSON: "Events"}),
-        "not-found",
+        *("not-found", "expired"),
         query=(
             number(
                 "limit", "Maximum number of events; in a stream, of existing events.", least=1, most=2000, default=200
@@ -170,7 +171,7 @@ def _writes(kind: Kind, route: RouteSection, writing: ObjectWriter) -> Iterator[
         created("Dry run, or created by this request before.", OBJECT),
         *("invalid", "not-found", "already-exists", "key-reused"),
         query=(DRY_RUN,),
-        body=OBJECT_OR_YAML,
+        body=OBJECT_BODY,
         idempotent=True,
     )
     yield changes(
@@ -180,7 +181,7 @@ def _writes(kind: Kind, route: RouteSection, writing: ObjectWriter) -> Iterator[
         of(writing.replace),
         changed,
         *_CHANGES,
-        body=OBJECT_OR_YAML,
+        body=OBJECT_BODY,
     )
     yield changes(
         "PATCH /{name}",

@@ -29,6 +29,7 @@ SELECTOR = Parameter(
 )
 OBJECT = {JSON: "KubernetesObject"}
 OBJECT_OR_YAML = {**OBJECT, YAML: "KubernetesObject"}
+OBJECT_BODY = {JSON: "ObjectBody", YAML: "ObjectBody"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
