@@ -7,6 +7,7 @@ import pytest
 from dynamo_ctl.simulations.estimation import Estimation
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
+from dynamo_dynadmin.api.models import Estimate
 from dynamo_shared.kube import KubeClient
 
 from .dynadmin import EVERYTHING, Api, account, dynadmin
@@ -43,6 +44,8 @@ async def test_an_estimate_is_refined_and_cached(api: Api, kube: KubeClient, nam
     assert "progress" in names
     first, last = (data for event, data, _ in (reported[0], reported[-2]))
     assert (first["source"], last["source"]) == ("naive", "aiconfigurator")
+    for each in (first, last):
+        Estimate.model_validate(each)
     assert last["selected"]["gpus"] == 1
     assert 0 < last["selected"]["itl"] <= 50
     assert len(last["pareto"]) > 1

@@ -72,8 +72,9 @@ class Estimation:
             layout = naive(known_model(objective.model, self._settings.rapid), objective, "not simulated yet").layout
         except ProfilingFailed:
             return
-        selected = {"backend": layout.backend, "serving": layout.serving, "gpus": layout.gpus, "words": layout.words}
-        report("estimate", {"selected": selected, "pareto": [], "notes": [], "source": "naive", "final": False})
+        figures = {"backend": layout.backend, "serving": layout.serving, "gpus": layout.gpus, "words": layout.words}
+        selected = {**figures, "ttft": None, "itl": None}
+        report("estimate", {"selected": selected, "pareto": [], "notes": [], "source": "naive"})
 
     def config_maps(self, graph: KubeObject) -> tuple[str, str]:
         """Names of the ConfigMaps with the graph's PlannerConfig and with its profile. Raises NotSimulated."""

@@ -77,8 +77,11 @@ class Estimates:
 
     async def _streamed(self, answer: _Answer, stream: Stream) -> None:
         reports: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
+        started = time.monotonic()
 
         def report(event: str, data: Any) -> None:
+            if event == "estimate":
+                data = {**data, "seconds": round(time.monotonic() - started, 3), "cached": False}
             # Keeps only the newest report; the last one says that there are no more.
             if reports.full():
                 reports.get_nowait()
