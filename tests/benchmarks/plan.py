@@ -90,6 +90,8 @@ def _config(of: Traffic, interval: int) -> PlannerConfig:
             "throughput_adjustment_interval_seconds": interval,
             "prefill_engine_num_gpu": 1,
             "decode_engine_num_gpu": 1,
+            # Prompts of Mooncake's trace share prefixes, and only routers report the hit rate.
+            "throughput_metrics_source": "router",
         }
     )
 

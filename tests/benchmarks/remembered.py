@@ -23,6 +23,7 @@ CODE = (
     "core/observation.py",
     "core/decision.py",
     "core/profile.py",
+    "core/scraped_traffic.py",
 )
 """The planner's packages on which simulations and baselines depend. Reports and tables may change without a new run."""
 

@@ -194,6 +194,15 @@ async def test_a_window_too_short_for_scrapes_is_widened():
     assert all("[20s]" in promql for promql in client.asked)
 
 
+async def test_a_window_has_the_seconds_of_its_query():
+    """A sixth of 130 s: Prometheus counts the requests of 22 s, which are not those of 21.67 s."""
+    reading, client = reader(healthy(scraped=scraped(range(-20, 1, 5))))
+    traffic = await reading.read(130 / 6)
+    assert isinstance(traffic, Traffic)
+    assert traffic.duration == 22.0
+    assert all("[22s]" in promql for promql in client.asked)
+
+
 async def test_model_names_are_case_insensitive_and_other_models_do_not_count():
     answers = healthy(started=[*series(10.0), *series(500.0, model="llama")])
     traffic = await traffic_of(answers, model="QWEN")

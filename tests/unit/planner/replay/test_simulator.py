@@ -5,19 +5,20 @@ from dataclasses import dataclass, replace
 
 import pytest
 from dynamo_planner.core.decision import Decision, Effects, Tick
-from dynamo_planner.core.observation import Observation, Pool
+from dynamo_planner.core.observation import Missing, Observation, Pool
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.replay import traces
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.outcome import ReplayOutcome
 from dynamo_planner.replay.simulator import simulate
 from dynamo_planner.replay.traces import TraceRequest
+from dynamo_shared.api.contracts.planner import PlannerConfig
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
 
-GRAPH = Graph(ttft=0.2, itl=0.02, transfer=1e-6)
+GRAPH = Graph(ttft=0.2, itl=0.02, transfer=1e-6, reports_hits=True)
 ONE_POOL = replace(GRAPH, disaggregated=False, replicas={Pool.DECODE: 1}, gpus={Pool.DECODE: 1})
 
 
@@ -136,7 +137,9 @@ def test_a_policy_gets_the_observations(profile: Profile) -> None:
     assert first is not None
     assert second is not None
     assert last is not None
-    assert second.requests == sum(50 < job.request.at <= 60 for job in outcome.jobs)
+    # Scrapes at 42.5 to 57.5 s: a window of 10 s is too short, so 20 s are observed, and extrapolated to their ends.
+    assert second.duration == 20
+    assert second.requests == pytest.approx(sum(42.5 < job.request.at <= 57.5 for job in outcome.jobs) * 20 / 15)
     assert (second.isl, second.osl, second.kv_hit_rate) == (1000, 50, 0.0)
     assert second.itl == pytest.approx(5.4, abs=0.4)
     assert (last.requests, last.isl, last.osl, last.ttft) == (0, 1000, 50, None), "no requests is a number, too"
@@ -144,6 +147,56 @@ def test_a_policy_gets_the_observations(profile: Profile) -> None:
     assert {forward.pool for forward in passes} == {Pool.PREFILL, Pool.DECODE}
     decode = next(forward for forward in passes if forward.pool is Pool.DECODE)
     assert decode.wall_time == pytest.approx(0.005 + 0.0001 * decode.scheduled.num_decode_requests, rel=0.01)
+
+
+def test_the_traffic_is_unknown_while_it_is_in_the_service(profile: Profile) -> None:
+    policy = Script({5.0: {}, 10.0: {}, 20.0: {}})
+    requests = [TraceRequest(4.0, 1000, 5000)]
+    run(requests, profile, policy=policy, until=20.0)
+    assert [each.traffic for each in policy.observations] == [None] * 3
+    young, running, _ = (each.missing["traffic"] for each in policy.observations)
+    assert (young, running) == (Missing.TOO_YOUNG, Missing.NO_SERIES), (
+        "one scrape, then no answer whose length is known"
+    )
+
+
+def test_first_tokens_count_when_they_come(profile: Profile) -> None:
+    """As in the frontend's metrics: the latency of a long answer shows before its end."""
+    policy = Script({20.0: {}, 50.0: {}, 60.0: {}})
+    requests = [TraceRequest(5.0, 1000, 2), TraceRequest(41.0, 8000, 10_000)]
+    outcome = run(requests, profile, policy=policy, until=60.0)
+    assert (outcome.jobs[1].finished or 0) > 60
+    _, second, last = (each.traffic for each in policy.observations)
+    assert second is not None
+    assert last is not None
+    assert (second.isl, second.osl) == (8000, 2), "the length of an answer is known at its end"
+    assert second.ttft == pytest.approx(103.1, rel=0.01)
+    # Scraped from 42.5 s on: the first token came before, further ones come after.
+    assert (last.requests, last.ttft) == (0, None)
+    assert last.itl == pytest.approx(5.1, rel=0.01)
+
+
+def test_only_routers_report_the_hit_rate(profile: Profile) -> None:
+    requests = [TraceRequest(float(i), 4096, 2, tuple(range(8))) for i in range(1, 20)]
+    for source, expected in (("frontend", None), ("router", 4095 / 4096)):
+        config = PlannerConfig.model_validate({"throughput_metrics_source": source})
+        policy = Script({20.0: {}})
+        run(requests, profile, Graph.of(config), policy=policy, until=20.0)
+        traffic = policy.observations[0].traffic
+        assert traffic is not None
+        assert traffic.kv_hit_rate == (expected and pytest.approx(expected))
+
+
+def test_engines_report_while_they_drain_and_for_a_while_after(profile: Profile) -> None:
+    policy = Script({5.0: {Pool.DECODE: 2}, 20.0: {Pool.DECODE: 1}, 21.0: {}, 35.0: {}, 90.0: {}})
+    requests = [TraceRequest(10.0 + 0.1 * i, 1000, 4000) for i in range(4)]
+    outcome = run(requests, profile, policy=policy, until=90.0)
+    assert 25 < max(job.finished or 0 for job in outcome.jobs) < 35, "until then one engine drains"
+    reported = [
+        sum(each.pool is Pool.DECODE for each in observation.forward_passes) for observation in policy.observations
+    ]
+    assert reported == [1, 2, 2, 2, 1]
+    assert policy.observations[2].workers[Pool.DECODE].ready == 1
 
 
 def test_an_iteration_reports_the_variation_of_its_prompts(profile: Profile) -> None:

@@ -7,6 +7,8 @@ from math import isfinite
 
 HIGHEST_HIT_RATE = 0.95
 """A part of each prompt is always new (the reference's limit, planner.md a.4)."""
+FRESH_FOR = 10.0
+"""Seconds for which the last report of an engine counts: ten heartbeats of an idle engine."""
 
 
 class Pool(StrEnum):

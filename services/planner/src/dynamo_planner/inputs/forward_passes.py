@@ -14,13 +14,11 @@ from typing import Annotated
 import msgspec
 from dynamo_shared.api.contracts.planner import Mode
 
-from dynamo_planner.core.observation import EngineWork, ForwardPass, Missing, Pool
+from dynamo_planner.core.observation import FRESH_FOR, EngineWork, ForwardPass, Missing, Pool
 from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
 TOPIC = "forward-pass-metrics"
 VERSION = 1
-FRESH_FOR = 10.0
-"""Seconds: ten heartbeats of an idle engine."""
 MOST_ENGINES = 4096
 """Engine ranks that are kept per graph; messages of further ranks are ignored."""
 FORGET_EVERY = 1.0

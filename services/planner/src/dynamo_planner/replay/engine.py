@@ -9,6 +9,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from math import ceil
 from statistics import pvariance
+from typing import Protocol
 
 from dynamo_planner.core.observation import EngineWork, ForwardPass, Pool
 from dynamo_planner.replay.measured_engine import MeasuredEngine
@@ -47,8 +48,21 @@ class Job:
         return (self.finished - self.first) / max(1, self.request.osl - 1)
 
 
+class EngineEvents(Protocol):
+    """What an engine reports, when it happens."""
+
+    def done(self, job: Job, now: float) -> None:
+        """The prompt is computed (prefill pools), or the request has ended."""
+
+    def first_token(self, job: Job, now: float) -> None:
+        """The request has its first token."""
+
+    def tokens(self, count: int, each: float, now: float) -> None:
+        """Further tokens, each this many seconds after the one before of its request."""
+
+
 class SimulatedEngine:
-    """One replica's engine. Calls back with jobs whose prompt is computed (prefill pools) or that have ended."""
+    """One replica's engine."""
 
     def __init__(
         self,
@@ -56,7 +70,7 @@ class SimulatedEngine:
         pool: Pool,
         truth: MeasuredEngine,
         schedule: Callable[[float, Callable[[], None]], None],
-        done: Callable[[Job, float], None],
+        events: EngineEvents,
         *,
         prompts_only: bool,
         chunk: int,
@@ -68,7 +82,7 @@ class SimulatedEngine:
         self.pool = pool
         self._truth = truth
         self._schedule = schedule
-        self._done = done
+        self._events = events
         self._prompts_only = prompts_only
         self._chunk = chunk
         self._max_num_seqs = max_num_seqs
@@ -94,6 +108,8 @@ class SimulatedEngine:
         """iterations of the leg; 0 means idle"""
         self._version = 0
         self._running: list[tuple[Job, int]] = []
+        self._fresh: list[Job] = []
+        """sequences that get their first token with the running leg"""
 
     @property
     def idle(self) -> bool:
@@ -182,12 +198,17 @@ class SimulatedEngine:
         self._planned = 0
         self._count += passed
         self._kv += passed * len(active)
+        if further := passed * len(active) - len(self._fresh):
+            self._events.tokens(further, self._each, now)
+        for job in self._fresh:
+            self._events.first_token(job, now)
+        self._fresh = []
         while active and active[0][0] <= self._count:
             job = heappop(active)[2]
             self._kv -= job.request.isl + job.request.osl
             self._reserved -= job.request.isl + job.request.osl
             job.finished = now
-            self._done(job, now)
+            self._events.done(job, now)
         for job, tokens in self._running:
             job.prompt_left -= tokens
             self.prompt_tokens -= tokens
@@ -197,10 +218,11 @@ class SimulatedEngine:
             self._admitted -= 1
             if self._prompts_only:
                 self._reserved -= job.request.isl + job.request.osl
-                self._done(job, now)
+                self._events.done(job, now)
                 continue
             # The last chunk of a prompt produces the first token.
             job.first = now
+            self._events.first_token(job, now)
             job.left -= 1
             job.context += 1
             if job.left:
@@ -208,7 +230,7 @@ class SimulatedEngine:
             else:
                 self._reserved -= job.request.isl + job.request.osl
                 job.finished = now
-                self._done(job, now)
+                self._events.done(job, now)
         self._running = []
         if not self._planned:
             self._plan(now)
@@ -245,6 +267,7 @@ class SimulatedEngine:
         self._began = now
         for job in fresh:
             job.first = now + self._each
+        self._fresh = fresh
         self._arm()
 
     def _mixed(self, tokens: int, batch: int) -> float:

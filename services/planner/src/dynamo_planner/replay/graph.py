@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Self
 
-from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
+from dynamo_shared.api.contracts.planner import MetricsSource, Mode, PlannerConfig
 
 from dynamo_planner.core.observation import EngineCapabilities, Pool
 
@@ -37,6 +37,8 @@ class Graph:
     max_kv_tokens: int = DEFAULT_KV
     transfer: float = DEFAULT_TRANSFER
     """seconds to move the KV cache of one token from prefill to decode"""
+    reports_hits: bool = False
+    """whether the traffic has the KV-cache hit rate: only the metrics of routers have it"""
     one_after_another: bool = False
     """the times of prompts and decode tokens of an iteration add up, and a completed prompt gets its first token from
     the decode part, as in Dynamo's mocker; otherwise, both share one read of the weights, like real engines
@@ -57,6 +59,7 @@ class Graph:
             replicas={pool: max(1, config.least_replicas(pool)) for pool in pools},
             gpus={pool: config.engine_gpus(pool) or 1 for pool in pools},
             max_kv_tokens=max_kv_tokens or DEFAULT_KV,
+            reports_hits=config.throughput_metrics_source is MetricsSource.ROUTER,
         )
 
     def capabilities(self) -> dict[Pool, EngineCapabilities]:

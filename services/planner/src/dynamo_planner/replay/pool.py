@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dynamo_planner.core.observation import PoolCounts
+from dynamo_planner.core.observation import FRESH_FOR, PoolCounts
 from dynamo_planner.replay.engine import SimulatedEngine
 
 MOST = 10_000
@@ -53,6 +53,18 @@ class ReplicaPool:
     def serving(self) -> list[SimulatedEngine]:
         """Engines that take requests."""
         return [replica.engine for replica in self.replicas if replica.state is ReplicaState.READY]
+
+    def reporting(self, now: float) -> list[SimulatedEngine]:
+        """Engines with a report that counts: those that drain still compute, and the last report of an engine outlives
+        it.
+        """
+        works = (ReplicaState.READY, ReplicaState.DRAINING)
+        reporting = [replica for replica in self.replicas if replica.state in works]
+        for replica in self.gone:
+            ended = replica.until or 0.0
+            if ended >= now - FRESH_FOR and ended - replica.since >= self.startup:
+                reporting.append(replica)
+        return [replica.engine for replica in reporting]
 
     def begin(self, count: int) -> None:
         """Create the initial replicas."""

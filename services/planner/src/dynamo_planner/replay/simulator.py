@@ -6,12 +6,14 @@ Router, engines and replicas are simulated; a policy has the same inputs and out
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
 from dynamo_planner.core.decision import Policy, Tick
-from dynamo_planner.core.observation import ForwardPass, Observation, Pool
+from dynamo_planner.core.observation import ForwardPass, Missing, Observation, Pool, Traffic
 from dynamo_planner.core.profile import Profile
+from dynamo_planner.core.scraped_traffic import ScrapedTraffic
 from dynamo_planner.replay.engine import Job, SimulatedEngine
 from dynamo_planner.replay.graph import Graph
 from dynamo_planner.replay.history import History
@@ -41,6 +43,20 @@ def simulate(
     return _Run(requests, graph, profile, policy, name=name, until=until).outcome()
 
 
+@dataclass(frozen=True, slots=True)
+class _PoolEvents:
+    """The events of the engines of one pool."""
+
+    done: Callable[[Job, float], None]
+    history: History
+
+    def first_token(self, job: Job, now: float) -> None:
+        self.history.first_token(job, now)
+
+    def tokens(self, count: int, each: float, now: float) -> None:
+        self.history.tokens(count, each, now)
+
+
 class _Run:
     def __init__(
         self,
@@ -59,7 +75,8 @@ class _Run:
         self._sequence = 0
         self._jobs: list[Job] = []
         self._open = 0
-        self._history = History()
+        self._history = History(hits=graph.reports_hits)
+        self._scraped = ScrapedTraffic()
         self._waiting: dict[Pool, deque[Job]] = {pool: deque() for pool in graph.replicas}
         self._end = max(until or 0.0, requests[-1].at if requests else 0.0)
         self._samples: list[GraphSample] = []
@@ -77,7 +94,7 @@ class _Run:
                 pool,
                 self._truth,
                 self._schedule,
-                self._prefilled if prompts_only else self._finished,
+                _PoolEvents(self._prefilled if prompts_only else self._finished, self._history),
                 prompts_only=prompts_only,
                 chunk=graph.max_num_batched_tokens,
                 max_num_seqs=graph.max_num_seqs,
@@ -128,7 +145,7 @@ class _Run:
         job = Job(self._requests[index])
         self._jobs.append(job)
         self._open += 1
-        self._history.came(job, self._now)
+        self._history.came(self._now)
         self._route(job, Pool.PREFILL if self._graph.disaggregated else Pool.DECODE)
         if index + 1 < len(self._requests):
             self._schedule(self._requests[index + 1].at, lambda: self._arrive(index + 1))
@@ -178,13 +195,16 @@ class _Run:
 
     def _ask(self, tick: Tick) -> None:
         assert self._policy is not None
+        traffic: Traffic | Missing | None = None
+        if tick.traffic_window is not None:
+            window = self._scraped.window(tick.traffic_window)
+            traffic = self._scraped.of(self._history.scraped(self._now, window))
         effects = self._policy.on_tick(
             tick,
             Observation(
                 now=self._now,
-                traffic=self._history.window(self._now, min(tick.traffic_window, max(self._now, 1e-9)))
-                if tick.traffic_window
-                else None,
+                traffic=traffic if isinstance(traffic, Traffic) else None,
+                missing={"traffic": traffic} if isinstance(traffic, Missing) else {},
                 workers={pool: replicas.counts() for pool, replicas in self._pools.items()},
                 forward_passes=tuple(self._forward_passes()) if tick.need_forward_passes else (),
                 capabilities=self._capabilities,
@@ -207,15 +227,15 @@ class _Run:
 
     def _forward_passes(self) -> Iterable[ForwardPass]:
         for replicas in self._pools.values():
-            for engine in replicas.serving():
+            for engine in replicas.reporting(self._now):
                 yield engine.forward_pass(self._now)
 
     def _sample(self) -> None:
-        traffic = self._history.window(self._now, SAMPLE_SECONDS)
+        arrived = self._history.arrived(self._now - SAMPLE_SECONDS, self._now)
         self._samples.append(
             GraphSample(
                 at=self._now,
-                rate=traffic.requests / SAMPLE_SECONDS,
+                rate=arrived / SAMPLE_SECONDS,
                 ready={pool: replicas.counts().ready for pool, replicas in self._pools.items()},
                 target={pool: replicas.target for pool, replicas in self._pools.items()},
                 gpus=sum(replicas.gpus_taken() for replicas in self._pools.values()),

@@ -11,8 +11,6 @@ from dynamo_shared.api.contracts.planner import MetricsSource
 
 from dynamo_planner.inputs.prometheus.scrapers import SCRAPER
 
-LENGTHS = ("isl", "osl")
-TIMES = ("ttft", "itl")
 _MEANS = {
     "isl": "input_sequence_tokens",
     "osl": "output_sequence_tokens",

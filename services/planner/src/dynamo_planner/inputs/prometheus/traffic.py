@@ -12,15 +12,24 @@ import structlog
 from dynamo_shared.api.contracts.planner import MetricsSource
 
 from dynamo_planner.core.observation import Missing, PastTraffic, Traffic
+from dynamo_planner.core.scraped_traffic import (
+    HITS,
+    LEAST_WINDOW,
+    LENGTHS,
+    STALE_AFTER,
+    TIMES,
+    ScrapedTraffic,
+    ScrapedWindow,
+    milliseconds,
+)
 from dynamo_planner.inputs.outcome import InputUnavailable
 from dynamo_planner.inputs.prometheus.client import (
     PrometheusClient,
     PrometheusError,
     SeriesValue,
     SeriesValues,
-    Track,
 )
-from dynamo_planner.inputs.prometheus.queries import LENGTHS, MODEL, NAMESPACE, TIMES, Queries
+from dynamo_planner.inputs.prometheus.queries import MODEL, NAMESPACE, Queries
 from dynamo_planner.inputs.prometheus.scrapers import Labelled, once
 
 STEP = 60.0
@@ -55,11 +64,6 @@ def past_traffic(
     return tuple(samples)
 
 
-def milliseconds(seconds: float | None) -> float | None:
-    """Converts seconds, which may be unknown."""
-    return None if seconds is None else seconds * 1000
-
-
 def _by_time(series: Sequence[SeriesValues]) -> dict[float, list[float]]:
     """Values of all series at each time, oldest first; a series without observations is NaN and is ignored."""
     values: dict[float, list[float]] = {}
@@ -70,25 +74,16 @@ def _by_time(series: Sequence[SeriesValues]) -> dict[float, list[float]]:
     return dict(sorted(values.items()))
 
 
-STALE_AFTER = 90.0
-"""Seconds since the newest scrape of any series; if scraping suits planning, scrapes are at most a minute apart."""
 BYTES_OF_SERIES = 100
 """Bytes of a series in an answer, approximately."""
 BYTES_OF_POINT = 30
 """Bytes of one point of a series, approximately. Thousands of series take a second."""
-LEAST_COVERED = 0.5
-"""Share of the window that must have been scraped; less does not represent the rest."""
-LEAST_WINDOW = 20.0
-"""Seconds: four scrapes of the chart's PodMonitors. In less time, most scrape configs have one sample, which is too
-few.
-"""
-
 
 log = structlog.get_logger("dynamo.planner.inputs")
 
 
 class TrafficReader:
-    """Reads the traffic of one graph. Keeps the lengths of the last requests, for intervals without requests."""
+    """Reads the traffic of one graph."""
 
     def __init__(
         self,
@@ -108,15 +103,15 @@ class TrafficReader:
         self._kubernetes_namespace = kubernetes_namespace
         self._model = model.casefold() if model else None
         self._model_name = model
-        self._stale_after, self._least_window, self._step = stale_after, least_window, past_step
+        self._step = past_step
         self._disaggregated = disaggregated
-        self._lengths: dict[str, float] = {}
+        self._scraped = ScrapedTraffic(least_window=least_window, stale_after=stale_after)
 
     async def read(self, window: float) -> Traffic | InputUnavailable:
         """The traffic of the last `window` seconds, or why it is unknown. A window that is too short for the scrape
         interval is widened; `Traffic.duration` is the resulting length.
         """
-        window = max(window, self._least_window)
+        window = self._scraped.window(window)
         try:
             for queries in self._sources(window):
                 reported = await self._all(queries)
@@ -176,53 +171,50 @@ class TrafficReader:
     ) -> Traffic | InputUnavailable:
         counts = reported[counter]
         at = counts[0].at
-        requests = sum(each.value for each in counts)
-        if not isfinite(requests):
-            return InputUnavailable(
-                why=Missing.NOT_A_NUMBER, message=f"{counter} grew by {requests} within {queries.window:g} s"
-            )
         tracks = self._of_model(await self._client.scrapes(queries.scraped(counter), at=at))
-        if trouble := self._unreliable(queries, counter, tracks, at):
-            return trouble
-        means = {signal: _mean(reported[signal]) for signal in (*LENGTHS, *TIMES)}
-        for signal in LENGTHS:
-            if (mean := means[signal]) is not None:
-                self._lengths[signal] = mean
-        lacking = [signal for signal in LENGTHS if signal not in self._lengths]
-        if requests > 0 and lacking:
-            return InputUnavailable(
-                why=Missing.NOT_A_NUMBER if any(reported[signal] for signal in lacking) else Missing.NO_SERIES,
-                message=f"{requests:g} requests arrived, but {' and '.join(lacking)} of all of them is still unknown",
-            )
-        known_for = covered((each.times for each in tracks), at, queries.window)
-        return Traffic(
-            duration=queries.window,
-            requests=requests * queries.window / known_for,
-            isl=self._lengths.get("isl", 0.0),
-            osl=self._lengths.get("osl", 0.0),
-            kv_hit_rate=_mean(reported.get("hits", ())),
-            ttft=milliseconds(means["ttft"]),
-            itl=milliseconds(means["itl"]),
+        window = ScrapedWindow(
+            at=at,
+            seconds=queries.window,
+            requests=sum(each.value for each in counts),
+            tracks=[each.times for each in tracks],
+            means={signal: _mean(reported.get(signal, ())) for signal in (*LENGTHS, *TIMES, HITS)},
             ended=queries.counts_ended(counter),
         )
+        traffic = self._scraped.of(window)
+        if not isinstance(traffic, Missing):
+            return traffic
+        return self._unknown(traffic, queries, counter, window, reported)
 
-    def _unreliable(
-        self, queries: Queries, counter: str, tracks: Sequence[Track], at: float
-    ) -> InputUnavailable | None:
-        age = min((at - each.times[-1] for each in tracks if each.times), default=queries.window)
-        if age > self._stale_after:
-            return InputUnavailable(
-                why=Missing.STALE,
-                message=f"{counter} of {queries.label_namespace} was last scraped {age:.0f} s ago; is the pod of its "
-                f"{queries.source.value} up, and a target of {self._client.url}?",
-            )
-        known_for = covered((each.times for each in tracks), at, queries.window)
-        if known_for < LEAST_COVERED * queries.window:
-            return InputUnavailable(
-                why=Missing.TOO_YOUNG,
-                message=f"{counter} of {queries.label_namespace} has data for only {known_for:.0f} s of {queries.window:g} s",
-            )
-        return None
+    def _unknown(
+        self,
+        why: Missing,
+        queries: Queries,
+        counter: str,
+        window: ScrapedWindow,
+        reported: Mapping[str, Sequence[SeriesValue]],
+    ) -> InputUnavailable:
+        """Why the traffic of a scraped counter is unknown, for users."""
+        match why:
+            case Missing.STALE:
+                message = (
+                    f"{counter} of {queries.label_namespace} was last scraped {window.age:.0f} s ago; is the pod of its "
+                    f"{queries.source.value} up, and a target of {self._client.url}?"
+                )
+            case Missing.TOO_YOUNG:
+                message = (
+                    f"{counter} of {queries.label_namespace} has data for only {window.covered:.0f} s of "
+                    f"{window.seconds:g} s"
+                )
+            case Missing.NO_SERIES:
+                lacking = self._scraped.unknown_lengths
+                if any(reported[signal] for signal in lacking):
+                    why = Missing.NOT_A_NUMBER
+                message = (
+                    f"{window.requests:g} requests arrived, but {' and '.join(lacking)} of all of them is still unknown"
+                )
+            case _:
+                message = f"{counter} grew by {window.requests} within {window.seconds:g} s"
+        return InputUnavailable(why=why, message=message)
 
     async def _nothing(self, queries: Queries) -> InputUnavailable:
         """Why no series reports the number of requests."""
@@ -257,7 +249,7 @@ class TrafficReader:
         asked = {counter: queries.requests(counter) for counter in queries.counters}
         asked |= {signal: queries.mean(signal) for signal in (*LENGTHS, *TIMES)}
         if (hits := self._queries(self._source, queries.window).kv_hit_rate) is not None:
-            asked["hits"] = hits
+            asked[HITS] = hits
         answers = await self._client.query_all(asked)
         size = sum(map(len, answers.values())) * BYTES_OF_SERIES
         return await self._client.offload(
@@ -277,34 +269,3 @@ def _mean(samples: Sequence[SeriesValue]) -> float | None:
     """The mean of the results: one series, or one for each spelling of a model's name; NaN is ignored."""
     values = [each.value for each in samples if isfinite(each.value)]
     return sum(values) / len(values) if values else None
-
-
-EXTRAPOLATED_WITHIN = 1.1
-"""If a sample is within this many mean sample distances of the window's end, the end counts as reached; otherwise, half
-a distance is added.
-"""
-
-
-def covered(tracks: Iterable[Sequence[float]], at: float, window: float) -> float:
-    """Seconds of the window that ends at `at` which the series cover together; 0 if no series was scraped twice.
-
-    `increase` knows only samples within the window, and extrapolates them to its ends by at most one scrape. If
-    Prometheus was down or restarted, `increase` reports a part of the window as the whole: an apparent fall in demand
-    that never happened. The part follows from the times of the samples, by Prometheus's own rule (`extrapolatedRate` in
-    its source). It reaches from the first series' begin to the last series' end: a frontend that replaces another
-    continues its coverage.
-    """
-    spans = [_span(times, at, window) for times in tracks if len(times) > 1]
-    if not spans:
-        return 0.0
-    return min(window, max(end for _, end in spans) - min(begin for begin, _ in spans))
-
-
-def _span(times: Sequence[float], at: float, window: float) -> tuple[float, float]:
-    first, last = times[0], times[-1]
-    mean = (last - first) / (len(times) - 1)
-
-    def reach(distance: float) -> float:
-        return distance if distance < EXTRAPOLATED_WITHIN * mean else mean / 2
-
-    return first - reach(max(0.0, first - (at - window))), last + reach(max(0.0, at - last))
