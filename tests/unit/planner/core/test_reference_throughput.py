@@ -208,3 +208,12 @@ def test_predictions_need_no_counts_of_workers():
     observation = replace(observed(traffic=requests(100)), workers={P: PoolCounts(ready=0)})
     effects = throughput_tick(ReferencePolicy(config(), profile=BOTH), observation)
     assert effects.decision is not None
+
+
+def test_a_widened_window_continues_the_intervals_of_the_warm_up_trace():
+    """An interval of 10 s is observed over 20 s: the rate does not grow."""
+    ten = config(throughput_adjustment_interval_seconds=10)
+    throughput = Throughput(ten, Engines(ten, BOTH), warmup=[Interval(requests=100, isl=1000, osl=100)] * 20)
+    plan = throughput.plan(requests(200, duration=20), {})
+    assert set(throughput._requests.values) == {100}
+    assert plan.predictions["requests_per_second"] == 10

@@ -71,11 +71,13 @@ class Throughput:
                 reason=ThroughputReason.NO_TRAFFIC_DATA,
                 message="the traffic of the interval is unknown, replicas do not change",
             )
-        self._learn(traffic.requests, traffic.isl, traffic.osl)
+        # A window may be longer than the interval, and the warm-up trace has intervals.
+        interval = self._config.throughput_adjustment_interval_seconds
+        self._learn(traffic.requests * interval / traffic.duration, traffic.isl, traffic.osl)
         if traffic.kv_hit_rate is not None:
             self._hits.observe(traffic.kv_hit_rate)
         load = PredictedLoad(
-            rate=max(0.0, self._requests.predict()) / traffic.duration,
+            rate=max(0.0, self._requests.predict()) / interval,
             isl=self._isl.predict(),
             osl=self._osl.predict(),
             kv_hit_rate=self._hits.predict() if self._hits.steps else None,
