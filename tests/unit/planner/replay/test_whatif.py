@@ -4,15 +4,16 @@ import json
 from typing import Any
 
 import pytest
+from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observation import Pool
 from dynamo_planner.core.profile import Profile, ProfileError
-from dynamo_planner.planning.plans import PlannedGraph
+from dynamo_planner.planning.plans import PlannedGraph, read_plan
 from dynamo_planner.replay.job import Replays
 from dynamo_planner.replay.outcome import GraphSample
-from dynamo_planner.replay.rows import changes, replay
-from dynamo_planner.replay.whatif import InvalidChange, changed_config, job_of, written_config
+from dynamo_planner.replay.rows import changes, replay, simulated
+from dynamo_planner.replay.whatif import InvalidChange, changed_plan, job_of
 from dynamo_shared.api.contracts.planner import PlannerConfig
-from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.api.objects import KubeObject
 
 WRITTEN: dict[str, Any] = {
     "mode": "agg",
@@ -25,32 +26,46 @@ WRITTEN: dict[str, Any] = {
 STEPS = [(2.0, 120.0, 1000, 100), (30.0, 240.0, 1000, 100)]
 
 
-def plan(profile: Profile | None = None, watts: int = 0, **config: Any) -> PlannedGraph:
-    return PlannedGraph(
-        graph=ObjectKey("team", "shop"),
-        uid="u",
-        config=PlannerConfig.model_validate({**WRITTEN, **config}),
-        components={Pool.DECODE: "worker"},
-        gpus={Pool.DECODE: 2},
-        profile=profile,
-        watts={Pool.DECODE: watts} if watts else {},
-    )
+CONFIG_MAP = {"metadata": {"name": "c", "namespace": "team"}}
+TRACE = "\n".join(json.dumps({"timestamp": 1000 * at, "input_length": 9, "output_length": 9}) for at in range(60))
 
 
-def job(profile: Profile, *configs: dict[str, Any]) -> Replays:
-    made = job_of(plan(), profile, configs, STEPS, startup=30, replicas={"decode": 3})
+def config_map(**config: Any) -> KubeObject:
+    return {**CONFIG_MAP, "data": {"planner_config.yaml": json.dumps({**WRITTEN, **config}), "trace": TRACE}}
+
+
+def graph(watts: int = 0, least: int = 0, gpus: int = 2) -> KubeObject:
+    template = {
+        "metadata": {"annotations": {"dynamo.nvidia.com/gpu-power-limit": str(watts)}} if watts else {},
+        "spec": {
+            "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}}]
+        },
+    }
+    worker = {"name": "worker", "type": "worker", "podTemplate": template}
+    grove = {"components": {"worker": {"componentKind": "PodClique"}}}
+    return {
+        "metadata": {"name": "shop", "namespace": "team", "uid": "u"},
+        "spec": {"components": [{**worker, "minAvailable": least} if least else worker]},
+        "status": grove if least else {},
+    }
+
+
+def plans(changes: dict[str, Any], made: KubeObject | None = None, **config: Any) -> list[PlannedGraph]:
+    """The plan as it is, and the changed one."""
+    made, written = made or graph(), config_map(**config)
+    return [read_plan(made, written, None), changed_plan(made, written, None, changes)[0]]
+
+
+def job(profile: Profile, made: list[PlannedGraph], replicas: int = 3) -> Replays:
+    sent = json.loads(json.dumps(job_of(made, profile, STEPS, startup=30, replicas={"decode": replicas}).job()))
     # As it arrives in the process.
-    sent = json.loads(json.dumps(made.job()))
     assert sent.pop("job") == "replays"
     return Replays(**sent)
 
 
 def test_a_gpu_price_reduces_gpus(profile: Profile) -> None:
-    current = plan().config
-    changed, remarks = changed_config(current, {"gpu_price": 0.9})
-    assert remarks == []
     said: list[str] = []
-    rows = replay(job(profile, written_config(current), changed), lambda _, sentence: said.append(sentence))
+    rows = replay(job(profile, plans({"gpu_price": 0.9})), lambda _, sentence: said.append(sentence))
     first, second = rows
     assert first["requests"] == second["requests"] > 5000
     assert first["replicas"][0] == {"at": 0.0, "ready": {"decode": 3}, "gpus": 6}, (
@@ -65,40 +80,58 @@ def test_a_gpu_price_reduces_gpus(profile: Profile) -> None:
 
 
 def test_replays_keep_the_power_budget(profile: Profile) -> None:
-    powered = plan(watts=1000, enable_power_awareness=True, total_gpu_power_limit=2000)
-    configs = [written_config(plan().config), written_config(powered.config)]
-    made = job_of(powered, profile, configs, STEPS, startup=30, replicas={"decode": 1})
-    sent = json.loads(json.dumps(made.job()))
-    del sent["job"]
-    free, bounded = replay(Replays(**sent), lambda *_: None)
+    powered = {"enable_power_awareness": True, "total_gpu_power_limit": 2000}
+    bounded, free = replay(
+        job(profile, plans({"enable_power_awareness": False}, graph(watts=500), **powered), replicas=1), lambda *_: None
+    )
     assert max(each["ready"]["decode"] for each in free["replicas"]) > 2
     assert max(each["ready"]["decode"] for each in bounded["replicas"]) == 2
 
 
+@pytest.mark.parametrize(("gpus", "expected"), [(2, 1), (0, 5)])
+def test_no_budget_limits_engines_of_unknown_size(profile: Profile, gpus: int, expected: int) -> None:
+    """As in the planner: only the GPU-hours of a replay need a number, and assume one GPU."""
+    made = plans({}, graph(gpus=gpus), max_gpu_budget=3)[0]
+    able = simulated(made.config, job(profile, [made])).capabilities()
+    assert Limits(made.config).bounded({Pool.DECODE: 5}, able) == {Pool.DECODE: expected}
+
+
 def test_each_run_is_judged_by_its_own_targets(profile: Profile) -> None:
-    current = plan().config
-    strict, _ = changed_config(current, {"itl_ms": 1})
-    rows = replay(job(profile, written_config(current), strict), lambda *_: None)
+    rows = replay(job(profile, plans({"itl_ms": 1})), lambda *_: None)
     assert rows[1]["itlAttainment"] == 0.0
     assert rows[0]["itlAttainment"] > 0.5
 
 
 def test_a_period_without_requests_gives_no_result(profile: Profile) -> None:
-    made = job_of(plan(), profile, [WRITTEN], [(0.0, 60.0, 1000, 100)], startup=30, replicas={})
+    made = job_of(plans({}), profile, [(0.0, 60.0, 1000, 100)], startup=30, replicas={})
     assert replay(made, lambda *_: None) == ()
+
+
+@pytest.mark.parametrize(("written", "changed", "expected"), [(1, 5, 5), (5, 1, 3), (1, 2, 3)])
+def test_a_gang_limits_a_changed_minimum_as_in_the_planner(
+    profile: Profile, written: int, changed: int, expected: int
+) -> None:
+    made = plans({"min_endpoint": changed}, graph(least=3), min_endpoint=written)
+    _, config = job(profile, made).configs
+    assert PlannerConfig.model_validate(config).least_replicas("decode") == expected
+
+
+def test_predictors_learn_from_intervals_of_the_changed_length(profile: Profile) -> None:
+    made = plans({"throughput_adjustment_interval_seconds": 10}, load_predictor_warmup_trace="trace")
+    assert [[count for count, *_ in each] for each in job(profile, made).warmups] == [[60], [10] * 6]
 
 
 def test_an_invalid_change_is_named() -> None:
     with pytest.raises(InvalidChange) as refused:
-        changed_config(plan(enable_load_scaling=True).config, {"load_adjustment_interval_seconds": 90})
+        plans({"load_adjustment_interval_seconds": 90}, enable_load_scaling=True)
     assert refused.value.field == "load_adjustment_interval_seconds"
-    _, remarks = changed_config(plan(gpu_price=0.5).config, {"attainment": 0.9})
+    _, remarks = changed_plan(graph(), config_map(gpu_price=0.5), None, {"attainment": 0.9})
     assert remarks == ["attainment ignored with gpu_price, which weighs requests against GPUs; leave one of them out"]
 
 
 def test_a_profile_of_one_role_is_not_sufficient(profile: Profile) -> None:
     with pytest.raises(ProfileError):
-        job_of(plan(), Profile(prefill=profile.prefill), [WRITTEN], STEPS, startup=30, replicas={})
+        job_of(plans({}), Profile(prefill=profile.prefill), STEPS, startup=30, replicas={})
 
 
 def test_only_times_with_changed_replicas_are_kept() -> None:

@@ -1,24 +1,21 @@
 """Replays of a graph's traffic for the REST API. The planner's own code reads the planner's input."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 from dynamo_dynadmin.api.simulation import NotSimulated, ReplayCase
+from dynamo_planner.core.observation import UNKNOWN_STARTUP
 from dynamo_planner.core.profile import Profile, ProfileError
 from dynamo_planner.core.profile_arrays import from_arrays
 from dynamo_planner.inputs.startup import StartupTimes
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
-from dynamo_planner.replay.whatif import InvalidChange, changed_config, job_of, written_config
+from dynamo_planner.replay.whatif import InvalidChange, changed_plan, job_of
 from dynamo_profiler.profiling.interpolation import curves_of
 from dynamo_profiler.profiling.models import known_model
 from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation.wire import JobStatus
-from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.runtime.settings.planner import Rapid
 
-#: The planner's assumption before it has measured a start. Seconds.
-STARTUP = 60.0
 #: Keys of the configuration that affect the result; the answer contains them.
 SHOWN = (
     "policy",
@@ -35,8 +32,7 @@ SHOWN = (
 async def replay(simulations: Simulations, settings: Rapid, case: ReplayCase) -> dict[str, Any]:
     """A row for the current configuration, a row for the changed one, and the assumptions. Raises NotSimulated."""
     try:
-        plan = await asyncio.to_thread(read_plan, case.graph, case.config_map, case.profile_map)
-        written, remarks = changed_config(plan.config, case.changes)
+        plan, changed, remarks = await asyncio.to_thread(_plans, case)
     except NotPlannable as error:
         raise NotSimulated(str(error)) from error
     except InvalidChange as error:
@@ -44,18 +40,18 @@ async def replay(simulations: Simulations, settings: Rapid, case: ReplayCase) ->
     profile, source = await _profile(simulations, settings, plan)
     startup, words = _startup(case)
     steps = [(each.rate, each.seconds, each.isl, each.osl) for each in case.steps]
-    configs = (written_config(plan.config), written)
+    plans = (plan, changed)
     try:
-        job = job_of(plan, profile, configs, steps, startup=startup, replicas=case.replicas)
+        job = job_of(plans, profile, steps, startup=startup, replicas=case.replicas)
     except ProfileError as error:
         raise NotSimulated(str(error)) from error
     answer = await simulations.computed(job, lambda _, __: None)
     if answer.outcome is not JobStatus.FEASIBLE:
         raise NotSimulated(f"the replay has no result: {answer.message[:500]}")
-    current, changed = ({**row, "config": _shown(config)} for row, config in zip(answer.points, configs, strict=True))
+    first, second = ({**row, "config": _shown(each)} for row, each in zip(answer.points, plans, strict=True))
     return {
-        "current": current,
-        "changed": changed,
+        "current": first,
+        "changed": second,
         "profile": source,
         "notes": [
             words,
@@ -67,6 +63,13 @@ async def replay(simulations: Simulations, settings: Rapid, case: ReplayCase) ->
             *remarks,
         ],
     }
+
+
+def _plans(case: ReplayCase) -> tuple[PlannedGraph, PlannedGraph, list[str]]:
+    """The plan as it is, the changed one, and remarks on the changes."""
+    plan = read_plan(case.graph, case.config_map, case.profile_map)
+    assert case.config_map is not None, "read_plan refuses a missing one"
+    return plan, *changed_plan(case.graph, case.config_map, case.profile_map, case.changes)
 
 
 async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph) -> tuple[Profile, str]:
@@ -100,8 +103,8 @@ def _startup(case: ReplayCase) -> tuple[float, str]:
     times.learn(case.pods)
     if times.seconds is not None:
         return times.seconds, f"a new replica takes {times.seconds:g} s to serve, the median of the graph's pods"
-    return STARTUP, f"a new replica takes {STARTUP:g} s to serve: no pod start was observed"
+    return UNKNOWN_STARTUP, f"a new replica takes {UNKNOWN_STARTUP:g} s to serve: no pod start was observed"
 
 
-def _shown(config: Mapping[str, Any]) -> dict[str, Any]:
-    return PlannerConfig.model_validate(config).model_dump(mode="json", include=set(SHOWN))
+def _shown(plan: PlannedGraph) -> dict[str, Any]:
+    return plan.config.model_dump(mode="json", include=set(SHOWN))

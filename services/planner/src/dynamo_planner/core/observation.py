@@ -9,6 +9,8 @@ HIGHEST_HIT_RATE = 0.95
 """A part of each prompt is always new (the reference's limit, planner.md a.4)."""
 FRESH_FOR = 10.0
 """Seconds for which the last report of an engine counts: ten heartbeats of an idle engine."""
+UNKNOWN_STARTUP = 60.0
+"""Assumed start-up seconds before one was measured: loading a model takes at least about a minute."""
 
 
 class Pool(StrEnum):

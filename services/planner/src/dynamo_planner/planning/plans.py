@@ -93,7 +93,7 @@ def read_plan(
             "NoPlannerConfig",
             f"annotation {PLANNER_CONFIG} names ConfigMap {config_map_of(graph)}, which does not exist",
         )
-    config, remarks = _config(config_map)
+    config, remarks = read_config(config_map)
     _check_namespace(config, graph)
     try:
         pools = find_pools(graph, config.mode)
@@ -197,8 +197,8 @@ def _check_namespace(config: PlannerConfig, graph: KubeObject) -> None:
         )
 
 
-def _config(config_map: KubeObject) -> tuple[PlannerConfig, str]:
-    """The configuration, and remarks on it, because admission does not check ConfigMaps."""
+def read_config(config_map: KubeObject) -> tuple[PlannerConfig, str]:
+    """The configuration as written, and remarks on it, because admission does not check ConfigMaps. NotPlannable."""
     data, name = config_map.get("data") or {}, config_map["metadata"]["name"]
     key = next((each for each in CONFIG_KEYS if each in data), None)
     if key is None:

@@ -28,6 +28,8 @@ class Graph:
     """at the beginning"""
     gpus: dict[Pool, int] = field(default_factory=lambda: {Pool.PREFILL: 1, Pool.DECODE: 1})
     """of one engine"""
+    unknown_gpus: frozenset[Pool] = frozenset()
+    """pools whose GPUs the planner does not know: no budget limits them, and GPU-hours count the assumed ones"""
     watts: dict[Pool, int] = field(default_factory=dict)
     """power limit of these, if known; an unknown limit is not constrained by a power budget"""
     cluster_gpus: int | None = None
@@ -66,7 +68,7 @@ class Graph:
         """Capabilities, in the form of model cards."""
         return {
             pool: EngineCapabilities(
-                num_gpu=gpus,
+                num_gpu=None if pool in self.unknown_gpus else gpus,
                 watts=self.watts.get(pool),
                 max_num_batched_tokens=self.max_num_batched_tokens,
                 max_num_seqs=self.max_num_seqs,

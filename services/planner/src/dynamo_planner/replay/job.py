@@ -23,11 +23,11 @@ class Replays:
     replicas: dict[str, int]
     """by pool, at the beginning; a pool that is not named has its configuration's minimum"""
     gpus: dict[str, int]
-    """of one engine, by pool"""
+    """of one engine, by pool, if the planner knows them"""
     watts: dict[str, int] = field(default_factory=dict)
     """power limit of these, by pool, if power is planned"""
-    warmup: tuple[tuple[int, float, float], ...] = ()
-    """requests and lengths of the intervals that predictors learn from"""
+    warmups: tuple[tuple[tuple[int, float, float], ...], ...] = ()
+    """by configuration: requests and lengths of the intervals that predictors learn from"""
 
     def job(self) -> dict[str, Any]:
         """The job as it is sent."""

@@ -30,25 +30,28 @@ def replay(job: Replays, report: Callable[[str, str], None]) -> tuple[dict[str, 
         decode=tuple(DecodePoint(context=context, kv_tokens=kv, itl=itl) for context, kv, itl in job.decode),
         max_kv_tokens=job.max_kv_tokens,
     )
-    warmup = [Interval(requests=count, isl=isl, osl=osl) for count, isl, osl in job.warmup]
     seconds = sum(step[1] for step in job.steps)
     rows = []
-    for number, written in enumerate(job.configs, start=1):
+    warmups = job.warmups or ((),) * len(job.configs)
+    for number, (written, intervals) in enumerate(zip(job.configs, warmups, strict=True), start=1):
         report("replay", f"configuration {number} of {len(job.configs)}, {len(requests)} requests")
         config = PlannerConfig.model_validate(written)
-        run = ReplayInput(requests=requests, graph=_graph(config, job), profile=profile, until=seconds)
+        run = ReplayInput(requests=requests, graph=simulated(config, job), profile=profile, until=seconds)
+        warmup = [Interval(requests=count, isl=isl, osl=osl) for count, isl, osl in intervals]
         # Policies get the service's traffic, also the reference policy.
         policy = make_policy(config, policy=config.policy.value, profile=profile, warmup=warmup)
         rows.append(_row(run.planned(policy, config.policy.value)))
     return tuple(rows)
 
 
-def _graph(config: PlannerConfig, job: Replays) -> Graph:
+def simulated(config: PlannerConfig, job: Replays) -> Graph:
+    """The graph that is simulated for a configuration."""
     graph = Graph.of(config, startup=job.startup, max_kv_tokens=job.max_kv_tokens)
     return replace(
         graph,
         replicas={pool: max(1, job.replicas.get(pool.value, least)) for pool, least in graph.replicas.items()},
         gpus={pool: job.gpus.get(pool.value, count) for pool, count in graph.gpus.items()},
+        unknown_gpus=frozenset(pool for pool in graph.gpus if pool.value not in job.gpus),
         watts={pool: job.watts[pool.value] for pool in graph.gpus if pool.value in job.watts},
     )
 

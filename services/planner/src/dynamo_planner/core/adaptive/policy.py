@@ -23,7 +23,15 @@ from dynamo_planner.core.adaptive.sizers import MOST, Load, Sizer
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
 from dynamo_planner.core.limits import Limits
-from dynamo_planner.core.observation import EngineCapabilities, Missing, Observation, Pool, PoolCounts, Traffic
+from dynamo_planner.core.observation import (
+    UNKNOWN_STARTUP,
+    EngineCapabilities,
+    Missing,
+    Observation,
+    Pool,
+    PoolCounts,
+    Traffic,
+)
 from dynamo_planner.core.profile import Profile
 from dynamo_planner.core.warmup import Interval, as_past
 
@@ -40,8 +48,6 @@ HISTORY_SECONDS = OVER
 """Seconds of history to begin with: the hold times are simulated on it."""
 COVERED_SHARE = 0.99
 """Share of requests in time above which more replicas are not considered."""
-UNKNOWN_STARTUP = 60.0
-"""Assumed start-up seconds before one was measured: loading a model takes at least about a minute."""
 PAUSES = 2.0
 """Requests have ceased after this multiple of the longest recent pause."""
 SHORTEST_SAMPLE, LONGEST_SAMPLE = 10.0, 30.0
