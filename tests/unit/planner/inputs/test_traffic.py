@@ -187,11 +187,11 @@ async def test_planning_begins_without_a_past_if_it_cannot_be_read(answers):
 
 
 async def test_a_window_too_short_for_scrapes_is_widened():
-    reading, client = reader(healthy(scraped=scraped(range(-18, 1, 5))))
+    reading, client = reader(healthy(scraped=scraped(range(-13, 1, 5))))
     traffic = await reading.read(5.0)
     assert isinstance(traffic, Traffic)
-    assert traffic.duration == 20.0
-    assert all("[20s]" in promql for promql in client.asked)
+    assert traffic.duration == 15.0
+    assert all("[15s]" in promql for promql in client.asked)
 
 
 async def test_a_window_has_the_seconds_of_its_query():

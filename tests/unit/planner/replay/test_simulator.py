@@ -137,9 +137,9 @@ def test_a_policy_gets_the_observations(profile: Profile) -> None:
     assert first is not None
     assert second is not None
     assert last is not None
-    # Scrapes at 42.5 to 57.5 s: a window of 10 s is too short, so 20 s are observed, and extrapolated to their ends.
-    assert second.duration == 20
-    assert second.requests == pytest.approx(sum(42.5 < job.request.at <= 57.5 for job in outcome.jobs) * 20 / 15)
+    # Scrapes at 47.5 to 57.5 s: a window of 10 s is too short, so 15 s are observed, and extrapolated to their ends.
+    assert second.duration == 15
+    assert second.requests == pytest.approx(sum(47.5 < job.request.at <= 57.5 for job in outcome.jobs) * 15 / 10)
     assert (second.isl, second.osl, second.kv_hit_rate) == (1000, 50, 0.0)
     assert second.itl == pytest.approx(5.4, abs=0.4)
     assert (last.requests, last.isl, last.osl, last.ttft) == (0, 1000, 50, None), "no requests is a number, too"
@@ -150,9 +150,9 @@ def test_a_policy_gets_the_observations(profile: Profile) -> None:
 
 
 def test_the_traffic_is_unknown_while_it_is_in_the_service(profile: Profile) -> None:
-    policy = Script({5.0: {}, 10.0: {}, 20.0: {}})
+    policy = Script({5.0: {}, 10.0: {}, 15.0: {}})
     requests = [TraceRequest(4.0, 1000, 5000)]
-    run(requests, profile, policy=policy, until=20.0)
+    run(requests, profile, policy=policy, until=15.0)
     assert [each.traffic for each in policy.observations] == [None] * 3
     young, running, _ = (each.missing["traffic"] for each in policy.observations)
     assert (young, running) == (Missing.TOO_YOUNG, Missing.NO_SERIES), (
@@ -163,7 +163,7 @@ def test_the_traffic_is_unknown_while_it_is_in_the_service(profile: Profile) -> 
 def test_first_tokens_count_when_they_come(profile: Profile) -> None:
     """As in the frontend's metrics: the latency of a long answer shows before its end."""
     policy = Script({20.0: {}, 50.0: {}, 60.0: {}})
-    requests = [TraceRequest(5.0, 1000, 2), TraceRequest(41.0, 8000, 10_000)]
+    requests = [TraceRequest(8.0, 1000, 2), TraceRequest(41.0, 8000, 10_000)]
     outcome = run(requests, profile, policy=policy, until=60.0)
     assert (outcome.jobs[1].finished or 0) > 60
     _, second, last = (each.traffic for each in policy.observations)
@@ -171,7 +171,7 @@ def test_first_tokens_count_when_they_come(profile: Profile) -> None:
     assert last is not None
     assert (second.isl, second.osl) == (8000, 2), "the length of an answer is known at its end"
     assert second.ttft == pytest.approx(103.1, rel=0.01)
-    # Scraped from 42.5 s on: the first token came before, further ones come after.
+    # Scraped from 47.5 s on: the first token came before, further ones come after.
     assert (last.requests, last.ttft) == (0, None)
     assert last.itl == pytest.approx(5.1, rel=0.01)
 

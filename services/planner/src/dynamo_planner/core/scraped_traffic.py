@@ -18,9 +18,10 @@ STALE_AFTER = 90.0
 """Seconds since the newest scrape of any series; if scraping suits planning, scrapes are at most a minute apart."""
 LEAST_COVERED = 0.5
 """Share of the window that must have been scraped; less does not represent the rest."""
-LEAST_WINDOW = 20.0
-"""Seconds: four scrapes of the chart's PodMonitors. In less time, most scrape configs have one sample, which is too
-few.
+LEAST_WINDOW = 15.0
+"""Seconds: the shortest time between samples of a policy, 10 s, and one scrape of the chart's PodMonitors. So each growth
+of a counter is in one window: shorter windows miss the growth between their scrapes, and longer ones show a burst late,
+with a part of the quiet time before it. Sources that are scraped less often get longer windows.
 """
 EXTRAPOLATED_WITHIN = 1.1
 """If a sample is within this many mean sample distances of the window's end, the end counts as reached; otherwise, half
