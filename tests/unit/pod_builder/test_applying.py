@@ -195,17 +195,18 @@ async def test_an_object_that_cannot_be_taken_over_belongs_to_another_owner(monk
 
 
 class ForeignWebhook(MemoryKube):
-    """An API server with a webhook that removes the labels of what is written."""
+    """An API server with a webhook that removes labels and binds another Role."""
 
-    removes = True
+    changes = True
 
     async def replace(self, resource: Resource, obj: KubeObject) -> KubeObject:
         self.writes.append(f"replace {resource.kind} {resources.key_of(obj).name}")
         return self._store(resource, resources.key_of(obj), copied(obj))
 
     def _store(self, resource: Resource, key: ObjectKey, obj: KubeObject) -> KubeObject:
-        if self.removes:
+        if self.changes:
             obj["metadata"].pop("labels", None)
+            obj |= {"roleRef": {**obj["roleRef"], "name": "other"}} if "roleRef" in obj else {}
         return super()._store(resource, key, obj)
 
 
@@ -232,9 +233,20 @@ async def test_an_object_that_a_webhook_changes_is_not_written_at_each_reconcile
     clock.now += LEFT_ALONE
     assert await written({**CHILD, "metadata": metadata}), "the webhook may be corrected"
     clock.now += LEFT_ALONE
-    kube.removes = False
+    kube.changes = False
     assert (await writer.ensure(CHILD)).change is ChildChange.UPDATED
     assert objects.labels(await kube.get(RESOURCE, KEY)) == objects.labels(CHILD)
+
+
+async def test_an_object_whose_immutable_field_a_webhook_changes_is_not_recreated_at_each_reconcile() -> None:
+    """The deletion triggered the next reconcile, which deleted it again, without end."""
+    kube, cache = ForeignWebhook(), ObjectCache()
+    writer = Applier(cast("Any", kube), cache)
+    binding = next(each for each in graph_children(stored_graph(component())) if each["kind"] == "RoleBinding")
+    changes = [(await writer.ensure(binding)).change for _ in range(3)]
+    assert changes == [ChildChange.CREATED, ChildChange.UPDATED, ChildChange.UNCHANGED]
+    verbs = [each.split()[0] for each in kube.writes]
+    assert verbs == ["create", "delete", "create"]
 
 
 WORKLOAD = object_of(resources.DEPLOYMENTS, "w", "ns", spec={"replicas": 4})

@@ -166,6 +166,7 @@ class Applier:
                     _log_difference(resource, key, because)
                     await self.delete(resource, differs)
                     created = await self._kube.create(resource, body)
+                    self._compare(body, created)
                     return self._remembered(resource, ChildChange.UPDATED, created)
                 case Apply() as apply:
                     _log_difference(resource, key, apply.because)
@@ -176,7 +177,9 @@ class Applier:
     def _step(self, desired: KubeObject, observed: KubeObject | None, family: Collection[str]) -> Step:
         adopted = self._adopted.get(objects.uid(observed)) if observed is not None else None
         decided = step(desired, observed, family, adopted)
-        return Leave(decided.observed) if isinstance(decided, Apply) and self._is_overruled(decided) else decided
+        if isinstance(decided, Apply | Replace) and self._is_overruled(decided):
+            return Leave(decided.observed)
+        return decided
 
     async def _apply(self, resource: Resource, of: Apply) -> KubeObject | None:
         """Apply to this object only. None if it was deleted or replaced by another, which is read before any write."""
@@ -192,16 +195,19 @@ class Applier:
             return None
         if coverage.missing(body, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(body, result))
-            if lacks := coverage.missing(body, result):
-                # Every reconcile would write it again, and the API server would change nothing.
-                self._overruled[uid] = _Overruled(body, _lasting(result), self._clock() + LEFT_ALONE)
-                words = "the API server, or a webhook that it calls, does not store an object as written"
-                log.warning(words, kind=resource.kind, key=str(resources.key_of(body)), lacks=lacks)
+            self._compare(body, result)
         if of.adopts is not None:
             self._adopted[uid] = of.adopts
         return result
 
-    def _is_overruled(self, of: Apply) -> bool:
+    def _compare(self, written: KubeObject, stored: KubeObject) -> None:
+        """Leave an object alone that is not stored as written: every reconcile would write it again in vain."""
+        if lacks := coverage.missing(written, stored):
+            self._overruled[objects.uid(stored)] = _Overruled(written, _lasting(stored), self._clock() + LEFT_ALONE)
+            words = "the API server, or a webhook that it calls, does not store an object as written"
+            log.warning(words, kind=stored["kind"], key=str(resources.key_of(stored)), lacks=lacks)
+
+    def _is_overruled(self, of: Apply | Replace) -> bool:
         """Whether the same was written a while ago, and the object is still what was stored then."""
         known = self._overruled.get(objects.uid(of.observed))
         return (
