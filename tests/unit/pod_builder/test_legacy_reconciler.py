@@ -27,7 +27,7 @@ from dynamo_shared.api.resources import (
     DYNAMO_NIM_REQUESTS,
     ObjectKey,
 )
-from dynamo_shared.kube.errors import WebhookUnavailable
+from dynamo_shared.kube.errors import Invalid, WebhookUnavailable
 from dynamo_shared.runtime.facts import Fact
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
@@ -399,6 +399,15 @@ async def test_a_rejected_graph_is_reported_and_retried_soon(refusal: Exception,
     assert (status["conditions"][0]["status"], status["conditions"][0]["reason"]) == ("False", reason)
     assert world.writer.urgent == [True]
     assert world.result.requeue_after == again
+
+
+async def test_programs_get_the_message_of_the_condition_which_is_limited_and_has_no_secrets() -> None:
+    world = World(nim(), THEIRS, **{KEY.name: Invalid(422, "Invalid", f"password=hunter2 {'x' * 2_000_000}")})
+    _, (status,) = await world.reconcile()
+    (fact,) = world.announced.facts
+    assert isinstance(fact.data, LegacyDeploymentData)
+    assert fact.data.message == status["conditions"][0]["message"]
+    assert "hunter2" not in fact.data.message
 
 
 def test_waiting_is_only_an_event_and_a_failure_is_also_a_cloud_event() -> None:

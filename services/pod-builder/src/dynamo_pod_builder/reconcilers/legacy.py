@@ -6,7 +6,7 @@ is written when the image exists. A running graph stays unchanged until then.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -155,7 +155,9 @@ class LegacyReconciler:
 
         def report() -> None:
             if obstacle is not None and (before is None or before["reason"] != obstacle.reason):
-                self.announcer.announce(obj, events.legacy_held_up(obj, artifact_of(obj), obstacle))
+                # Limited, and without secrets.
+                reported = replace(obstacle, message=status["conditions"][0]["message"])
+                self.announcer.announce(obj, events.legacy_held_up(obj, artifact_of(obj), reported))
 
         wait = await self.statuses.write(self.resource, obj, status, urgent=obstacle is not None, report=report)
         return Result(requeue_after=again if wait is None else wait)
