@@ -52,6 +52,36 @@ async def test_the_client_with_most_connections_loses_its_oldest(tls: bool) -> N
             await answered(kept)
 
 
+async def test_a_connection_with_a_request_in_progress_is_kept() -> None:
+    """An API server with many idle connections could lose the one whose review was in progress."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: web.Request) -> web.Response:
+        begun.set()
+        await go_on.wait()
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get("/slow", slow)
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(serving(app, HOST, 0, most=2))
+
+        async def connect() -> Client:
+            client = await asyncio.open_connection(HOST, port)
+            stack.callback(client[1].close)
+            return client
+
+        busy, idle = await connect(), await connect()
+        busy[1].write(REQUEST.replace(b"/ ", b"/slow "))
+        await begun.wait()
+        idle[1].write(REQUEST)
+        await idle[0].readuntil(b"404: Not Found")
+        await connect()
+        assert await idle[0].read() == b""
+        go_on.set()
+        assert await busy[0].readuntil(b"HTTP/1.1 200 ")
+
+
 async def test_a_closed_connection_does_not_count() -> None:
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(serving(web.Application(), HOST, 0, most=1))

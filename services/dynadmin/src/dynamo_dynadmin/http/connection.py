@@ -142,11 +142,6 @@ class HttpConnection(AcceptedConnection):
         super().connection_lost(exc)
 
     @property
-    def awaits_request(self) -> bool:
-        """Whether no complete request headers have arrived since the last answer."""
-        return self._waiter is not None and not self._waiter.done()
-
-    @property
     def received_request(self) -> bool:
         """Whether the connection has had a request."""
         return self._request_count > 0
