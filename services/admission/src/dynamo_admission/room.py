@@ -84,11 +84,13 @@ class Room:
         held: Counter[str] = Counter()
         for body in self._bodies:
             held[body.client] += body.size
-        needed = held[client] + size
-        while needed > LARGE_OF_CLIENT or held.total() + size > LARGE_OF_ALL:
+        needed, refusal = held[client] + size, Busy("large requests of too many bytes are in progress; retry later")
+        if needed > LARGE_OF_CLIENT:
+            raise refusal
+        while held.total() + size > LARGE_OF_ALL:
             most = max(held, key=held.__getitem__, default=client)
-            if needed > LARGE_OF_CLIENT or held[most] <= needed:
-                raise Busy("large requests of too many bytes are in progress; retry later")
+            if held[most] <= needed:
+                raise refusal
             lost = max((each for each in self._bodies if each.client == most), key=lambda each: each.size)
             self._bodies.remove(lost)
             lost.held.reschedule(0)
