@@ -129,6 +129,7 @@ def test_every_mistake_is_a_line_with_its_path(tmp_path: Path, dynamoctl: Dynamo
     ("field", "path"),
     [
         ("resources: {limts: {}}", "resources.limts"),
+        ("resources: {limits: {gpu: 1}}", "resources.limits.gpu"),
         ("args: text", "args"),
         ("readinessProbe: {httpGet: {port: '70000'}}", "readinessProbe.httpGet.port"),
     ],

@@ -112,7 +112,8 @@ def load_manifests(
         if isinstance(written, dict):
             broken += rules(written)
         label = _label(document, number) if len(parsed) > 1 else ""
-        errors += [FieldError(each.path, each.message, label) for each in broken]
+        # The rules check embedded types, too.
+        errors += [FieldError(each.path, each.message, label) for each in dict.fromkeys(broken)]
     if errors:
         raise InvalidManifest(errors)
     if not manifests:
