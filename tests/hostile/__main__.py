@@ -32,6 +32,9 @@ HEALTH_WITHIN = 1.0
 SETTLED_WITHIN = 30.0
 #: The garbage collector cleans up after storms, and is limited to 20 requests a second by default.
 BRISK = ("--kube-api-qps=500", "--kube-api-burst=1000")
+#: GOMEMLIMIT. The API server keeps former versions of large objects, and with its usual limit of 2 GiB collects garbage
+#: all the time.
+MEMORY = "5GiB"
 #: A longer clean-up is reported, because it makes a run long. Seconds.
 LONG = 5.0
 
@@ -263,6 +266,7 @@ async def main(options: argparse.Namespace) -> int:
             print(f"{each.name:44} {each.row:24} {each.does}")
         print(f"{len(chosen)} attacks")
         return 0
+    os.environ.setdefault("GOMEMLIMIT", MEMORY)
     speed = max(1.0, _additions() / REFERENCE)
     print(f"{len(chosen)} attacks; this machine counts as {speed:.1f} times slower than that of the bounds", flush=True)
     async with farm() as answers, farm() as prometheus:
