@@ -34,17 +34,19 @@ STRUCTS: list[type[msgspec.Struct]] = [*DATA, SyncedMarker]
 
 
 @pytest.fixture(scope="module")
-def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, type[ProtoMessage]]:
-    """Every message of the .proto files, compiled now, so that the test uses the committed files."""
+def modules(tmp_path_factory: pytest.TempPathFactory) -> list[ModuleType]:
+    """The .proto files, compiled now, so that the test uses the committed files."""
     out = tmp_path_factory.mktemp("proto")
     files = [str(path.relative_to(PROTO)) for path in sorted(PROTO.rglob("*.proto"))]
     well_known = str(Path(protoc.__file__).parent / "_proto")
     assert protoc.main(["protoc", f"-I{PROTO}", f"-I{well_known}", f"--python_out={out}", *files]) == 0
-    results: dict[str, type[ProtoMessage]] = {}
-    for file in files:
-        module = load(out / file.replace(".proto", "_pb2.py"))
-        results |= {name: getattr(module, name) for name in module.DESCRIPTOR.message_types_by_name}
-    return results
+    return [load(out / file.replace(".proto", "_pb2.py")) for file in files]
+
+
+@pytest.fixture(scope="module")
+def messages(modules: list[ModuleType]) -> dict[str, type[ProtoMessage]]:
+    """Every message of the .proto files."""
+    return {name: getattr(module, name) for module in modules for name in module.DESCRIPTOR.message_types_by_name}
 
 
 def load(path: Path) -> ModuleType:
@@ -74,6 +76,12 @@ def pruned(value: Any) -> Any:
         members = {name: pruned(member) for name, member in value.items()}
         return {name: member for name, member in members.items() if member not in ("", "0", 0, [], {})}
     return [pruned(member) for member in value] if isinstance(value, list) else value
+
+
+def test_all_files_are_one_go_package(modules: list[ModuleType]) -> None:
+    """protoc-gen-go refuses files without a package. The path is a name: it leads to no module."""
+    named = {module.DESCRIPTOR.name: module.DESCRIPTOR.GetOptions().go_package for module in modules}
+    assert set(named.values()) == {"schemas.dynamo.nvidia.com/platform/v1;platformv1"}, named
 
 
 def test_every_message_has_a_golden_file() -> None:
