@@ -64,6 +64,7 @@ COVERED = {
         "metadata: {ownerReferences: [{uid: '2', name: a}, {uid: '1', name: a, controller: true}]}",
     ),
     "emptyDir": ("volumes: [{name: v, emptyDir: {}}]", "volumes: [{name: v, emptyDir: {}}]"),
+    "an empty selector": ("nodeSelector: {}", "nodeSelector: {a: b}"),
     "same env": ("env: [{name: A, value: ''}]", "env: [{name: A}]"),
 }
 
@@ -103,6 +104,12 @@ MISSING = {
         "securityContext.runAsUser",
     ),
     "zero replicas": ("spec: {replicas: 0}", "spec: {}", "spec.replicas"),
+    "a key more in a selector": ("spec: {selector: {a: b}}", "spec: {selector: {x: y, a: b}}", "spec.selector.x"),
+    "a key more for nodes": (
+        "t: [{spec: {nodeSelector: {a: b}}}]",
+        "t: [{spec: {nodeSelector: {a: b, x: y}}}]",
+        "t[0].spec.nodeSelector.x",
+    ),
     "finalizer": ("metadata: {finalizers: [own]}", "metadata: {finalizers: [theirs]}", "metadata.finalizers"),
     "owner": (
         "metadata: {ownerReferences: [{uid: '1'}]}",
@@ -138,6 +145,11 @@ FOREIGN = {
     "all of it": ("args: []", "args: [a]", "args: []"),
     "lists that no one asked for stay": ("a: 1", "{a: 1, b: [1]}", "{a: 1, b: [1]}"),
     "labels stay": ("labels: {a: b}", "labels: {a: b, x: y}", "labels: {a: b, x: y}"),
+    "keys of selectors": (
+        "t: [{nodeSelector: {a: b}}]",
+        "t: [{nodeSelector: {x: y, a: b}}]",
+        "t: [{nodeSelector: {a: b}}]",
+    ),
     "finalizers stay": (
         "metadata: {finalizers: [own]}",
         "metadata: {finalizers: [theirs, own]}",

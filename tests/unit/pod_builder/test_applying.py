@@ -249,6 +249,21 @@ async def test_an_object_whose_immutable_field_a_webhook_changes_is_not_recreate
     assert verbs == ["create", "delete", "create"]
 
 
+async def test_a_key_that_another_client_added_to_a_selector_is_removed() -> None:
+    """The Service selected no pods, and nothing corrected it."""
+    kube, cache = ForeignWebhook(), ObjectCache()
+    kube.changes = False
+    writer = Applier(cast("Any", kube), cache)
+    service = object_of(
+        SERVICES, "s", ownerReferences=CHILD["metadata"]["ownerReferences"], spec={"selector": {"a": "b"}}
+    )
+    await writer.ensure(service)
+    key = resources.key_of(service)
+    cache.put(SERVICES, await kube.merge_patch(SERVICES, key, {"spec": {"selector": {"x": "y"}}}))
+    assert (await writer.ensure(service)).change is ChildChange.UPDATED
+    assert (await kube.get(SERVICES, key))["spec"]["selector"] == {"a": "b"}
+
+
 WORKLOAD = object_of(resources.DEPLOYMENTS, "w", "ns", spec={"replicas": 4})
 
 

@@ -3,7 +3,7 @@
 A comparison for equality would always report a difference: the server adds defaults, controllers and people add labels,
 and amounts return in another notation. So the comparison is one-sided: all desired content must exist.
 
-- Objects: each desired key is covered; other keys may exist.
+- Objects: each desired key is covered; other keys may exist, except in a selector, where each key excludes pods or nodes.
 - Lists of plain values: equal. Lists of objects: equally long, and covered pairwise, matched by the key of an entry
   (`mountPath`, `name`, ...), otherwise by position. The order of entries with a key does not count: the server keeps
   its own.
@@ -25,6 +25,9 @@ _AMOUNTS = frozenset({"divisor", "overhead", "resources", "sizeLimit", "storage"
 
 # Lists in metadata to which other managers add entries, which must stay.
 _SHARED_LISTS = frozenset({"finalizers", "ownerReferences"})
+
+# Maps that belong to one manager as a whole. Kubernetes calls them atomic.
+_SELECTORS = frozenset({"nodeSelector", "selector"})
 
 # Fields in which {}, false or 0 differs from absent: pointers in Kubernetes' types for which nil has another meaning.
 _EMPTY_COUNTS = frozenset(
@@ -59,7 +62,7 @@ _IDENTITIES: tuple[tuple[str, _MarkOf], ...] = (
 
 
 def missing(desired: KubeObject, observed: KubeObject) -> str:
-    """Path of the first desired value that `observed` lacks; empty if it has all of them.
+    """Path of the first desired value that `observed` lacks, or of a foreign key of a selector; empty if nothing differs.
 
     Example of a path: `spec.template.spec.containers[name=main].image`.
     """
@@ -67,7 +70,7 @@ def missing(desired: KubeObject, observed: KubeObject) -> str:
 
 
 def drop_foreign(desired: KubeObject, observed: KubeObject) -> KubeObject:
-    """A copy of `observed` without the undesired entries of lists that `desired` has.
+    """A copy of `observed` without the undesired entries of lists and selectors that `desired` has.
 
     For a replace after an apply: an apply removes only entries that this manager added, so entries of another manager
     stay, even in a list that this manager owns. Missing entries are not added, nothing else changes, and shared lists
@@ -79,7 +82,8 @@ def drop_foreign(desired: KubeObject, observed: KubeObject) -> KubeObject:
 
 def _missing(desired: Any, observed: Any, path: str, key: str, *, amounts: bool) -> str:
     if isinstance(desired, dict) and isinstance(observed, dict):
-        return _missing_in_object(desired, observed, path, amounts=amounts)
+        foreign = _foreign(desired, observed, key)
+        return f"{path}.{foreign[0]}" if foreign else _missing_in_object(desired, observed, path, amounts=amounts)
     if isinstance(desired, list) and isinstance(observed, list):
         return _missing_in_list(desired, observed, path, key, amounts=amounts)
     return "" if _same_value(desired, observed, key, amounts=amounts) else path
@@ -127,9 +131,11 @@ def _missing_in_list(desired: list[Any], observed: list[Any], path: str, key: st
 
 def _drop(desired: Any, observed: Any, path: str) -> Any:
     if isinstance(desired, dict) and isinstance(observed, dict):
+        foreign = _foreign(desired, observed, path.rpartition(".")[2])
         return {
             key: _drop(desired[key], actual, f"{path}.{key}" if path else key) if key in desired else actual
             for key, actual in observed.items()
+            if key not in foreign
         }
     if not (isinstance(desired, list) and isinstance(observed, list)) or _is_shared(path, path.rpartition(".")[2]):
         return observed
@@ -175,6 +181,11 @@ def _indexed(entries: list[dict[str, Any]], identify: _MarkOf) -> _Index | None:
 def _port(entry: dict[str, Any], field: str) -> tuple[Any, str] | None:
     number = entry.get(field)
     return None if not isinstance(number, str | int) else (number, str(entry.get("protocol") or "TCP"))
+
+
+def _foreign(desired: dict[str, Any], observed: dict[str, Any], key: str) -> list[str]:
+    """Keys of a selector that are not desired. An empty one requires nothing."""
+    return sorted(observed.keys() - desired.keys()) if key in _SELECTORS and desired else []
 
 
 def _is_shared(path: str, key: str) -> bool:
