@@ -18,12 +18,20 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import RESTORE_TARGET
-from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, LEADER_WORKER_SETS, SERVICES, ObjectKey
+from dynamo_shared.api.resources import (
+    DYNAMO_CHECKPOINTS,
+    DYNAMO_COMPONENT_DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    SERVICES,
+    ObjectKey,
+    controller_reference,
+)
 from dynamo_shared.kube.errors import Forbidden, WebhookUnavailable
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import SETTLE
 
 from tests.building.clock import ManualClock
+from tests.building.objects import object_of
 from tests.building.recorded_offload import RecordedOffload
 from tests.unit.announced import Announced
 from tests.unit.render.building import CONFIG, component, component_deployments, graph
@@ -210,6 +218,17 @@ async def test_a_component_without_a_graph_gets_its_checkpoint_and_starts_from_i
     world.cache.put(DYNAMO_CHECKPOINTS, taken)
     await world.reconcile(of)
     assert restores(world)
+
+
+async def test_a_rejected_object_blocks_no_other():
+    """Without its checkpoint, a component that waits for it never started."""
+    of, refusal = dcd(alone=True, experimental=AUTO, main=ENGINE), Forbidden(403, "Forbidden", "no right")
+    owner = controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, objects.name(of), objects.uid(of))
+    leftover = object_of(SERVICES, "former", uid="former", ownerReferences=[owner])
+    world = World(of, leftover, config=ON, **{objects.name(of): refusal})
+    assert await world.reconcile(of) == Result(requeue_after=60.0)
+    assert world.applier.lines[-1].startswith("create DynamoCheckpoint checkpoint-"), "the leftover stays"
+    assert world.available == ("False", "RefusedByApiServer")
 
 
 def restores(world: World) -> bool:

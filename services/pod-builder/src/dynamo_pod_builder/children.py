@@ -31,6 +31,9 @@ OWNED: tuple[Resource, ...] = (
     resources.ROLES,
     resources.ROLE_BINDINGS,
 )
+#: Written first. If the account of a Deployment is missing, its pods are refused, and retried only slowly; and claims
+#: that the previous template makes would request the previous GPUs.
+FIRST = frozenset({resources.SERVICE_ACCOUNTS, resources.RESOURCE_CLAIM_TEMPLATES})
 #: Resources that the graphs of a namespace share; they have no owner.
 SHARED: tuple[Resource, ...] = (resources.ROLE_BINDINGS, resources.ROLES, resources.SERVICE_ACCOUNTS)
 #: Resources that Grove creates from a PodCliqueSet, which owns them.

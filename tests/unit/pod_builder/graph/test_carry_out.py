@@ -236,6 +236,33 @@ def taken(kind: str) -> NameTaken:
     return NameTaken(resources.SERVICES, {"metadata": {"name": "front", "ownerReferences": [owner]}})
 
 
+ROUTE, FORMER_ROUTE = (child("HTTPRoute", name, "gateway.networking.k8s.io/v1") for name in ("route", "former-route"))
+
+
+async def test_a_rejected_route_stops_neither_a_roll_out_nor_checkpoints():
+    """Old workers kept their GPUs, and components that waited for their checkpoint never started."""
+    ledger = Ledger(route=Forbidden(403, "Forbidden", "no right"))
+    plan = desiring(FRONT, ROUTE, rollout=STARTED, checkpoints=[CHECKPOINT])
+    drained = child("DynamoComponentDeployment", "drained")
+    outcome, _ = await carried_out(plan, observed(stored(OLD), stored(drained), stored(FORMER_ROUTE)), ledger)
+    assert ledger.lines == [
+        ENSURE_FRONT,
+        "scale DynamoComponentDeployment old to 1",
+        "delete DynamoComponentDeployment drained",
+        "create DynamoCheckpoint checkpoint",
+    ], "the former route stays until the new one exists"
+    assert (outcome.failure, outcome.complete) == (Failure("RefusedByApiServer", "403 Forbidden: no right"), True)
+
+
+async def test_a_rejected_change_of_old_workers_does_not_block_the_others():
+    others = child("DynamoComponentDeployment", "others")
+    ledger = Ledger(old=Forbidden(403, "Forbidden", "no right"))
+    rollout = replace(STARTED, drain=[(stored(OLD), 1), (stored(others), 1)], kept=["uid-of-old", "uid-of-others"])
+    outcome, _ = await carried_out(desiring(FRONT, rollout=rollout), observed(stored(OLD), stored(others)), ledger)
+    assert ledger.lines == [ENSURE_FRONT, "scale DynamoComponentDeployment others to 1"]
+    assert outcome.failure is not None
+
+
 async def test_a_rejection_ends_the_writes_and_earlier_writes_are_reported():
     ledger = Ledger(front=Forbidden(403, "Forbidden", "quota"))
     plan = desiring(ACCOUNT, FRONT, CONFIG_MAP, checkpoints=[CHECKPOINT])

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from dynamo_shared.aio import Offload
-from dynamo_shared.api import objects
+from dynamo_shared.api import objects, resources
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -28,14 +28,21 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applier import Applier, Ensured
 from dynamo_pod_builder.checkpoints import catalogue
-from dynamo_pod_builder.children import children_of, graph_uid, surplus, workload_of
+from dynamo_pod_builder.children import FIRST, children_of, graph_uid, surplus, workload_of
 from dynamo_pod_builder.claims import claimed, gpu_shape
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.legacy_types import legacy_type, missing_from
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
-from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
+from dynamo_pod_builder.reconcilers.refusals import (
+    REFUSALS,
+    all_written,
+    failure_of,
+    one_of,
+    refusals_of,
+    retry_after,
+)
 from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, earliest
 from dynamo_pod_builder.remembered import COMPONENTS, remembered
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
@@ -178,23 +185,32 @@ class ComponentReconciler:
                 render.needs_ssh_keys(child, self.keys.name) for child in plan.children
             ):
                 await self.keys.ensure(component)
-            for child in plan.children:
-                try:
-                    ensured = await self.applier.ensure(await self._completed(child))
-                except NameTaken as error:
-                    # Its graph runs on Grove, or is moving away from it: the graph decides who owns the object.
-                    if not error.holder_uid or error.holder_uid != graph_uid(component):
-                        raise
-                else:
-                    self._report_number(component, ensured)
-            for checkpoint in plan.checkpoints:
-                await self.applier.create_once(DYNAMO_CHECKPOINTS, checkpoint)
+            first = [child for child in plan.children if resources.of(child) in FIRST]
+            rest = [child for child in plan.children if resources.of(child) not in FIRST]
+            await all_written(self._ensure(component, child) for child in first)
+            refused = await refusals_of(self._ensure(component, child) for child in rest)
+            refused += await refusals_of(
+                self.applier.create_once(DYNAMO_CHECKPOINTS, each) for each in plan.checkpoints
+            )
+            # A leftover may be the predecessor of a refused object.
+            if any(refused):
+                raise one_of(refused)
             for leftover in surplus(children_of(self.cache, component), plan.children):
                 await self.applier.remove(component, leftover)
         except REFUSALS as error:
             failure = failure_of(error)
             return ComponentOutcome(failure, retry_after(failure, self._unavailable_for(component)))
         return ComponentOutcome(plan.held)
+
+    async def _ensure(self, component: KubeObject, child: KubeObject) -> None:
+        try:
+            ensured = await self.applier.ensure(await self._completed(child))
+        except NameTaken as error:
+            # Its graph runs on Grove, or is moving away from it: the graph decides who owns the object.
+            if not error.holder_uid or error.holder_uid != graph_uid(component):
+                raise
+        else:
+            self._report_number(component, ensured)
 
     def _unavailable_for(self, component: KubeObject) -> float:
         """Seconds since it became unavailable; 0 if its status does not say that it is."""

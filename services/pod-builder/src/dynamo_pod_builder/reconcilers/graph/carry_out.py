@@ -1,7 +1,6 @@
 """Writes the objects of a plan, each after those that it needs, and updates the observed state with the answers."""
 
-import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 
 from dynamo_shared.api import objects, resources
@@ -11,19 +10,18 @@ from dynamo_shared.runtime.facts import Announcer
 
 from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applier import Applier, ChildChange, Ensured, SetBack
-from dynamo_pod_builder.children import surplus
+from dynamo_pod_builder.children import FIRST, surplus
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.steps.switch import moved_to_components
-from dynamo_pod_builder.reconcilers.refusals import REFUSALS, SeveralRefusals, failure_of
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, Refusals, all_written, failure_of, one_of, refusals_of
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure
 
-#: Written first. If the account of a Deployment is missing, its pods are refused, and retried only slowly; and claims
-#: that the previous template makes would request the previous GPUs.
-_FIRST = frozenset({resources.SERVICE_ACCOUNTS, resources.RESOURCE_CLAIM_TEMPLATES})
+#: What serves until its successor exists: the refusal of one of these ends a plan.
+_WORKLOADS = frozenset({resources.DYNAMO_COMPONENT_DEPLOYMENTS, resources.POD_CLIQUE_SETS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class CarryOutResult:
     #: The observed state after the writes.
     observed: Observed
     failure: Failure | None = None
-    #: Whether all children were written. Only then are the plan's statements about checkpoints current.
+    #: Whether all workloads were written. Only then are the plan's statements about checkpoints current.
     complete: bool = False
     #: Why a planner among the components does not learn which workers serve.
     planner_refusal: Failure | None = None
@@ -60,37 +58,37 @@ class Executor:
     announcer: Announcer
 
     async def carry_out(self, plan: Plan, observed: Observed) -> CarryOutResult:
-        """Write the plan's objects; a refusal ends it. Raises KubeError if the API server is unavailable."""
+        """Write the plan's objects; a refused workload ends it. Raises KubeError if the API server is unavailable."""
         if plan.children is None:
             return CarryOutResult(observed, plan.failure)
         answers = _Answers()
         try:
-            await self._write(plan, observed, answers)
+            refused = await self._write(plan, observed, answers)
+            refused += await refusals_of([self._create_checkpoints(plan, observed)])
         except REFUSALS as error:
             return CarryOutResult(_after(observed, answers), failure_of(error))
-        after = _after(observed, answers)
-        try:
-            await self._create_checkpoints(plan, observed)
-        except REFUSALS as error:
-            return CarryOutResult(after, failure_of(error), complete=True)
-        return CarryOutResult(after, plan.failure, complete=True)
+        failure = failure_of(one_of(refused)) if any(refused) else plan.failure
+        return CarryOutResult(_after(observed, answers), failure, complete=True)
 
-    async def _write(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
-        """Write desired objects, and remove the others."""
+    async def _write(self, plan: Plan, observed: Observed, answers: _Answers) -> Refusals:
+        """Write desired objects, and remove the others. Raises refusals that end the plan, and returns the others."""
         family = frozenset(map(objects.uid, plan.outgoing))
-        first = [child for child in plan.desired if resources.of(child) in _FIRST]
-        rest = [child for child in plan.desired if resources.of(child) not in _FIRST]
+        first = [child for child in plan.desired if resources.of(child) in FIRST]
+        rest = [child for child in plan.desired if resources.of(child) not in FIRST]
         if any(render.needs_ssh_keys(child, self.keys.name) for child in plan.desired):
             await self.keys.ensure(observed.graph)
         try:
             await all_written(self._ensure(child, family, answers) for child in first)
-            await all_written(self._ensure(child, family, answers) for child in rest)
-            await self._hand_over(plan, observed, answers)
-            for leftover, replicas in plan.rollout.drain:
-                ensured = await self.applier.patch_replicas(resources.DYNAMO_COMPONENT_DEPLOYMENTS, leftover, replicas)
-                answers.objects.append(ensured.obj)
-            leftovers = _leftovers(plan, _after(observed, answers))
-            await all_written(self._remove(observed.graph, leftover, answers) for leftover in leftovers)
+            refused = await refusals_of(self._ensure(child, family, answers) for child in rest)
+            if any(error and _is_workload(child) for child, error in zip(rest, refused, strict=True)):
+                raise one_of(refused)
+            refused += await refusals_of(self._hand_over(plan, observed, answers))
+            scale, dcds = self.applier.patch_replicas, resources.DYNAMO_COMPONENT_DEPLOYMENTS
+            drained = (scale(dcds, leftover, replicas) for leftover, replicas in plan.rollout.drain)
+            refused += await refusals_of(_take(each, "", answers) for each in drained)
+            leftovers = _leftovers(plan, _after(observed, answers), only_workloads=any(refused))
+            refused += await refusals_of(self._remove(observed.graph, leftover, answers) for leftover in leftovers)
+            return refused
         finally:
             if answers.created:
                 self.announcer.announce(observed.graph, events.created(answers.created))
@@ -103,8 +101,9 @@ class Executor:
 
     async def _ensure(self, child: KubeObject, family: frozenset[str], answers: _Answers) -> None:
         written = grove.accepted(child) if child["kind"] == resources.POD_CLIQUE_SETS.kind else child
-        ensured = await self.applier.ensure(written, family)
-        _take(ensured, objects.labels(child).get(labels.COMPONENT, ""), answers)
+        ensured = await _take(
+            self.applier.ensure(written, family), objects.labels(child).get(labels.COMPONENT, ""), answers
+        )
         name = f"{child['kind']} {objects.name(child)}"
         if ensured.change is ChildChange.CREATED:
             answers.created.append(name)
@@ -115,20 +114,19 @@ class Executor:
         if await self.applier.remove(graph, leftover):
             answers.removed.append(leftover)
 
-    async def _hand_over(self, plan: Plan, observed: Observed, answers: _Answers) -> None:
+    def _hand_over(self, plan: Plan, observed: Observed, answers: _Answers) -> Iterator[Awaitable[Ensured]]:
         """Write what belongs to the set or to components: replicas that Grove leaves to others, and objects that the
         graph still owns from its time on Grove.
         """
+        after = _after(observed, answers)
         if plan.pod_clique_set is not None:
-            cliques = _after(observed, answers).cliques
             for each in grove.workloads(plan.pod_clique_set):
                 # Grove copies the replicas of the set once, and then leaves them to other clients.
-                if (clique := cliques.get(each.place)) is not None:
-                    _take(await self.applier.scale(each.resource, clique, each.replicas), each.component, answers)
+                if (clique := after.cliques.get(each.place)) is not None:
+                    yield _take(self.applier.scale(each.resource, clique, each.replicas), each.component, answers)
             return
-        for child in moved_to_components(plan, _after(observed, answers)):
-            ensured = await self.applier.ensure(child, {objects.uid(observed.graph)})
-            answers.objects.append(ensured.obj)
+        for child in moved_to_components(plan, after):
+            yield _take(self.applier.ensure(child, {objects.uid(observed.graph)}), "", answers)
 
     async def _create_checkpoints(self, plan: Plan, observed: Observed) -> None:
         created = [
@@ -140,37 +138,27 @@ class Executor:
             self.announcer.announce(observed.graph, events.created(created))
 
 
-def _take(ensured: Ensured, component: str, answers: _Answers) -> None:
+async def _take(write: Awaitable[Ensured], component: str, answers: _Answers) -> Ensured:
+    ensured = await write
     answers.objects.append(ensured.obj)
     if ensured.set_back is not None:
         answers.set_back.append((component, ensured.obj, ensured.set_back))
+    return ensured
 
 
 def _after(observed: Observed, answers: _Answers) -> Observed:
     return observed.after(answers.objects, answers.removed)
 
 
-def _leftovers(plan: Plan, observed: Observed) -> list[KubeObject]:
-    """Objects to delete: none while the old workloads must still serve."""
+def _leftovers(plan: Plan, observed: Observed, *, only_workloads: bool) -> list[KubeObject]:
+    """Objects to delete: none while the old workloads must still serve. If an object was refused, only workloads,
+    because another leftover may be the predecessor of that object.
+    """
     if plan.outgoing and not all_serve(desired_parts(plan, observed)):
         return []
-    return surplus(observed.children, plan.desired, keep=plan.rollout.kept)
+    leftovers = surplus(observed.children, plan.desired, keep=plan.rollout.kept)
+    return [each for each in leftovers if _is_workload(each) or not only_workloads]
 
 
-async def all_written(writes: Iterable[Awaitable[None]]) -> None:
-    """Await writes that are sent together; when an error is raised, all of them have ended.
-
-    Errors that a retry may fix are raised before refusals, so that the queue retries soon. A single refusal is raised
-    unchanged, several as `SeveralRefusals`.
-    """
-    results = await asyncio.gather(*writes, return_exceptions=True)
-    refusals: list[Exception] = []
-    for result in results:
-        if isinstance(result, REFUSALS):
-            refusals.append(result)
-        elif isinstance(result, BaseException):
-            raise result
-    if len(refusals) > 1:
-        raise SeveralRefusals(refusals)
-    if refusals:
-        raise refusals[0]
+def _is_workload(child: KubeObject) -> bool:
+    return resources.of(child) in _WORKLOADS
