@@ -11,7 +11,7 @@ from typing import Any, cast
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from dynamo_dynadmin.http.call import Call
-from dynamo_dynadmin.http.connection import Connections, HttpConnection
+from dynamo_dynadmin.http.connection import HttpConnection, SlowReaders
 from dynamo_dynadmin.http.routes import JSON, JSON_PATCH, MERGE_PATCH, YAML, ResponseSpec, Route
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.http.streaming import Streams
@@ -77,8 +77,8 @@ async def connections_to(
     own, trusting = (self_signed_tls(), ssl.create_default_context()) if tls else (None, None)
     if trusting is not None:
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    made = partial(kind, refuse, Connections(most))
-    async with endpoints.serving(app, "127.0.0.1", 0, own, made, finish_within=finish_within) as port:
+    made = partial(kind, refuse, SlowReaders())
+    async with endpoints.serving(app, "127.0.0.1", 0, own, made, most=most, finish_within=finish_within) as port:
 
         async def opened(sent: bytes, address: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting, local_addr=(address, 0))

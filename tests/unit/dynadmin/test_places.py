@@ -277,7 +277,7 @@ async def test_if_too_much_waits_for_slow_readers_the_user_with_most_of_it_is_di
             lost.append(self.user)
             super().connection_lost(exc)
 
-    connected = partial(Connected, server.unreadable, connection.Connections(1000))
+    connected = partial(Connected, server.unreadable, connection.SlowReaders())
     async with (
         asyncio.timeout(60),
         aiohttp.ClientSession() as client,

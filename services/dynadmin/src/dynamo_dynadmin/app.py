@@ -31,7 +31,7 @@ from dynamo_dynadmin.api.table import table
 from dynamo_dynadmin.api.turns import CallerSlots
 from dynamo_dynadmin.deploy import PlatformDefaults
 from dynamo_dynadmin.document import openapi
-from dynamo_dynadmin.http.connection import Connections, HttpConnection
+from dynamo_dynadmin.http.connection import HttpConnection, SlowReaders
 from dynamo_dynadmin.http.server import HttpServer
 from dynamo_dynadmin.http.streaming import Streams
 from dynamo_dynadmin.identity.access import Access
@@ -185,8 +185,7 @@ class DynadminService:
         tls = await asyncio.to_thread(server_tls, settings.cert_dir) if settings.cert_dir is not None else None
         # Browsers open a few connections in addition to their streams.
         most = 2 * (settings.max_streams + settings.max_in_flight)
-        connections = Connections(most)
-        connection = partial(HttpConnection, server.unreadable, connections)
+        connection = partial(HttpConnection, server.unreadable, SlowReaders())
 
         async def drain() -> None:
             context.health.set(NAME, HealthState.FAILED, "ending")
@@ -194,8 +193,7 @@ class DynadminService:
             await self._pause(settings.drain)
 
         listening = partial(serving, server.app(), settings.host, settings.port, finish_within=FINISH_WITHIN)
-        # `connections` prefers idle ones, but counts only those that have had a handshake.
-        async with listening(tls, connection, most=2 * most) as self.port:
+        async with listening(tls, connection, most=most) as self.port:
             log.info("serving", host=settings.host, port=self.port, tls=tls is not None)
             try:
                 async with asyncio.TaskGroup() as tasks:

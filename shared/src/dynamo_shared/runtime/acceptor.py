@@ -3,8 +3,8 @@
 import asyncio
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import structlog
@@ -32,8 +32,15 @@ class AcceptedConnection(web.RequestHandler):
 
     @property
     def awaits_request(self) -> bool:
-        """Whether no complete request headers have arrived since the last answer."""
-        return self._waiter is not None and not self._waiter.done()
+        """Whether no complete request, with its body, has arrived since the last answer or the TLS handshake."""
+        if (request := self._current_request) is not None:
+            return not request.content.is_eof()
+        return not self._messages
+
+    @property
+    def received_request(self) -> bool:
+        """Whether the connection has had a request."""
+        return self._request_count > 0
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection is closed."""
@@ -45,15 +52,16 @@ class Acceptor:
     """Accepts connections; at most `most` are open, including those before their TLS handshake.
 
     Every pod of the cluster may open connections, and needs no token for it. A TLS connection takes 30 to 80 KB before
-    its first request. Above `most`, the client (an address) with the most connections loses one: the oldest that
-    awaits a request, or the oldest.
+    its first request. At `most`, a new one closes one that awaits a request, of the client (an address) with the most of
+    these: the oldest, preferably of those that never had a request. If none awaits a request, the client with the most
+    connections loses its oldest.
     """
 
     def __init__(self, new_connection: Callable[[], AcceptedConnection], tls: ssl.SSLContext | None, most: int) -> None:
         self._new_connection = new_connection
         self._tls = tls
         self._most = most
-        self._open: dict[str, dict[asyncio.Task[None], AcceptedConnection]] = {}
+        self._open: dict[asyncio.Task[None], tuple[str, AcceptedConnection]] = {}
 
     async def run(self, listening: socket.socket) -> None:
         """Accept connections until cancelled; those that are open stay."""
@@ -66,27 +74,28 @@ class Acceptor:
                 log.warning("cannot accept a connection", error=str(error))
                 await asyncio.sleep(PAUSE)
                 continue
+            if len(self._open) >= self._most:
+                self._drop_one()
             connection = self._new_connection()
-            self._add(str(address[0]), asyncio.create_task(self._serve(accepted, connection)), connection)
+            task = asyncio.create_task(self._serve(accepted, connection))
+            self._open[task] = str(address[0]), connection
+            task.add_done_callback(lambda task: self._open.pop(task, None))
 
     async def close(self) -> None:
         """Drop all open connections."""
-        await ended(*(task for tasks in self._open.values() for task in tasks))
+        await ended(*self._open)
 
-    def _add(self, client: str, task: asyncio.Task[None], connection: AcceptedConnection) -> None:
-        self._open.setdefault(client, {})[task] = connection
-        task.add_done_callback(partial(self._remove, client))
-        if sum(map(len, self._open.values())) > self._most:
-            client, tasks = max(self._open.items(), key=lambda each: len(each[1]))
-            lost = next((each for each, open_ in tasks.items() if open_.awaits_request), next(iter(tasks)))
-            lost.cancel()
-            self._remove(client, lost)
+    def _drop_one(self) -> None:
+        candidates = [task for task, (_, each) in self._open.items() if each.awaits_request] or list(self._open)
+        of_clients = Counter(self._open[task][0] for task in candidates)
 
-    def _remove(self, client: str, task: asyncio.Task[None]) -> None:
-        tasks = self._open.get(client, {})
-        tasks.pop(task, None)
-        if not tasks:
-            self._open.pop(client, None)
+        def preference(task: asyncio.Task[None]) -> tuple[int, bool]:
+            client, connection = self._open[task]
+            return -of_clients[client], connection.received_request
+
+        dropped = min(candidates, key=preference)
+        dropped.cancel()
+        del self._open[dropped]
 
     async def _serve(self, accepted: socket.socket, connection: AcceptedConnection) -> None:
         loop = asyncio.get_running_loop()

@@ -27,40 +27,18 @@ UNSENT = 128 << 20
 KEPT_FOR = 620.0
 
 
-class Connections:
-    """All connections of a server, and those with slow readers, the longest waiting first.
-
-    Anyone may open connections without a token: above `most`, each further one closes one that waits for a request, of
-    the client (an address) with the most of these.
+class SlowReaders:
+    """The connections of a server with slow readers, the longest waiting first.
 
     A finished request no longer counts against the limits, but its unsent bytes may be many, also those of one event of
     a stream: data for a few slow readers would use up all memory.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._open: dict[HttpConnection, None] = {}
+    def __init__(self) -> None:
         self._waiting: dict[HttpConnection, None] = {}
 
-    def opened(self, connection: HttpConnection) -> None:
-        """Add a connection. Above `most`, close one without a request."""
-        self._open[connection] = None
-        if len(self._open) <= self._most:
-            return
-        idle = [each for each in self._open if each is not connection and each.awaits_request]
-        of_clients = Counter(each.client for each in idle)
-        # The oldest of a client, preferably of those that never had a request.
-        oldest = min(idle, key=lambda each: (-of_clients[each.client], each.received_request), default=None)
-        if oldest is not None:
-            self.closed(oldest)
-            oldest.cut_off()
-
-    def closed(self, connection: HttpConnection) -> None:
-        """Remove a connection."""
-        self._open.pop(connection, None)
-
     def wait_for(self, connection: HttpConnection) -> None:
-        """Add a connection with a slow reader. If too many bytes wait, cut off other connections of the user with the
+        """Add a connection. If too many bytes wait, cut off other connections of the user with the
         most unsent bytes, the longest waiting first.
         """
         self._waiting[connection] = None
@@ -85,10 +63,10 @@ class HttpConnection(AcceptedConnection):
     aiohttp waits for a slow reader without limit, even after the handler ended and the request no longer counts.
     """
 
-    __slots__ = ("_all", "_check", "_paced", "_refuse", "client", "user")
+    __slots__ = ("_check", "_paced", "_refuse", "_slow", "user")
 
     def __init__(
-        self, refuse: Callable[[str], web.Response], connections: Connections, manager: web.Server, **given: Any
+        self, refuse: Callable[[str], web.Response], slow: SlowReaders, manager: web.Server, **given: Any
     ) -> None:
         super().__init__(
             manager, max_line_size=LONGEST_LINE, max_field_size=LONGEST_LINE, keepalive_timeout=KEPT_FOR, **given
@@ -96,22 +74,19 @@ class HttpConnection(AcceptedConnection):
         # If the client leaves, its request is cancelled: no one reads the answer of an engine or of a simulation.
         manager.handler_cancellation = True
         self._refuse = refuse
-        self._all = connections
+        self._slow = slow
         self._check: asyncio.TimerHandle | None = None
         self._paced: PacedTransport | None = None
-        self.client = ""
-        """address"""
         self.user = ""
-        """name under which the last request counts, at first the client's"""
+        """name under which the last request counts, at first the client's address"""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client connected."""
-        self.client = self.user = str((transport.get_extra_info("peername") or ("",))[0])
+        self.user = str((transport.get_extra_info("peername") or ("",))[0])
         if transport.get_extra_info("sslcontext") is not None:
             self._paced = PacedTransport(cast("asyncio.Transport", transport))
             transport = cast("asyncio.Transport", self._paced)
         super().connection_made(transport)
-        self._all.opened(self)
 
     def pause_writing(self) -> None:
         """More bytes wait to be sent than the buffer may hold."""
@@ -120,7 +95,7 @@ class HttpConnection(AcceptedConnection):
         if not self.writing_paused:
             super().pause_writing()
             self._watch()
-            self._all.wait_for(self)
+            self._slow.wait_for(self)
 
     def resume_writing(self) -> None:
         """The reader took most of the bytes."""
@@ -130,21 +105,15 @@ class HttpConnection(AcceptedConnection):
             if self._paced.full:
                 return
         self._stop_watching()
-        self._all.stop_waiting(self)
+        self._slow.stop_waiting(self)
         super().resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection is closed."""
         self._stop_watching()
-        self._all.stop_waiting(self)
-        self._all.closed(self)
+        self._slow.stop_waiting(self)
         self._paced = None
         super().connection_lost(exc)
-
-    @property
-    def received_request(self) -> bool:
-        """Whether the connection has had a request."""
-        return self._request_count > 0
 
     @property
     def unsent(self) -> int:
