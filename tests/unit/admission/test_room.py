@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from tests.building.waiting import turns
 
 API_SERVER = "10.0.0.1"
+LARGE = room.LARGE_BODY + 1
 
 
 @pytest.fixture
@@ -151,8 +152,8 @@ async def test_clients_take_turns(rooms: Room) -> None:
     turns = list[str]()
 
     async def work(client: str) -> None:
-        async with rooms.quick_turn(client):
-            turns.append(client)
+        async with rooms.turn(client, 1, str) as run:
+            await run(lambda: turns.append(client))
 
     await asyncio.gather(*(work("pod") for _ in range(10)), work(API_SERVER))
     assert turns.index(API_SERVER) == 1
@@ -163,7 +164,7 @@ async def test_namespaces_of_a_client_share_its_turns_at_large_bodies(rooms: Roo
     turns, go_on = list[str](), asyncio.Event()
 
     async def work(client: str, namespace: str) -> None:
-        async with rooms.large_turn(client, namespace):
+        async with rooms.turn(client, LARGE, lambda: namespace):
             turns.append(client)
             await go_on.wait()
 
@@ -182,14 +183,14 @@ async def test_large_bodies_of_one_namespace_wait_alone(rooms: Room) -> None:
         go_on = asyncio.Event()
 
         async def work() -> None:
-            async with rooms.large_turn(API_SERVER, "team"):
+            async with rooms.turn(API_SERVER, LARGE, lambda: "team"):
                 await go_on.wait()
 
         for _ in range(room.LARGE_OF_ONE):
             tasks.create_task(work())
         await asyncio.sleep(0)
         with pytest.raises(Busy, match="about namespace team"):
-            async with rooms.large_turn(API_SERVER, "team"):
+            async with rooms.turn(API_SERVER, LARGE, lambda: "team"):
                 pass
-        async with rooms.large_turn(API_SERVER, "other"):
+        async with rooms.turn(API_SERVER, LARGE, lambda: "other"):
             go_on.set()

@@ -7,11 +7,13 @@ is one of them.
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
-from dynamo_shared.aio import Lanes, Shares
+from dynamo_shared.aio import Lanes, Offload, Shares
 from prometheus_client import Gauge
 
 #: The API server converts all objects of a list, or of a page of it, with one request. Bytes.
@@ -25,6 +27,10 @@ LARGE_BODY, LARGE_AT_ONCE = 16 << 10, 2
 LARGE_OF_ONE = 8
 #: Large bodies that are held from the beginning of their arrival to the answer, of one client and of all. Bytes.
 LARGE_OF_CLIENT, LARGE_OF_ALL = 2 * MAX_CONVERSION, 4 * MAX_CONVERSION
+
+T = TypeVar("T")
+Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Returns the result of one step of the work on a body."""
 
 
 class Busy(Exception):
@@ -46,6 +52,7 @@ class Room:
         self._in_flight = Shares()
         self._bodies: set[_Body] = set()
         self._quick = Lanes(1)
+        self._threads = Offload(above=0, at_once=LARGE_AT_ONCE)
         self._namespaces = Lanes(sys.maxsize)
         self._clients = Lanes(LARGE_AT_ONCE, of_one=LARGE_AT_ONCE)
 
@@ -96,19 +103,24 @@ class Room:
             lost.held.reschedule(0)
             held[most] -= lost.size
 
-    def quick_turn(self, client: str) -> AbstractAsyncContextManager[None]:
-        """A turn at work that stops all others for some milliseconds. Clients take turns."""
-        return self._quick.quick_turn(client)
-
     @asynccontextmanager
-    async def large_turn(self, client: str, namespace: str) -> AsyncIterator[None]:
-        """A turn at the work on a large body. Raises Busy if too many about this namespace wait.
+    async def turn(self, client: str, size: int, namespace: Callable[[], str]) -> AsyncIterator[Run]:
+        """A turn at the work on a body. Raises Busy if too many large ones about this namespace wait.
 
-        Clients take turns, and of each client, namespaces: a tenant's objects delay only those of the same tenant.
+        Each step of the work on a small body waits for a turn of its own, because it stops all others for some
+        milliseconds. A large body has one turn, and its steps run in threads. Clients take turns, and of each client,
+        namespaces at large bodies: a tenant's objects delay only those of the same tenant.
         """
-        lane = client, namespace
+        if size <= LARGE_BODY:
+            yield partial(self._run_at_once, client)
+            return
+        lane = client, namespace()
         if self._namespaces.count(lane) >= LARGE_OF_ONE:
-            whose = f"namespace {namespace}" if namespace else "all namespaces"
+            whose = f"namespace {lane[1]}" if lane[1] else "all namespaces"
             raise Busy(f"{LARGE_OF_ONE} large requests about {whose} are in progress; retry later")
         async with self._namespaces.turn(lane), self._clients.turn(client):
-            yield
+            yield partial(self._threads.run, size)
+
+    async def _run_at_once(self, client: str, work: Callable[[], T]) -> T:
+        async with self._quick.quick_turn(client):
+            return work()

@@ -13,11 +13,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import structlog
 from aiohttp import web
-from dynamo_shared.aio import Offload
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
 from dynamo_shared.api.embedded import Checker
 from dynamo_shared.runtime.acceptor import AcceptedConnection
@@ -31,7 +29,7 @@ from dynamo_admission.metrics import OTHER, AdmissionMetrics, ReviewLabels
 from dynamo_admission.registration import CONVERT_PATH, path_of
 from dynamo_admission.restore import MAX_POD
 from dynamo_admission.review import SKIPPED, ReviewVerdict, Webhook, World, asks_adapters, review, scale_advice
-from dynamo_admission.room import LARGE_AT_ONCE, LARGE_BODY, MAX_CONVERSION, Busy, Room
+from dynamo_admission.room import LARGE_BODY, MAX_CONVERSION, Busy, Room, Run
 from dynamo_admission.wire import (
     AdmissionRequest,
     BadReview,
@@ -69,8 +67,6 @@ _UID = re.compile(rb'"uid"\s*:\s*"([^"\\]{1,64})"')
 _TOO_DEEP = "nested too deeply to check; Kubernetes objects have dozens of levels, not hundreds"
 
 log = structlog.get_logger("dynamo.admission")
-
-T = TypeVar("T")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 FindAdapters = Callable[[AdmissionRequest], Awaitable[Mapping[str, int] | None]]
@@ -110,7 +106,6 @@ class ReviewServer:
         self._room = Room(metrics.in_flight)
         self._callers = callers or Callers()
         self._accepted = AcceptedObjects()
-        self._large = Offload(above=LARGE_BODY, at_once=LARGE_AT_ONCE)
 
     def app(self) -> web.Application:
         """The web application; serve it with TLS."""
@@ -183,17 +178,6 @@ class ReviewServer:
             with self._room.place(client, self._most(request)):
                 yield body
 
-    def _turn(self, client: str, size: int, namespace: Callable[[], str]) -> AbstractAsyncContextManager[None]:
-        """A turn at a large body; a small one has a turn at each step of the work."""
-        return self._room.large_turn(client, namespace()) if size > LARGE_BODY else nullcontext()
-
-    async def _run(self, client: str, size: int, work: Callable[[], T]) -> T:
-        """The result of a step of the work."""
-        if size > LARGE_BODY:
-            return await self._large.run(size, work)
-        async with self._room.quick_turn(client):
-            return work()
-
     async def _admit(self, webhook: Webhook, body: bytes, client: str) -> web.Response:
         started = time.perf_counter()
         try:
@@ -202,8 +186,8 @@ class ReviewServer:
             return _json(admission_answer(_uid_in(body), ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)))
         # Pods are not large, and their reviews wait for the API server.
         size = 0 if webhook is Webhook.RESTORE else len(body)
-        async with self._turn(client, size, lambda: question.namespace):
-            verdict, result = await self._judge(webhook, question, client, size)
+        async with self._room.turn(client, size, lambda: question.namespace) as run:
+            verdict, result = await self._judge(webhook, question, run)
         content = admission_answer(question.uid, verdict.refusal, patch=verdict.patch, warnings=verdict.warnings)
         asked = _asked(webhook, question)
         self._metrics.answered(asked, result, time.perf_counter() - started)
@@ -211,13 +195,11 @@ class ReviewServer:
             self._metrics.denials.labels(asked.resource_type, asked.operation, verdict.refusal.reason).inc()
         return _json(content)
 
-    async def _judge(
-        self, webhook: Webhook, asked: AdmissionRequest, client: str, size: int
-    ) -> tuple[ReviewVerdict, str]:
+    async def _judge(self, webhook: Webhook, asked: AdmissionRequest, run: Run) -> tuple[ReviewVerdict, str]:
         """A verdict, and its label in metrics. Only now are the objects decoded."""
         question = asked
         try:
-            question = await self._run(client, size, asked.decoded)
+            question = await run(asked.decoded)
             if webhook is Webhook.SCALE:
                 verdict = scale_advice(question)
             elif webhook is Webhook.RESTORE:
@@ -227,8 +209,8 @@ class ReviewServer:
                 world, asks = self._state.world, asks_adapters(question, self._state.world)
                 adapters = await self._find_adapters(question) if asks and self._find_adapters else None
                 checker = self._state.checker
-                verdict = await self._run(
-                    client, size, lambda: review(question, webhook, world, checker, adapters, accepted=self._accepted)
+                verdict = await run(
+                    lambda: review(question, webhook, world, checker, adapters, accepted=self._accepted)
                 )
         except RecursionError:
             return ReviewVerdict(ReviewStatus("Failure", _TOO_DEEP, "Invalid", 422)), "denied"
@@ -263,8 +245,8 @@ class ReviewServer:
         try:
             objects: list[Raw] = []
             for part in asked.parts(CONVERTED_AT_ONCE):
-                async with self._turn(client, size, asked.namespace):
-                    objects += await self._run(client, size, partial(_converted, part))
+                async with self._room.turn(client, size, asked.namespace) as run:
+                    objects += await run(partial(_converted, part))
         except (NotConvertible, RecursionError) as error:
             self._metrics.converted(plural, version, "failed", len(asked.objects))
             return conversion_failure(asked.uid, _TOO_DEEP if isinstance(error, RecursionError) else str(error))
