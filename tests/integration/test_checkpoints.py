@@ -146,7 +146,7 @@ async def test_a_checkpoint_becomes_a_job_and_is_ready_when_the_agent_reports_su
     assert conditions(result)["JobCreated"] == ("True", "JobCreated")
     job = await kube.get(JOBS, ObjectKey(namespace, JOB))
     assert (job["spec"]["backoffLimit"], job["spec"]["activeDeadlineSeconds"]) == (0, 3600)
-    assert job["spec"]["ttlSecondsAfterFinished"] == 86_400
+    assert job["spec"]["ttlSecondsAfterFinished"] == 300
     account = job["spec"]["template"]["spec"]["serviceAccountName"]
     assert not await gone(kube, SERVICE_ACCOUNTS, ObjectKey(namespace, account))
     claim = await kube.get(PERSISTENT_VOLUME_CLAIMS, ObjectKey(namespace, "checkpoints"))

@@ -116,7 +116,7 @@ def test_a_job_runs_once_and_is_kept_for_a_while() -> None:
     made = job_of(manifest(job={"activeDeadlineSeconds": 60, "backoffLimit": 5, "ttlSecondsAfterFinished": 1}))
     spec = made["spec"]
     assert made["metadata"]["name"] == f"checkpoint-job-{HASH}-1"
-    assert (spec["backoffLimit"], spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (0, 60, 86_400)
+    assert (spec["backoffLimit"], spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (0, 60, 300)
     assert job_of(manifest())["spec"]["activeDeadlineSeconds"] == 3600
     assert spec["template"]["spec"]["restartPolicy"] == "Never"
     (owner,) = made["metadata"]["ownerReferences"]

@@ -38,9 +38,8 @@ from dynamo_pod_builder.render.pod.volumes import share_memory
 from dynamo_pod_builder.render.sharing import gpu_memory
 from dynamo_pod_builder.render.sharing.claims import claim_templates
 
-#: Seconds for which an ended Job stays: users can inspect it, and only the agent's annotation on it says that the
-#: checkpoint is complete, so it must outlast a stop of the platform. The reference has 300.
-KEPT = 86_400
+#: Seconds for which an ended Job stays, so that users can inspect it.
+KEPT = 300
 #: The engine's name; its claims are named after it.
 _ENGINE = "worker"
 _TEMPLATE = "spec.job.podTemplateSpec.spec.containers"
