@@ -167,6 +167,7 @@ class DynadminService:
                 decisions,
                 details,
                 reading,
+                cluster.claims,
                 simulation=simulation,
                 turns=turns,
                 within=settings.estimate_within,

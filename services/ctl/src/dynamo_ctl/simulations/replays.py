@@ -1,6 +1,8 @@
 """Replays of a graph's traffic for the REST API. The planner's own code reads the planner's input."""
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dynamo_dynadmin.api.simulation import NotSimulated, ReplayCase
@@ -14,6 +16,9 @@ from dynamo_profiler.profiling.interpolation import curves_of
 from dynamo_profiler.profiling.models import known_model
 from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation.wire import JobStatus
+from dynamo_shared.api import objects
+from dynamo_shared.api.gpus import ReplicaGpus, of_replica
+from dynamo_shared.api.registry import labels
 from dynamo_shared.runtime.settings.planner import Rapid
 
 #: Keys of the configuration that affect the result; the answer contains them.
@@ -32,7 +37,8 @@ SHOWN = (
 async def replay(simulations: Simulations, settings: Rapid, case: ReplayCase) -> dict[str, Any]:
     """A row for the current configuration, a row for the changed one, and the assumptions. Raises NotSimulated."""
     try:
-        plan, changed, remarks = await asyncio.to_thread(_plans, case)
+        # The claims are read on this thread, which changes them.
+        plan, changed, remarks = await asyncio.to_thread(_plans, case, _counted(case))
     except NotPlannable as error:
         raise NotSimulated(str(error)) from error
     except InvalidChange as error:
@@ -65,11 +71,22 @@ async def replay(simulations: Simulations, settings: Rapid, case: ReplayCase) ->
     }
 
 
-def _plans(case: ReplayCase) -> tuple[PlannedGraph, PlannedGraph, list[str]]:
+def _counted(case: ReplayCase) -> dict[str, ReplicaGpus] | None:
+    """GPUs of components, by name, as the planner counts them; None if the caller may not read claims."""
+    if case.claims is None:
+        return None
+    counted = {}
+    for each in (case.graph.get("spec") or {}).get("components") or ():
+        pods = [pod for pod in case.pods if objects.labels(pod).get(labels.COMPONENT) == each["name"]]
+        counted[each["name"]] = of_replica(each, replace(case.claims, pods=lambda pods=pods: pods))
+    return counted
+
+
+def _plans(case: ReplayCase, counted: Mapping[str, ReplicaGpus] | None) -> tuple[PlannedGraph, PlannedGraph, list[str]]:
     """The plan as it is, the changed one, and remarks on the changes."""
-    plan = read_plan(case.graph, case.config_map, case.profile_map)
+    plan = read_plan(case.graph, case.config_map, case.profile_map, counted)
     assert case.config_map is not None, "read_plan refuses a missing one"
-    return plan, *changed_plan(case.graph, case.config_map, case.profile_map, case.changes)
+    return plan, *changed_plan(case.graph, case.config_map, case.profile_map, case.changes, counted)
 
 
 async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph) -> tuple[Profile, str]:

@@ -5,9 +5,11 @@ The planner's inputs (PlannerConfig, profile) are read with the caller's rights.
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
 
 from aiohttp import web
+from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import get_if_present
@@ -31,11 +33,12 @@ _READ = 2000
 
 @dataclass(eq=False)
 class TrafficReplays:
-    """Answers replays. `within` limits the time of one; seconds."""
+    """Answers replays. `claims` reads those of the call's namespace. `within` limits the time of a replay; seconds."""
 
     decisions: DecisionReader
     details: Details
     reading: CollectionReader
+    claims: Callable[[Call], Awaitable[KnownClaims | None]]
     _: KW_ONLY
     simulation: Simulation | None
     turns: CallerSlots
@@ -57,6 +60,7 @@ class TrafficReplays:
                     config_map=await get_if_present(call.kube, CONFIG_MAPS, ObjectKey(call.namespace, config)),
                     profile_map=await get_if_present(call.kube, CONFIG_MAPS, ObjectKey(call.namespace, profile)),
                     pods=await self._pods(call),
+                    claims=await self.claims(call),
                     changes=body.changes.model_dump(mode="json", exclude_unset=True),
                     steps=traffic.steps,
                     replicas=traffic.replicas,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_dynadmin.api.traffic import TrafficStep
@@ -37,6 +38,8 @@ class ReplayCase:
     profile_map: KubeObject | None
     pods: Sequence[KubeObject]
     """the graph's pods that the caller may list: they provide the start-up time"""
+    claims: KnownClaims | None
+    """without pods; None if the caller may not read them: then only GPUs of containers count"""
     changes: Mapping[str, Any]
     steps: Sequence[TrafficStep]
     replicas: Mapping[str, int]

@@ -6,6 +6,7 @@ from typing import Any
 
 from dynamo_shared.api.contracts import contract_checks
 from dynamo_shared.api.contracts.planner import PlannerConfig
+from dynamo_shared.api.gpus import ReplicaGpus
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_planner.core.profile import Profile
@@ -22,9 +23,14 @@ class InvalidChange(ValueError):
 
 
 def changed_plan(
-    graph: KubeObject, config_map: KubeObject, profile_map: KubeObject | None, changes: Mapping[str, Any]
+    graph: KubeObject,
+    config_map: KubeObject,
+    profile_map: KubeObject | None,
+    changes: Mapping[str, Any],
+    counted: Mapping[str, ReplicaGpus] | None = None,
 ) -> tuple[PlannedGraph, list[str]]:
     """The plan that the planner reads if the changes are in the ConfigMap, and the remarks on the changed keys.
+    `counted`: as for `read_plan`.
 
     So all that the planner derives from the configuration, such as minimums of gangs and the intervals of a warm-up
     trace, is derived from the changed one. InvalidChange, NotPlannable.
@@ -35,7 +41,7 @@ def changed_plan(
         raise InvalidChange(first.path, f"{first.path}: {first.message}")
     remarks = contract_checks.warnings(PlannerConfig, written)
     data = {**config_map["data"], CONFIG_KEYS[0]: json.dumps(written)}
-    plan = read_plan(graph, {**config_map, "data": data}, profile_map)
+    plan = read_plan(graph, {**config_map, "data": data}, profile_map, counted)
     return plan, [f"{each.path} {each.message}" for each in remarks if each.path in changes]
 
 
