@@ -8,6 +8,7 @@ import os
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
+from uuid import uuid4
 
 import structlog
 from dynamo_shared.lru import LruCache
@@ -75,7 +76,8 @@ def _read(path: Path) -> JobResult | None:
 
 
 def _write(folder: Path, name: str, answer: JobResult, entries: int) -> None:
-    part = folder / f".{name}.{os.getpid()}"
+    # Containers that share a volume have the same process ids.
+    part = folder / f".{name}.{uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part.write_text(json.dumps(asdict(answer), separators=(",", ":")))
