@@ -82,6 +82,25 @@ async def test_a_server_of_the_platform_is_rejected_while_its_name_cannot_be_res
         names.names.pop("nats", None)
 
 
+async def test_nothing_is_called_before_the_platforms_own_addresses_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first lookup failed, and for a minute a tenant's name could lead to the platform's NATS."""
+    names = Names(nats=["10.0.0.4"], other=["10.0.0.4"], metrics=["10.0.0.9"])
+    resolver, answer = CheckedResolver(["nats", "kubernetes.default.svc"], names), names.resolve
+
+    async def later(host: str, *arguments: Any) -> list[ResolveResult]:
+        if host not in ("other", "metrics"):
+            raise socket.gaierror(socket.EAI_AGAIN, "temporary failure")
+        return await answer(host, *arguments)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(names, "resolve", later)
+        with pytest.raises(RefusedAddressError):
+            await resolver.resolve("other", 9090)
+    assert [each["host"] for each in await resolver.resolve("metrics", 9090)] == ["10.0.0.9"]
+    with pytest.raises(RefusedAddressError):
+        await resolver.resolve("other", 9090)
+
+
 async def test_a_client_does_not_connect_to_a_rejected_address() -> None:
     async with aiohttp.ClientSession(connector=connector(1), trust_env=False) as session:
         with pytest.raises(aiohttp.ClientConnectorError):

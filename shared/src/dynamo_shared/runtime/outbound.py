@@ -8,7 +8,6 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -89,9 +88,13 @@ class CheckedResolver(AbstractResolver):
             self._known[host] = frozenset({str(address)})
             return
         # If it cannot be resolved now, it keeps its addresses: a failed lookup must not permit connections to it.
-        with suppress(OSError):
+        try:
             resolved = await self._names.resolve(host, 0, socket.AF_UNSPEC)
             self._known[host] = frozenset(str(parsed(each["host"]) or each["host"]) for each in resolved)
+        except OSError as error:
+            # The names of the API server need not exist: in a cluster, a variable has its address.
+            if error.errno == socket.EAI_AGAIN and host not in self._known and host not in _API_SERVER:
+                raise RefusedAddressError("the addresses of the platform's servers are not known yet") from error
 
 
 def check(host: str, forbidden: frozenset[str] = frozenset()) -> None:
