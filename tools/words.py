@@ -80,7 +80,7 @@ PUBLISHED = {
     "adaptive/pools.py": {"anybody"},
     "adaptive/cost_benefit.py": {"anybody"},
     "api/estimates.py": {"notes"},
-    "api/models.py": {"notes"},
+    "api/deploy_models.py": {"notes"},
     "api/replay_models.py": {"notes"},
     "deploy/estimate.ts": {"notes"},
     "parts/replay.ts": {"notes"},

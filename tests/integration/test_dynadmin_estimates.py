@@ -7,7 +7,7 @@ import pytest
 from dynamo_ctl.simulations.estimation import Estimation
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
-from dynamo_dynadmin.api.models import Estimate
+from dynamo_dynadmin.api.deploy_models import Estimate
 from dynamo_shared.kube import KubeClient
 
 from .dynadmin import EVERYTHING, Api, account, dynadmin

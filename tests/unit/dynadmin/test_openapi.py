@@ -8,9 +8,10 @@ from typing import Any
 
 import dynamo_dynadmin
 import pytest
+from dynamo_dynadmin.api.deploy_models import GpuFit
 from dynamo_dynadmin.api.family import health, tree
 from dynamo_dynadmin.api.fit import GpuDemand, NodeRoom, fit
-from dynamo_dynadmin.api.models import GpuFit, TreeNode
+from dynamo_dynadmin.api.models import TreeNode
 from dynamo_dynadmin.api.table import described
 from dynamo_dynadmin.document import openapi
 from dynamo_dynadmin.http import problems

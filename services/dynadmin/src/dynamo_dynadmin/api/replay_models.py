@@ -14,7 +14,7 @@ from dynamo_shared.api.contracts.planner import (
 from dynamo_shared.api.model import Bool, Number
 from pydantic import BaseModel, ConfigDict, Field
 
-from dynamo_dynadmin.api.models import BodySchema, Schema, without_defaults
+from dynamo_dynadmin.api.schemas import BodySchema, Schema, without_defaults
 from dynamo_dynadmin.api.traffic import HIGHEST, ISL, LONGEST, MOST_STEPS, OSL
 
 #: Maximum duration of a replay's traffic. Seconds.
