@@ -60,82 +60,72 @@ def breaking(changes: list[Change]) -> list[Change]:
     return [change for change in changes if change.breaking]
 
 
+def _paired(last: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Each name with its old and its new value, None where the name is missing; new names come last."""
+    for name in (*last, *(name for name in today if name not in last)):
+        yield name, last.get(name), today.get(name)
+
+
 def _kinds(last: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Change]:
-    for kind, old in last.items():
-        new = today.get(kind)
-        if new is None:
-            yield from (Change(kind, version, "", "the kind was removed", True) for version in old["versions"])
-            continue
-        for key in ("plural", "scope", "storage"):
-            if old[key] != new[key]:
-                yield Change(kind, "", key, f"{old[key]} became {new[key]}", True)
-        for name in old["shortNames"]:
-            if name not in new["shortNames"]:
-                yield Change(kind, "", "shortNames", f"{name} was removed", True)
-        for name in new["shortNames"]:
-            if name not in old["shortNames"]:
-                yield Change(kind, "", "shortNames", f"{name} is new", False)
-        yield from _versions(kind, old["versions"], new["versions"])
-    for kind in today:
-        if kind not in last:
+    for kind, old, new in _paired(last, today):
+        if old is None:
             yield Change(kind, "", "", "the kind is new", False)
+        elif new is None:
+            yield from (Change(kind, version, "", "the kind was removed", True) for version in old["versions"])
+        else:
+            for key in ("plural", "scope", "storage"):
+                if old[key] != new[key]:
+                    yield Change(kind, "", key, f"{old[key]} became {new[key]}", True)
+            short_names = (dict.fromkeys(each["shortNames"], True) for each in (old, new))
+            for name, known, kept in _paired(*short_names):
+                if not (known and kept):
+                    yield Change(kind, "", "shortNames", f"{name} {'was removed' if known else 'is new'}", bool(known))
+            yield from _versions(kind, old["versions"], new["versions"])
 
 
 def _versions(kind: str, last: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Change]:
-    for version, old in last.items():
-        new = today.get(version)
-        if new is None:
-            yield Change(kind, version, "", "the version is no longer served", True)
-            continue
-        for name, value in old["subresources"].items():
-            if name not in new["subresources"]:
-                yield Change(kind, version, "", f"the subresource /{name} was removed", True)
-            elif new["subresources"][name] != value:
-                yield Change(kind, version, "", f"the paths of the subresource /{name} changed", True)
-        for name in new["subresources"]:
-            if name not in old["subresources"]:
-                yield Change(kind, version, "", f"the subresource /{name} is new", False)
-        yield from fields(kind, version, old["fields"], new["fields"])
-    for version in today:
-        if version not in last:
+    for version, old, new in _paired(last, today):
+        if old is None:
             yield Change(kind, version, "", "the version is new", False)
+        elif new is None:
+            yield Change(kind, version, "", "the version is no longer served", True)
+        else:
+            for name, before, after in _paired(old["subresources"], new["subresources"]):
+                if before is None:
+                    yield Change(kind, version, "", f"the subresource /{name} is new", False)
+                elif after is None:
+                    yield Change(kind, version, "", f"the subresource /{name} was removed", True)
+                elif before != after:
+                    yield Change(kind, version, "", f"the paths of the subresource /{name} changed", True)
+            yield from fields(kind, version, old["fields"], new["fields"])
 
 
 def _names(section: str, last: Snapshot, today: Snapshot) -> Iterator[Change]:
-    old, new = last[section], today[section]
-    for name, stability in old.items():
-        if name not in new:
-            yield Change(section, "", name, f"the name was removed ({stability})", stability == "stable")
-        elif new[name] != stability:
-            yield Change(section, "", name, f"{stability} became {new[name]}", stability == "stable")
-    for name in new:
-        if name not in old:
+    for name, old, new in _paired(last[section], today[section]):
+        if old is None:
             yield Change(section, "", name, "the name is new", False)
+        elif new != old:
+            what = f"the name was removed ({old})" if new is None else f"{old} became {new}"
+            yield Change(section, "", name, what, old == "stable")
 
 
 def _ports(last: Mapping[str, str], today: Mapping[str, str]) -> Iterator[Change]:
-    for name, port in last.items():
-        if name not in today:
-            yield Change("ports", "", name, f"the port {port} was removed", True)
-        elif today[name] != port:
-            yield Change("ports", "", name, f"{port} became {today[name]}", True)
-    for name, port in today.items():
-        if name not in last:
-            yield Change("ports", "", name, f"the port {port} is new", False)
+    for name, old, new in _paired(last, today):
+        if old is None:
+            yield Change("ports", "", name, f"the port {new} is new", False)
+        elif new != old:
+            what = f"the port {old} was removed" if new is None else f"{old} became {new}"
+            yield Change("ports", "", name, what, True)
 
 
 def _documents(section: str, last: Mapping[str, Any], today: Mapping[str, Any]) -> Iterator[Change]:
-    for name, old in last.items():
-        new = today.get(name)
-        if new is None:
-            yield Change(section, name, "", "removed", True)
+    for name, old, new in _paired(last, today):
+        if old is None or new is None:
+            yield Change(section, name, "", "new" if old is None else "removed", new is None)
             continue
         if old.get("subject") != new.get("subject"):
             yield Change(section, name, "", f"the subject {old.get('subject')} became {new.get('subject')}", True)
         yield from fields(section, name, old["fields"], new["fields"])
-    for name in today:
-        if name not in last:
-            yield Change(section, name, "", "new", False)
 
 
 def fields(subject: str, version: str, last: Mapping[str, Fact], today: Mapping[str, Fact]) -> Iterator[Change]:
