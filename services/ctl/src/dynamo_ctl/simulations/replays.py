@@ -18,6 +18,7 @@ from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation.wire import JobStatus
 from dynamo_shared.api import objects
 from dynamo_shared.api.gpus import ReplicaGpus, of_replica
+from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.runtime.settings.planner import Rapid
 
@@ -73,13 +74,14 @@ async def replay(simulations: Simulations, settings: Rapid, case: ReplayCase) ->
 
 def _counted(case: ReplayCase) -> dict[str, ReplicaGpus] | None:
     """GPUs of components, by name, as the planner counts them; None if the caller may not read claims."""
-    if case.claims is None:
+    if (claims := case.claims) is None:
         return None
-    counted = {}
-    for each in (case.graph.get("spec") or {}).get("components") or ():
-        pods = [pod for pod in case.pods if objects.labels(pod).get(labels.COMPONENT) == each["name"]]
-        counted[each["name"]] = of_replica(each, replace(case.claims, pods=lambda pods=pods: pods))
-    return counted
+
+    def counted(component: KubeObject) -> ReplicaGpus:
+        pods = [pod for pod in case.pods if objects.labels(pod).get(labels.COMPONENT) == component["name"]]
+        return of_replica(component, replace(claims, pods=lambda: pods))
+
+    return {each["name"]: counted(each) for each in (case.graph.get("spec") or {}).get("components") or ()}
 
 
 def _plans(case: ReplayCase, counted: Mapping[str, ReplicaGpus] | None) -> tuple[PlannedGraph, PlannedGraph, list[str]]:
