@@ -334,6 +334,10 @@ class ObjectCache:
         slot = (resource.id, key)
         return slot in self._written or slot in self._under_way
 
+    def has_unconfirmed(self, resource: Resource) -> bool:
+        """Whether STATE lacks a write of this service to an object of a resource."""
+        return any(id_ == resource.id for id_, _ in (*self._written, *self._under_way))
+
     @contextmanager
     def writing(self, resource: Resource, key: ObjectKey) -> Iterator[None]:
         """The block writes this object: STATE may have the new version before the answer arrives."""
