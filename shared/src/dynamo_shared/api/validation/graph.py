@@ -61,6 +61,20 @@ def priority_class_has_a_name(graph: GraphView, _facts: Facts) -> Violations:
         yield ("spec", "priorityClassName"), problem
 
 
+#: Characters of a restart id: all pods, and what the platform keeps of each pod, have it.
+_MAX_RESTART_ID = 1024
+
+
+@GRAPHS.rule(
+    f"has {{length}} characters, and every pod gets it as an annotation: write at most {_MAX_RESTART_ID:,}", added=True
+)
+def restart_id_is_short(graph: GraphView, _facts: Facts) -> Violations:
+    """The id of a restart has at most 1,024 characters."""
+    length = len(text(below(graph.spec, ("restart", "id"))))
+    if length > _MAX_RESTART_ID:
+        yield broken(("spec", "restart", "id"), length=f"{length:,}")
+
+
 _ORDER_OF_PARALLEL = "not allowed with type Parallel, which restarts all at once: leave it out, or use Sequential"
 _NAMED_TWICE = "{name} is already at [{first}]: name each {component} once"
 _UNKNOWN_IN_ORDER = "{name} is not a {component} of this graph{hint}"
