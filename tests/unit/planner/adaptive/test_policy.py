@@ -182,7 +182,7 @@ def test_a_graph_that_misses_higher_and_higher_bursts_is_ready_for_the_next(
         for _ in range(12):
             traffic = Traffic(duration=10, requests=10 * rate, isl=3000, osl=200, ttft=ttft if rate else None)
             message = graph.step(rate, traffic=traffic).explanation.message
-    assert ("for up to 45.0 requests/s" in message) is reserve
+    assert ("for up to 60.0 requests/s" in message) is reserve
 
 
 def test_a_graph_without_any_request_goes_to_its_minimum() -> None:

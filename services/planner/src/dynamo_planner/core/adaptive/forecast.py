@@ -62,8 +62,8 @@ worth a replica.
 UNSEEN_GROWTH = 2.0
 """Growth, in multiples of the rate, of a burst when none was observed yet: the rate triples."""
 NEXT_GROWTH = 1.0
-"""...and of the next burst after the rate has tripled within a start-up time: most of the growth has happened, so the
-next one doubles the rate. Not after a pause, when no growth has begun.
+"""...and of the next burst after the rate has tripled within a start-up time, or after bursts that were missed: most of
+the growth has happened, so the next one doubles the rate. Not after a pause, when no growth has begun.
 """
 PAUSE = 20.0
 """Seconds without a request after which a new graph is prepared for the return of its highest rate: two samples, since
@@ -282,14 +282,11 @@ def _unseen(rate: float, usual: float, growth: float, horizon: float) -> float:
 
 
 def _next_record(rates: Array) -> float:
-    """The rate of a burst that is higher than all before, by the same factor as the last such burst, at most as an unseen
-    one; 0 if there are too few bursts. They are separated by pauses.
+    """The rate of a burst that is twice as high as all before; 0 if there are too few bursts, which are separated by
+    pauses.
     """
-    begins = np.flatnonzero((rates > 0) & (np.append(0.0, rates[:-1]) <= 0))
-    if len(begins) < FEWEST_BURSTS:
-        return 0.0
-    records = np.unique(np.maximum.accumulate(np.maximum.reduceat(rates, begins)))
-    return float(records[-1] * min(records[-1] / records[-2:][0], 1 + UNSEEN_GROWTH))
+    begins = (rates > 0) & (np.append(0.0, rates[:-1]) <= 0)
+    return (1 + NEXT_GROWTH) * float(rates.max()) if np.count_nonzero(begins) >= FEWEST_BURSTS else 0.0
 
 
 def _jump(demand: Demand, peak: float) -> float:

@@ -7,6 +7,7 @@ from math import inf, prod
 import numpy as np
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
+from dynamo_planner.core.adaptive.budget import split
 from dynamo_planner.core.adaptive.columns import Array
 from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, highest
 from dynamo_planner.core.adaptive.cost_benefit import CostBenefit, PoolState, Rates
@@ -377,7 +378,7 @@ class AdaptivePolicy:
         desired = {pool: plan.replicas for pool, plan in plans.items()}
         current = {pool: plan.current for pool, plan in plans.items()}
         startup = self._longest_startup(observation)
-        bounded = self._within_budget(observation, desired, current, startup)
+        bounded = self._within_budget(observation, plans, startup)
         final = self._limits.in_turn(bounded, self._drawing(observation, current), observation.capabilities)
         up = [pool for pool in final if final[pool] > current[pool]]
         down = [pool for pool in final if final[pool] < current[pool]]
@@ -420,18 +421,28 @@ class AdaptivePolicy:
         return Effects(next_tick=next_tick, decision=decision, explanation=explanation)
 
     def _within_budget(
-        self, observation: Observation, desired: Mapping[Pool, int], current: Mapping[Pool, int], startup: float
+        self, observation: Observation, plans: Mapping[Pool, PoolPlan], startup: float
     ) -> dict[Pool, int]:
-        """The replicas that the budget permits. A replica moves between pools only if that was better for a whole
-        start-up time.
+        """The replicas that the budget permits: in proportion to the plans, unless only the reserve exceeds it.
 
-        It serves nothing while it starts, so a single unusual sample moves none.
+        A replica moves between pools only if that was better for a whole start-up time: it serves nothing while it
+        starts, so a single unusual sample moves none.
         """
         able, now = observation.capabilities, observation.now
-        final, without_transfer = (
-            self._limits.bounded(desired, able),
-            self._limits.bounded_without_transfer(desired, current, able),
-        )
+        desired = {pool: plan.replicas for pool, plan in plans.items()}
+        current = {pool: plan.current for pool, plan in plans.items()}
+        final = self._limits.bounded(desired, able)
+        without_transfer = self._limits.bounded_without_transfer(desired, current, able)
+
+        def fits(replicas: dict[Pool, int]) -> bool:
+            return self._limits.bounded(replicas, able) == replicas
+
+        calm = {pool: plan.replicas - plan.reserve for pool, plan in plans.items()}
+        if len(plans) > 1 and fits(calm) and not fits(desired):
+            sizers = {pool: plan.sizer for pool, plan in plans.items()}
+            stay = {pool: min(desired[pool], count) for pool, count in current.items()}
+            final = split(desired, calm, sizers, fits)
+            without_transfer = split(desired, stay, sizers, fits) if fits(stay) else final
         if final == without_transfer:
             self._moves_since = inf
             return final
