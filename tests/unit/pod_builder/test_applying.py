@@ -4,7 +4,9 @@ from typing import Any, cast
 
 import pytest
 from dynamo_pod_builder.applier import LEFT_ALONE, Applier, ChildChange
+from dynamo_pod_builder.co_owners import owns
 from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.render.network.service import model_service
 from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import BASE_MODEL_HASH
@@ -173,6 +175,22 @@ async def test_a_models_service_is_removed_with_its_last_owner(owners: list[str]
     assert await Applier(client, cache).remove(owner, there) is (left is None)
     known = cache.get(SERVICES, resources.key_of(of))
     assert (None if known is None else [each["uid"] for each in known["metadata"]["ownerReferences"]]) == left
+
+
+async def test_a_models_service_whose_selector_another_client_changed_is_corrected() -> None:
+    """It counted as an object of another owner: all its owners failed."""
+    owner = object_of(DYNAMO_COMPONENT_DEPLOYMENTS, "first", uid="first")
+    desired = model_service("m", "ns", controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, "first", "first"))
+    kube, cache = ForeignWebhook(), ObjectCache()
+    kube.changes = False
+    writer = Applier(cast("Any", kube), cache)
+    created = (await writer.ensure(desired)).obj
+    key = resources.key_of(created)
+    for selector in ({"x": "y"}, {"x": "y", BASE_MODEL_HASH: None}):
+        cache.put(SERVICES, await kube.merge_patch(SERVICES, key, {"spec": {"selector": selector}}))
+        ensured = await writer.ensure(desired)
+        assert ensured.obj["spec"]["selector"] == created["spec"]["selector"]
+        assert owns(owner, ensured.obj)
 
 
 async def test_an_object_that_cannot_be_taken_over_belongs_to_another_owner(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,15 +11,21 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, SERVICES
 
+from dynamo_pod_builder.render.names import MODEL_SERVICE
+
 _OWNER_KINDS = frozenset({DYNAMO_COMPONENT_DEPLOYMENTS.kind, DYNAMO_GRAPH_DEPLOYMENTS.kind})
 
 
 def is_co_owned(obj: KubeObject) -> bool:
-    """Whether an object may have several owners: the Service of a model. Its selector has only the model's hash."""
+    """Whether an object may have several owners: the Service of a model.
+
+    Its selector has only the model's hash, or its name has the hash: another client may have changed the selector.
+    """
     if obj.get("kind") != SERVICES.kind:
         return False
     selector = obj.get("spec", {}).get("selector") or {}
-    return bool(selector.keys() == {labels.BASE_MODEL_HASH})
+    digest = objects.labels(obj).get(labels.BASE_MODEL_HASH)
+    return bool(selector.keys() == {labels.BASE_MODEL_HASH}) or objects.name(obj) == f"{MODEL_SERVICE}{digest}"
 
 
 def owners_of(obj: KubeObject) -> Sequence[KubeObject]:

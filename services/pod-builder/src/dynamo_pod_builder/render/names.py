@@ -12,6 +12,9 @@ from dynamo_pod_builder.render.errors import RenderError
 #: Names of Services (RFC 1035) and values of labels: both have at most 63 characters.
 MAX_LABEL = 63
 
+#: Followed by the hash of the model.
+MODEL_SERVICE = "dynamo-model-"
+
 #: Grove's limit for the names of a set, its scaling group and its clique together, and the minimum for the set.
 _GROVE_BUDGET = 45
 _SHORTEST_SET = 8
@@ -88,7 +91,7 @@ def ray_service(component_deployment: str) -> str:
 
 def model_service(model: str) -> str:
     """Headless Service that lists the workers of a model."""
-    return f"dynamo-model-{base_model_hash(model)}"
+    return f"{MODEL_SERVICE}{base_model_hash(model)}"
 
 
 def claim_template(graph: str, component: str) -> str:
