@@ -349,6 +349,13 @@ async def test_a_rejected_checkpoint_is_a_failure_but_the_graph_is_written():
     assert (outcome.failure, outcome.complete) == (Failure("RefusedByApiServer", "403 Forbidden: no"), True)
 
 
+async def test_a_rejected_checkpoint_does_not_block_another():
+    ledger = Ledger(checkpoint=Forbidden(403, "Forbidden", "no"))
+    other = child("DynamoCheckpoint", "other", "nvidia.com/v1alpha1")
+    _, lines = await carried_out(desiring(FRONT, checkpoints=[CHECKPOINT, other]), observed(), ledger)
+    assert lines[-1] == "Normal Created Create: Created DynamoCheckpoint other"
+
+
 async def test_written_objects_are_observed_afterwards():
     ledger = Ledger()
     world = observed(stored(OLD), stored(CONFIG_MAP), stored(SET), cliques=[clique("graph-0-a")])

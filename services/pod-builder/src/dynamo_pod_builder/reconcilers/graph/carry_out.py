@@ -64,7 +64,7 @@ class Executor:
         answers = _Answers()
         try:
             refused = await self._write(plan, observed, answers)
-            refused += await refusals_of([self._create_checkpoints(plan, observed)])
+            refused += await self._create_checkpoints(plan, observed)
         except REFUSALS as error:
             return CarryOutResult(_after(observed, answers), failure_of(error))
         failure = failure_of(one_of(refused)) if any(refused) else plan.failure
@@ -128,14 +128,17 @@ class Executor:
         for child in moved_to_components(plan, after):
             yield _take(self.applier.ensure(child, {objects.uid(observed.graph)}), "", answers)
 
-    async def _create_checkpoints(self, plan: Plan, observed: Observed) -> None:
-        created = [
-            f"{each['kind']} {objects.name(each)}"
-            for each in plan.checkpoints
-            if await self.applier.create_once(resources.DYNAMO_CHECKPOINTS, each)
-        ]
+    async def _create_checkpoints(self, plan: Plan, observed: Observed) -> Refusals:
+        created: list[str] = []
+
+        async def create(checkpoint: KubeObject) -> None:
+            if await self.applier.create_once(resources.DYNAMO_CHECKPOINTS, checkpoint):
+                created.append(f"{checkpoint['kind']} {objects.name(checkpoint)}")
+
+        refused = await refusals_of(map(create, plan.checkpoints))
         if created:
             self.announcer.announce(observed.graph, events.created(created))
+        return refused
 
 
 async def _take(write: Awaitable[Ensured], component: str, answers: _Answers) -> Ensured:
