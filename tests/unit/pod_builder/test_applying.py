@@ -267,6 +267,15 @@ async def test_an_object_whose_immutable_field_a_webhook_changes_is_not_recreate
     assert verbs == ["create", "delete", "create"]
 
 
+async def test_an_adapter_that_a_webhook_changes_is_not_written_at_each_reconcile() -> None:
+    kube, cache = ForeignWebhook(), ObjectCache()
+    writer = Applier(cast("Any", kube), cache)
+    resource, owners = resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, CHILD["metadata"]["ownerReferences"]
+    adapter = object_of(resource, "a", labels={"a": "b"}, ownerReferences=owners, spec={"replicas": 1})
+    changes = [(await writer.ensure(adapter)).change for _ in range(3)]
+    assert changes == [ChildChange.CREATED, ChildChange.UPDATED, ChildChange.UNCHANGED]
+
+
 async def test_a_key_that_another_client_added_to_a_selector_is_removed() -> None:
     """The Service selected no pods, and nothing corrected it."""
     kube, cache = ForeignWebhook(), ObjectCache()

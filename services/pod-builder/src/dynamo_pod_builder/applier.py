@@ -157,8 +157,10 @@ class Applier:
                 case Leave(right):
                     self._note_number(right)
                     return self._remembered(resource, ChildChange.UNCHANGED, right)
-                case Patch(patch):
-                    patched = await self._kube.merge_patch(resource, key, patch)
+                case Patch(differs, body):
+                    metadata = {**body["metadata"], "resourceVersion": differs["metadata"]["resourceVersion"]}
+                    patched = await self._kube.merge_patch(resource, key, {**body, "metadata": metadata})
+                    self._compare(body, patched)
                     return self._remembered(resource, ChildChange.UPDATED, patched)
                 case SetReplicas(differs, replicas):
                     return await self._correct_number(resource, differs, replicas)
@@ -177,7 +179,7 @@ class Applier:
     def _step(self, desired: KubeObject, observed: KubeObject | None, family: Collection[str]) -> Step:
         adopted = self._adopted.get(objects.uid(observed)) if observed is not None else None
         decided = step(desired, observed, family, adopted)
-        if isinstance(decided, Apply | Replace) and self._is_overruled(decided):
+        if isinstance(decided, Apply | Patch | Replace) and self._is_overruled(decided):
             return Leave(decided.observed)
         return decided
 
@@ -207,7 +209,7 @@ class Applier:
             words = "the API server, or a webhook that it calls, does not store an object as written"
             log.warning(words, kind=stored["kind"], key=str(resources.key_of(stored)), lacks=lacks)
 
-    def _is_overruled(self, of: Apply | Replace) -> bool:
+    def _is_overruled(self, of: Apply | Patch | Replace) -> bool:
         """Whether the same was written a while ago, and the object is still what was stored then."""
         known = self._overruled.get(objects.uid(of.observed))
         return (

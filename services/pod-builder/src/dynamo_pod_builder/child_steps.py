@@ -68,9 +68,10 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """It differs. The patch does not name the field that belongs to others, because its value may change at any time."""
+    """It differs. The body does not name the field that belongs to others, because its value may change at any time."""
 
-    patch: KubeObject
+    observed: KubeObject
+    body: KubeObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +178,8 @@ def _co_owned(desired: KubeObject, observed: KubeObject) -> Refuse | TakeOver | 
 def _all_but(field: str, desired: KubeObject, observed: KubeObject) -> Leave | Patch:
     """All of it except one field of the spec."""
     spec = {name: value for name, value in desired["spec"].items() if name != field}
-    patch = {"metadata": {"labels": desired["metadata"]["labels"]}, "spec": spec}
-    if not coverage.missing(patch, observed):
-        return Leave(observed)
-    patch["metadata"]["resourceVersion"] = observed["metadata"]["resourceVersion"]
-    return Patch(patch)
+    body = {"metadata": {"labels": desired["metadata"]["labels"]}, "spec": spec}
+    return Patch(observed, body) if coverage.missing(body, observed) else Leave(observed)
 
 
 def _with_annotations_of(desired: KubeObject, observed: KubeObject) -> KubeObject:
