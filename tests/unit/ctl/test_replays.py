@@ -30,6 +30,10 @@ DECODE = {
 }
 
 
+def no_claim(_: str) -> None:
+    return None
+
+
 async def gpus(claims: KnownClaims | None) -> dict[str, int]:
     """GPUs of an engine, as the worker process gets them."""
     jobs: list[Replays] = []
@@ -57,10 +61,10 @@ async def gpus(claims: KnownClaims | None) -> dict[str, int]:
 
 
 async def test_gpus_of_claims_count() -> None:
-    assert await gpus(KnownClaims({"four": TEMPLATE}.get, {}.get)) == {"decode": 4}
+    assert await gpus(KnownClaims({"four": TEMPLATE}.get, no_claim)) == {"decode": 4}
     assert await gpus(None) == {}, "the caller may not read claims"
 
 
 async def test_a_graph_whose_claims_cannot_be_counted_is_not_replayed() -> None:
     with pytest.raises(NotSimulated, match="four does not exist"):
-        await gpus(KnownClaims({}.get, {}.get))
+        await gpus(KnownClaims(no_claim, no_claim))
