@@ -1,10 +1,9 @@
 """Limits expensive work across requests: turns for simulations, concurrency for logs and chats."""
 
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from dynamo_shared.aio import Lanes
+from dynamo_shared.aio import Lanes, Shares
 
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.identity.who import whose_limit
@@ -49,20 +48,17 @@ class ConcurrencyLimit:
     def __init__(self, what: str, *, of_a_user: int, total: int) -> None:
         self._what = what
         self._of_a_user, self._total = of_a_user, total
-        self._users: Counter[str] = Counter()
+        self._users = Shares()
 
     @contextmanager
     def taken(self, user: str) -> Iterator[None]:
         """One task, while the block runs. ProblemError if there are already too many."""
-        if self._users[user] >= self._of_a_user:
+        if self._users.count(user) >= self._of_a_user:
             many = f"{self._of_a_user} {self._what} {whose_limit(user)}"
             detail = f"{many} are in progress, the limit of a user; wait for one to end"
             raise ProblemError("too-many-requests", detail, retry_after=RETRY_AFTER)
-        if self._users.total() >= self._total:
+        if self._users.total >= self._total:
             detail = f"{self._total} {self._what} are in progress, the limit of all users; retry later"
             raise ProblemError("too-many-requests", detail, retry_after=RETRY_AFTER)
-        self._users[user] += 1
-        try:
+        with self._users.taken(user):
             yield
-        finally:
-            self._users -= Counter((user,))

@@ -1,12 +1,13 @@
 """The running profilings of this process: one task for each request, owned here, and their outcomes."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
-from weakref import WeakValueDictionary
 
 import structlog
+from dynamo_shared.aio import Lanes
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.api.v1beta1.request import ProfilingPhase
 
@@ -34,11 +35,10 @@ class Profilings:
         """`at_once`: largest number of profilings of a namespace at a time. Other namespaces do not wait for these."""
         self._result_for = profile
         self._moved = moved
-        self._at_once = at_once
+        self._turns = Lanes(sys.maxsize, of_one=at_once)
         self._works: dict[str, _Work] = {}
         """by uid of the request; removed when the request's status has the outcome, or the request is deleted"""
         self._stopping: set[asyncio.Task[None]] = set()
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def ensure(self, uid: str, key: ObjectKey, asked: Callable[[], ProfilingRequest]) -> None:
         """Start profiling a request, unless it is running or done.
@@ -87,7 +87,7 @@ class Profilings:
     async def _profile(self, uid: str, key: ObjectKey, asked: Callable[[], ProfilingRequest]) -> None:
         outcome: Outcome
         try:
-            async with self._turn(key.namespace):
+            async with self._turns.turn(key.namespace):
                 outcome = await self._result_for(asked(), lambda phase, message: self._advance(uid, phase, message))
         except ProfilingFailed as failed:
             outcome = failed
@@ -97,12 +97,6 @@ class Profilings:
         if (work := self._works.get(uid)) is not None:
             work.outcome = outcome
             self._moved(work.key)
-
-    def _turn(self, namespace: str) -> asyncio.Semaphore:
-        turn = self._turns.get(namespace)
-        if turn is None:
-            self._turns[namespace] = turn = asyncio.Semaphore(self._at_once)
-        return turn
 
     def _advance(self, uid: str, phase: ProfilingPhase, message: str) -> None:
         if (work := self._works.get(uid)) is not None and work.step != (phase, message):
