@@ -22,19 +22,21 @@ class Drawn:
     title: str
     points: list[KubeObject]
 
+    @property
+    def placed(self) -> list[tuple[int, KubeObject, tuple[float, float]]]:
+        """The points with a position, each with its number in the table."""
+        numbered = enumerate(self.points, 1)
+        return [(number, point, at) for number, point in numbered if (at := _xy(point)) is not None]
+
 
 def terminal(drawn: Drawn, width: int) -> list[str]:
     """The drawing and a table of the points."""
     lines = [drawn.title, ""]
-    known = [(number, point) for number, point in enumerate(drawn.points, 1) if _xy(point) is not None]
-    if known:
-        lines += [*_canvas(known, width), ""]
+    if placed := drawn.placed:
+        lines += _canvas(placed, width)
     else:
-        lines += [
-            "no figures are available: the configuration was chosen by GPU memory only, or measured elsewhere",
-            "",
-        ]
-    return [*lines, *table(drawn.points, marked=True)]
+        lines.append("no figures are available: the configuration was chosen by GPU memory only, or measured elsewhere")
+    return [*lines, "", *table(drawn.points, marked=True)]
 
 
 def table(points: list[KubeObject], *, marked: bool = False) -> list[str]:
@@ -48,7 +50,7 @@ def table(points: list[KubeObject], *, marked: bool = False) -> list[str]:
 def save(drawn: Drawn, file: Path) -> None:
     """Draw into a .png or .html file. Raises CtlError if the drawing library is missing or the file cannot be written."""
     draw = _png if file.suffix.lower() == ".png" else _html
-    if not any(_xy(point) for point in drawn.points):
+    if not drawn.placed:
         raise CtlError("the request has no figures yet, so there is nothing to draw")
     try:
         draw(drawn, file)
@@ -65,15 +67,14 @@ def _mark(number: int, point: KubeObject) -> str:
     return "*" if point["selected"] else "0123456789abcdefghijklmnopqrstuvwxyz"[number % 36]
 
 
-def _canvas(points: list[tuple[int, KubeObject]], width: int) -> list[str]:
-    positions = [(number, point, *(_xy(point) or (0.0, 0.0))) for number, point in points]
-    most_x = max(x for _, _, x, _ in positions) or 1.0
-    most_y = max(y for _, _, _, y in positions) or 1.0
+def _canvas(placed: list[tuple[int, KubeObject, tuple[float, float]]], width: int) -> list[str]:
+    most_x = max(x for _, _, (x, _) in placed) or 1.0
+    most_y = max(y for _, _, (_, y) in placed) or 1.0
     margin = len(f"{most_y:.0f}") + 1
     wide = width - margin - 2
     rows = [[" "] * wide for _ in range(_HEIGHT)]
     # The selected point is drawn last, so that nothing hides it.
-    for number, point, x, y in sorted(positions, key=lambda position: bool(position[1]["selected"])):
+    for number, point, (x, y) in sorted(placed, key=lambda each: bool(each[1]["selected"])):
         row = _HEIGHT - 1 - round(y / most_y * (_HEIGHT - 1))
         rows[row][round(x / most_x * (wide - 1))] = _mark(number, point)
     labels = {0: f"{most_y:.0f}", _HEIGHT // 2: f"{most_y / 2:.0f}", _HEIGHT - 1: "0"}
@@ -113,10 +114,7 @@ def _png(drawn: Drawn, file: Path) -> None:
 
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axes = figure.add_subplot()
-    for number, point in enumerate(drawn.points, 1):
-        position = _xy(point)
-        if position is None:
-            continue
+    for number, point, position in drawn.placed:
         marker = "*" if point["selected"] else "o" if point["figures"].get("serving") == "disagg" else "s"
         faint = 1.0 if point["figures"].get("meetsSLA") is not False else 0.4
         axes.scatter(*position, marker=marker, s=200 if point["selected"] else 50, alpha=faint, color="C0")
@@ -135,18 +133,15 @@ def _html(drawn: Drawn, file: Path) -> None:
     import plotly.graph_objects as go  # noqa: PLC0415 - a second of imports
 
     figure = go.Figure()
-    for number, point in enumerate(drawn.points, 1):
-        position = _xy(point)
-        if position is None:
-            continue
+    for number, point, (x, y) in drawn.placed:
         figures = point["figures"]
         symbol = "star" if point["selected"] else "circle" if figures.get("serving") == "disagg" else "square"
         hover = "<br>".join(
             f"{title}: {cell}" for title, cell in zip(_HEADER[1:], _row(number, point)[1:], strict=True)
         )
         figure.add_scatter(
-            x=[position[0]],
-            y=[position[1]],
+            x=[x],
+            y=[y],
             mode="markers+text",
             text=[str(number)],
             textposition="top right",
