@@ -1,6 +1,5 @@
 """`POST /deploy`: an intent, translated, checked by a dry run, or deployed."""
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -68,12 +67,11 @@ class IntentDeployer:
     def described(self, made: Draft) -> dict[str, Any]:
         """The description of an intent that needs no cluster."""
         tree, wrong = self._planned(made.manifest) if self._planned is not None else (None, ())
+        described = made.described()
+        described["warnings"] += wrong
         return {
-            "manifest": made.manifest,
+            **described,
             "yaml": to_yaml(made.manifest),
-            "defaulted": [dataclasses.asdict(each) for each in made.defaulted],
-            "unexpressed": [{"pointer": each.pointer, "detail": each.detail} for each in made.unexpressed],
-            "warnings": [*made.warnings, *wrong],
             "origins": {pointer(path): source for path, source in made.origins.items()},
             "tree": tree,
             "gpus": None,

@@ -1,7 +1,7 @@
 """A manifest under construction, which records the origin of each field."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dynamo_shared.api.objects import KubeObject
@@ -39,6 +39,15 @@ class Draft:
     warnings: list[str] = field(default_factory=list)
     problems: list[FieldProblem] = field(default_factory=list)
     """why no manifest can be created"""
+
+    def described(self) -> dict[str, Any]:
+        """The manifest and the remarks about it, as the REST API answers them."""
+        return {
+            "manifest": self.manifest,
+            "defaulted": [asdict(each) for each in self.defaulted],
+            "unexpressed": [{"pointer": each.pointer, "detail": each.detail} for each in self.unexpressed],
+            "warnings": list(self.warnings),
+        }
 
     def put(self, path: str, value: Any, *source: str | int) -> None:
         """Set a field of the manifest to the value of a field of the intent; missing parents are created."""

@@ -12,7 +12,7 @@ from dynamo_ctl.commands.deploy.steps import Steps
 from dynamo_ctl.commands.dgdr.drawing import table
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.output import Print
-from dynamo_ctl.remote import Remote, ServerSentEvent, field_error
+from dynamo_ctl.remote import Remote, field_error
 
 #: Status of a new deployment. The API answers 200 if an earlier request had the same key.
 _CREATED = 201
@@ -47,10 +47,7 @@ async def deploy(
     if as_json:
         out(json.dumps(answer))
         return
-    for each in answer["unexpressed"]:
-        remark(f"not expressed: {field_error(each['pointer'], each['detail'])}")
-    for warning in answer["warnings"]:
-        remark(f"warning: {warning}")
+    remark_on(answer, remark)
     if (gpus := answer.get("gpus")) is not None:
         missing = "; ".join(
             f"{each['component']}: {gpu_words(each['gpus'])} missing ({each['why']})" for each in gpus["missing"]
@@ -62,6 +59,14 @@ async def deploy(
     stored = answer["object"]
     done = "created" if status == _CREATED else f"exists unchanged (created before by request {key})"
     out(f"{stored['kind']} {stored['metadata']['name']} {done} in namespace {remote.namespace}")
+
+
+def remark_on(answer: dict[str, Any], remark: Print) -> None:
+    """Print what a manifest cannot express, and its warnings."""
+    for each in answer["unexpressed"]:
+        remark(f"not expressed: {field_error(each['pointer'], each['detail'])}")
+    for warning in answer["warnings"]:
+        remark(f"warning: {warning}")
 
 
 async def estimate(remote: Remote, sent: dict[str, Any], out: Print, *, remark: Print, as_json: bool) -> None:
@@ -102,7 +107,7 @@ async def logs(
     if not follow:
         answer = await remote.request("GET", path)
         for line in answer["items"]:
-            out(f"{line['pod']}/{line['container']} {line['text']}")
+            _log_line(line, out)
         if answer["problems"] and not answer["items"]:
             raise CtlError("\n".join(f"not read: {problem}" for problem in answer["problems"]))
         for problem in answer["problems"]:
@@ -112,15 +117,14 @@ async def logs(
         async for event in events:
             if event.name == "end":
                 return
-            _log_line(event, out, remark)
+            if event.name == "log":
+                _log_line(event.data, out)
+            elif event.name == "notice":
+                remark(f"{event.data['pod']}/{event.data['container']}: {event.data['text']}")
 
 
-def _log_line(event: ServerSentEvent, out: Print, remark: Print) -> None:
-    line = event.data
-    if event.name == "log":
-        out(f"{line['pod']}/{line['container']} {line['text']}")
-    elif event.name == "notice":
-        remark(f"{line['pod']}/{line['container']}: {line['text']}")
+def _log_line(line: dict[str, Any], out: Print) -> None:
+    out(f"{line['pod']}/{line['container']} {line['text']}")
 
 
 def _merged(base: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dynamo_dynadmin.deploy import InvalidIntent, PlatformDefaults, read_intent,
 from dynamo_shared.api.yaml_output import to_yaml
 from dynamo_shared.runtime import Settings
 
+from dynamo_ctl.commands.deploy.deployment import remark_on
 from dynamo_ctl.errors import CtlError
 from dynamo_ctl.output import Print
 from dynamo_ctl.planned import planned
@@ -24,18 +25,10 @@ def deploy(
     except InvalidIntent as error:
         raise CtlError("\n".join(field_error(each.pointer, each.detail) for each in error.problems)) from error
     tree, wrong = planned(translated.manifest, settings)
+    answer = translated.described()
+    answer["warnings"] += wrong
     if as_json:
-        answer = {
-            "manifest": translated.manifest,
-            "defaulted": [{"path": each.path, "value": each.value, "why": each.why} for each in translated.defaulted],
-            "unexpressed": [{"pointer": each.pointer, "detail": each.detail} for each in translated.unexpressed],
-            "warnings": [*translated.warnings, *wrong],
-            "tree": tree,
-        }
-        out(json.dumps(answer))
+        out(json.dumps({**answer, "tree": tree}))
         return
-    for each in translated.unexpressed:
-        remark(f"not expressed: {field_error(each.pointer, each.detail)}")
-    for warning in (*translated.warnings, *wrong):
-        remark(f"warning: {warning}")
+    remark_on(answer, remark)
     out(to_yaml(translated.manifest).rstrip())
