@@ -1,10 +1,13 @@
 """Waiting for the effects of other tasks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from dynamo_shared.aio import ended
+
+from tests.building.tasks import in_background
 
 T = TypeVar("T")
 
@@ -22,8 +25,9 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-async def with_turns(work: Awaitable[T]) -> tuple[T, int]:
-    """The result of work, and how often other tasks ran before it was there."""
+@asynccontextmanager
+async def counted_turns() -> AsyncIterator[Callable[[], int]]:
+    """A function that returns how often other tasks have run since the block began."""
     taken = 0
 
     async def take() -> None:
@@ -32,11 +36,14 @@ async def with_turns(work: Awaitable[T]) -> tuple[T, int]:
             taken += 1
             await asyncio.sleep(0)
 
-    other = asyncio.create_task(take())
-    try:
-        return await work, taken
-    finally:
-        await ended(other)
+    async with in_background(take()):
+        yield lambda: taken
+
+
+async def with_turns(work: Awaitable[T]) -> tuple[T, int]:
+    """The result of work, and how often other tasks ran before it was there."""
+    async with counted_turns() as taken:
+        return await work, taken()
 
 
 async def reached(event: asyncio.Event, task: asyncio.Task[Any]) -> None:

@@ -3,11 +3,11 @@
 import base64
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import ThreadingHTTPServer
+
+from tests.building.http_server import Handler, running
 
 
 class Store(ThreadingHTTPServer):
@@ -38,27 +38,25 @@ class Store(ThreadingHTTPServer):
         return f"oci+http://{self.host}:{self.server_address[1]}/team"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: Store
 
-    def do_GET(self) -> None:
+    def reply(self) -> None:
         store, path = self.server, self.path.partition("?")[0]
         store.paths.append(self.path)
         given = self.headers.get("Authorization", "")
         basic = f"Basic {base64.b64encode(store.login.encode()).decode()}"
         if store.failing:
-            self._answer(store.failing, b"")
+            self.answer(store.failing)
         elif path == "/token":
-            self._answer(200 if given == basic else 401, b'{"token": "a-token"}')
+            self.answer(200 if given == basic else 401, b'{"token": "a-token"}')
         elif path.startswith("/v2/"):
             if store.login and given != "Bearer a-token":
-                self._answer(
-                    401, b"", {"WWW-Authenticate": f'Bearer realm="{store.url}/token",service="s",scope="pull"'}
-                )
+                self.answer(401, WWW_Authenticate=f'Bearer realm="{store.url}/token",service="s",scope="pull"')
             else:
                 self._artifact(path.split("/"))
         elif store.login and given != basic:
-            self._answer(401, b"")
+            self.answer(401)
         else:
             self._download(path.split("/"))
 
@@ -67,9 +65,9 @@ class _Handler(BaseHTTPRequestHandler):
         match parts:
             case ["", "api", "v1", first, name, second, version, "download"] if (first, second) == kinds:
                 content = self.server.archives.get(f"{name}:{version}")
-                self._answer(404 if content is None else 200, content or b"")
+                self.answer(404 if content is None else 200, content or b"")
             case _:
-                self._answer(404, b"")
+                self.answer(404)
 
     def _artifact(self, parts: list[str]) -> None:
         by_digest = {_digest(each): each for each in self.server.archives.values()}
@@ -77,22 +75,11 @@ class _Handler(BaseHTTPRequestHandler):
             case ["", "v2", "team", name, "manifests", version] if f"{name}:{version}" in self.server.archives:
                 content = self.server.archives[f"{name}:{version}"]
                 layers = [{"digest": _digest(content), "size": len(content)}]
-                self._answer(200, self.server.manifest or json.dumps({"schemaVersion": 2, "layers": layers}).encode())
+                self.answer(200, self.server.manifest or json.dumps({"schemaVersion": 2, "layers": layers}).encode())
             case ["", "v2", "team", _, "blobs", digest] if digest in by_digest:
-                self._answer(200, by_digest[digest])
+                self.answer(200, by_digest[digest])
             case _:
-                self._answer(404, b"")
-
-    def _answer(self, code: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        self.send_response(code)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Logs nothing: tests read `paths`."""
+                self.answer(404)
 
 
 def _digest(content: bytes) -> str:
@@ -102,11 +89,5 @@ def _digest(content: bytes) -> str:
 @contextmanager
 def archive_store(host: str = "127.0.0.1") -> Iterator[Store]:
     """A store that runs during the block."""
-    with Store(host) as store:
-        thread = threading.Thread(target=store.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield store
-        finally:
-            store.shutdown()
-            thread.join()
+    with running(store := Store(host)):
+        yield store

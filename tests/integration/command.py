@@ -89,12 +89,11 @@ async def kubectl(program: Path, kubeconfig: Path, *arguments: str, stdin: str =
     return await finished(process, stdin.encode())
 
 
-async def printed(process: asyncio.subprocess.Process, expected: str, *, as_error: bool = False) -> None:
-    """Return at the first line of standard output or standard error with these words."""
-    stream = process.stderr if as_error else process.stdout
-    assert stream is not None
+async def printed(process: asyncio.subprocess.Process, expected: str) -> None:
+    """Return at the first line of standard output with these words."""
+    assert process.stdout is not None
     async with asyncio.timeout(WITHIN):
-        async for line in stream:
+        async for line in process.stdout:
             if expected in line.decode():
                 return
     raise AssertionError(f"the command ended without {expected!r}: {(await process.communicate())[1].decode()}")

@@ -95,10 +95,9 @@ def checkpoint(namespace: str, name: str = "llama", *, node: bool = False, **job
     return {**DYNAMO_CHECKPOINTS.type_meta, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
 
 
-async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "llama", job: str = "") -> KubeObject:
+async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "llama") -> KubeObject:
     def right(observed: KubeObject) -> bool:
-        status = observed.get("status", {})
-        return status.get("phase") == phase and job in ("", status.get("jobName"))
+        return bool(observed.get("status", {}).get("phase") == phase)
 
     return await until_object(kube, DYNAMO_CHECKPOINTS, ObjectKey(namespace, name), phase, right)
 
@@ -107,25 +106,25 @@ def conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
     return {each["type"]: (each["status"], each["reason"]) for each in obj["status"]["conditions"]}
 
 
-async def agent_reports(kube: KubeClient, namespace: str, word: str, job: str = JOB) -> None:
+async def agent_reports(kube: KubeClient, namespace: str, word: str) -> None:
     """Report the snapshot agent's result."""
     patch = {"metadata": {"annotations": {SNAPSHOT_STATUS: word}}}
-    await kube.merge_patch(JOBS, ObjectKey(namespace, job), patch)
+    await kube.merge_patch(JOBS, ObjectKey(namespace, JOB), patch)
 
 
-async def node_reports_end(kube: KubeClient, namespace: str, job: str = JOB, status: KubeObject | None = None) -> None:
-    """Report, as the node of a Job's pod, that the engine has ended; successfully by default."""
-    of_job = f"job-name={job}"
+async def node_reports_end(kube: KubeClient, namespace: str) -> None:
+    """Report, as the node of a Job's pod, that the engine has ended successfully."""
+    of_job = f"job-name={JOB}"
     (pod,) = await eventually(lambda: kube.list(PODS, namespace, label_selector=of_job), "the Job's pod")
     key = ObjectKey(namespace, pod["metadata"]["name"])
-    await kube.merge_patch(PODS, key, {"status": status or {"phase": "Succeeded"}}, subresource="status")
+    await kube.merge_patch(PODS, key, {"status": {"phase": "Succeeded"}}, subresource="status")
 
 
-async def agent_holds_lease(kube: KubeClient, namespace: str, job: str = JOB) -> None:
+async def agent_holds_lease(kube: KubeClient, namespace: str) -> None:
     """Hold the Lease of the agent's work on a checkpoint, for longer than any test."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     spec = {"holderIdentity": "agent", "leaseDurationSeconds": 600, "renewTime": now}
-    lease = {**LEASES.type_meta, "metadata": {"name": job, "namespace": namespace}, "spec": spec}
+    lease = {**LEASES.type_meta, "metadata": {"name": JOB, "namespace": namespace}, "spec": spec}
     await kube.create(LEASES, lease)
 
 

@@ -1,6 +1,6 @@
 """Failing pods on a real API server: conditions of graph and component, and events, say why."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
@@ -49,18 +49,16 @@ async def only_pod(kube: KubeClient, namespace: str) -> str:
     return str(pod["metadata"]["name"])
 
 
-NOT_READY = (
+NOT_READY = [
     {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T03:04:05Z"},
     {"type": "PodScheduled", "status": "True"},
-)
+]
 
 
-async def break_pod(
-    kube: KubeClient, namespace: str, name: str, *, conditions: Sequence[dict[str, Any]] = NOT_READY, **container: Any
-) -> None:
+async def break_pod(kube: KubeClient, namespace: str, name: str, **container: Any) -> None:
     """Write a pod's status as a kubelet does when its main container does not run."""
     main = {"name": "main", "image": "x", "imageID": "", "ready": False, "started": False, "restartCount": 0}
-    status = {"conditions": list(conditions), "containerStatuses": [{**main, **container}]}
+    status = {"conditions": NOT_READY, "containerStatuses": [{**main, **container}]}
     await kube.merge_patch(PODS, ObjectKey(namespace, name), {"status": status}, subresource="status")
 
 

@@ -31,7 +31,7 @@ from dynamo_watcher.app import WatcherService
 
 from tests.building.objects import object_of
 
-from .platform import WITHIN, eventually, gone, graph, platform, settings, until_event, until_state, until_status
+from .platform import eventually, gone, graph, platform, settings, until_event, until_state, until_status
 
 HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 
@@ -113,11 +113,9 @@ async def status_of(kube: KubeClient, namespace: str, name: str = "qwen") -> Kub
     return status
 
 
-async def until_phase(
-    kube: KubeClient, namespace: str, phase: str, name: str = "qwen", within: float = WITHIN
-) -> KubeObject:
+async def until_phase(kube: KubeClient, namespace: str, phase: str, name: str = "qwen") -> KubeObject:
     requests, key = DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ObjectKey(namespace, name)
-    return await until_status(kube, requests, key, phase, lambda status: status.get("phase") == phase, within=within)
+    return await until_status(kube, requests, key, phase, lambda status: status.get("phase") == phase)
 
 
 def conditions(status: KubeObject) -> dict[str, tuple[str, str]]:

@@ -109,8 +109,8 @@ async def scaled(kubeconfig: Path, nats_url: str, namespace: str, **extra: str) 
         yield await stack.enter_async_context(command_client(nats_url, namespace))
 
 
-def disagg(namespace: str, name: str, *, adapters: bool, replicas: int = 1) -> dict[str, Any]:
-    workers = [worker("Prefill", "prefill", replicas=replicas), worker("Decode", "decode", replicas=replicas)]
+def disagg(namespace: str, name: str, *, adapters: bool) -> dict[str, Any]:
+    workers = [worker("Prefill", "prefill", replicas=1), worker("Decode", "decode", replicas=1)]
     if adapters:
         workers = [{**each, "scalingAdapter": {}} for each in workers]
     return graph(namespace, name, components=[frontend(), *workers])

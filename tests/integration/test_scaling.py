@@ -51,27 +51,27 @@ async def scale(kube: KubeClient, adapter: ObjectKey, replicas: int) -> None:
     await kube.merge_patch(ADAPTERS, adapter, {"spec": {"replicas": replicas}}, subresource="scale")
 
 
-async def numbers(kube: KubeClient, namespace: str, component: str = "Worker") -> dict[str, int | None]:
-    """Every field that reports a component's replicas."""
-    selector = f"{labels.COMPONENT}={component}"
+async def numbers(kube: KubeClient, namespace: str) -> dict[str, int | None]:
+    """Every field that reports the worker's replicas."""
+    selector = f"{labels.COMPONENT}=Worker"
     graphs = await kube.list(DYNAMO_GRAPH_DEPLOYMENTS, namespace)
     dcds = await kube.list(DYNAMO_COMPONENT_DEPLOYMENTS, namespace, label_selector=selector)
     workloads = await kube.list(DEPLOYMENTS, namespace, label_selector=selector)
     pods = await kube.list(PODS, namespace, label_selector=selector)
-    adapter = await kube.get(ADAPTERS, ObjectKey(namespace, f"disagg-{component.lower()}"))
+    adapter = await kube.get(ADAPTERS, ObjectKey(namespace, "disagg-worker"))
     return {
-        "graph": next(each for each in graphs[0]["spec"]["components"] if each["name"] == component).get("replicas"),
+        "graph": next(each for each in graphs[0]["spec"]["components"] if each["name"] == "Worker").get("replicas"),
         "components": sum(each["spec"].get("replicas", 1) for each in dcds),
         "workloads": sum(each["spec"]["replicas"] for each in workloads),
         "pods": sum("deletionTimestamp" not in pod["metadata"] for pod in pods),
         "status": adapter.get("status", {}).get("replicas"),
-        "graph status": graphs[0].get("status", {}).get("components", {}).get(component, {}).get("replicas"),
+        "graph status": graphs[0].get("status", {}).get("components", {}).get("Worker", {}).get("replicas"),
     }
 
 
-async def until_all(kube: KubeClient, namespace: str, replicas: int, component: str = "Worker") -> None:
+async def until_all(kube: KubeClient, namespace: str, replicas: int) -> None:
     await eventually(
-        lambda: numbers(kube, namespace, component),
+        lambda: numbers(kube, namespace),
         f"{replicas} everywhere",
         where=lambda answer: set(answer.values()) == {replicas},
     )

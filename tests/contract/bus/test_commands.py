@@ -43,6 +43,11 @@ async def send_and_wait(sender: CommandSender, request: str = "r1") -> tuple[boo
     return await sender.ask("scaler", "scale", "ns", ASK, request=request, timeout=60)
 
 
+async def done(_: cloudevents.Event, __: ScaleData) -> str:
+    """A handler that carries out every command."""
+    return "done"
+
+
 async def until_done(bus: Bus) -> None:
     """Until the work queue is empty."""
     async with asyncio.timeout(60):
@@ -202,13 +207,10 @@ async def test_a_command_in_progress_is_redelivered_at_once_when_its_receiver_st
         started.set()
         await asyncio.Event().wait()
 
-    async def answers(_: cloudevents.Event, __: ScaleData) -> None:
-        """Done."""
-
     async with serving(bus, hangs, ack_wait=600) as sender:
         await sender.send("scaler", "scale", "ns", ASK, request="r1")
         await asyncio.wait_for(started.wait(), 60)
-    async with serving(bus, answers, ack_wait=600) as sender:
+    async with serving(bus, done, ack_wait=600) as sender:
         completed, result = await send_and_wait(sender)
     assert (completed, result.deliveries) == (True, 2)
 
@@ -226,15 +228,12 @@ async def test_a_command_is_acknowledged_only_after_its_answer_is_stored(
             await asyncio.Event().wait()
         return await send(message, **options)
 
-    async def handler(_: cloudevents.Event, __: ScaleData) -> str:
-        return "done"
-
     with monkeypatch.context() as patched:
         patched.setattr(bus, "send", hangs)
-        async with serving(bus, handler, ack_wait=600) as sender:
+        async with serving(bus, done, ack_wait=600) as sender:
             await sender.send("scaler", "scale", "ns", ASK, request="r1")
             await asyncio.wait_for(answering.wait(), 60)
-    async with serving(bus, handler, ack_wait=600) as sender:
+    async with serving(bus, done, ack_wait=600) as sender:
         completed, result = await send_and_wait(sender)
     assert (completed, result.message, result.deliveries) == (True, "done", 2)
 
@@ -277,14 +276,11 @@ async def test_a_waiting_command_goes_to_any_free_receiver(bus: Bus) -> None:
         started.set()
         await asyncio.Event().wait()
 
-    async def answers(_: cloudevents.Event, __: ScaleData) -> str:
-        return "done"
-
     async with serving(bus, hangs, concurrency=1):
         async with asyncio.timeout(60):
             await started.wait()
         await sender.send("scaler", "scale", "ns", ASK, request="second")
-        async with serving(bus, answers) as other:
+        async with serving(bus, done) as other:
             completed, result = await send_and_wait(other, "second")
     assert (completed, result.deliveries) == (True, 1)
 
@@ -325,11 +321,8 @@ async def test_expectation_headers_of_the_sender_are_not_copied_to_the_dead_lett
 ) -> None:
     """nats-py adds them when the stream is given: the server would refuse them for the stream of dead letters."""
 
-    async def handler(_: cloudevents.Event, __: ScaleData) -> str:
-        return "done"
-
     demands = {"Nats-Expected-Stream": streams.COMMANDS.name, "Nats-Expected-Last-Sequence": "0", "mine": "x"}
-    async with serving(bus, handler) as sender:
+    async with serving(bus, done) as sender:
         await bus.publish(subjects.command_subject("c", "ns", "scaler", "scale"), b"unreadable", headers=demands)
         await until_done(bus)
         assert (await send_and_wait(sender))[0]
@@ -346,11 +339,8 @@ async def test_commands_continue_when_one_cannot_be_buried(bus: Bus, monkeypatch
         asked += 1
         raise BusError("the server sent what no server sends")
 
-    async def handler(_: cloudevents.Event, __: ScaleData) -> str:
-        return "done"
-
     monkeypatch.setattr(bus, "read", read)
-    async with serving(bus, handler) as sender:
+    async with serving(bus, done) as sender:
         advisory = b'{"stream_seq": 1, "deliveries": 5}'
         name = consumer_name("c", "scaler")
         await bus.publish(f"{streams.ADVISORY_PREFIX}.{name}", advisory)

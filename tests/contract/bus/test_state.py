@@ -232,11 +232,9 @@ async def test_a_marker_of_the_previous_watcher_is_valid_until_the_resource_is_l
 FORGED = "dynamo.state.v1.c.deployments%2Eapps"
 
 
-async def forge(bus: Bus, name: str, obj: dict[str, Any], payload: bytes | None = None) -> None:
+async def forge(bus: Bus, name: str, obj: dict[str, Any]) -> None:
     headers = messages.object_headers(obj, messages.ChangeType.MODIFIED)
-    await bus.publish(
-        f"{FORGED}.{name}", payload if payload is not None else messages.encode_object(obj), headers=headers
-    )
+    await bus.publish(f"{FORGED}.{name}", messages.encode_object(obj), headers=headers)
 
 
 async def test_the_watcher_repairs_forged_messages(bus: Bus) -> None:

@@ -139,68 +139,40 @@ async def _etcd(world: World) -> None:
 
 
 _VICTIM = _state(DYNAMO_GRAPH_DEPLOYMENTS.id, QUIET, VICTIM)
-_forbidden(
-    "integrator-state",
-    "an integrator publishes STATE",
-    "integrator",
-    lambda c: c.jetstream(timeout=3).publish(_VICTIM, b"{}"),
-)
-_forbidden(
-    "integrator-event",
-    "an integrator publishes an event",
-    "integrator",
-    lambda c: c.jetstream(timeout=3).publish(f"dynamo.evt.v1.{CLUSTER}.quiet.dynamographdeployment.x.ready", b"{}"),
-)
-_forbidden(
-    "integrator-command",
-    "an integrator sends a scale command",
-    "integrator",
-    lambda c: c.jetstream(timeout=3).publish(f"dynamo.cmd.v1.{CLUSTER}.quiet.scaler.scale", b"{}"),
-)
-_forbidden(
-    "integrator-reads-state",
-    "an integrator reads STATE",
-    "integrator",
-    lambda c: c.jetstream(timeout=3).get_last_msg("DYNAMO_STATE", "dynamo.state.v1.>"),
-)
-_forbidden(
-    "integrator-purge",
-    "an integrator empties EVENTS",
-    "integrator",
-    lambda c: c.jsm(timeout=3).purge_stream("DYNAMO_EVENTS"),
-)
-_forbidden(
-    "integrator-delete-stream",
-    "an integrator deletes STATE",
-    "integrator",
-    lambda c: c.jsm(timeout=3).delete_stream("DYNAMO_STATE"),
-)
-_forbidden(
-    "integrator-stream",
-    "an integrator creates a stream that receives commands",
-    "integrator",
-    lambda c: c.jsm(timeout=3).add_stream(name="MINE", subjects=["dynamo.cmd.v1.>"]),
-)
-_forbidden("integrator-subscribe", "an integrator subscribes to everything", "integrator", lambda c: _hears(c, ">"))
+_EVENT = f"dynamo.evt.v1.{CLUSTER}.quiet.dynamographdeployment.x.ready"
+_COMMAND = f"dynamo.cmd.v1.{CLUSTER}.quiet.scaler.scale"
+
+
+def _publishes(subject: str) -> Callable[[Client], Awaitable[Any]]:
+    return lambda client: client.jetstream(timeout=3).publish(subject, b"{}")
+
+
+def _manages(act: str, *arguments: Any, **options: Any) -> Callable[[Client], Awaitable[Any]]:
+    return lambda client: getattr(client.jsm(timeout=3), act)(*arguments, **options)
+
+
+for _name, _does, _act in (
+    ("state", "publishes STATE", _publishes(_VICTIM)),
+    ("event", "publishes an event", _publishes(_EVENT)),
+    ("command", "sends a scale command", _publishes(_COMMAND)),
+    ("reads-state", "reads STATE", _manages("get_last_msg", "DYNAMO_STATE", "dynamo.state.v1.>")),
+    ("purge", "empties EVENTS", _manages("purge_stream", "DYNAMO_EVENTS")),
+    ("delete-stream", "deletes STATE", _manages("delete_stream", "DYNAMO_STATE")),
+    (
+        "stream",
+        "creates a stream that receives commands",
+        _manages("add_stream", name="MINE", subjects=["dynamo.cmd.v1.>"]),
+    ),
+    ("subscribe", "subscribes to everything", lambda client: _hears(client, ">")),
+):
+    _forbidden(f"integrator-{_name}", f"an integrator {_does}", "integrator", _act)
 for _user in ("pod-builder", "scaler", "model-discovery", "profiler", "planner"):
-    _forbidden(
-        f"{_user}-state",
-        f"{_user}'s credential publishes another's STATE",
-        _user,
-        lambda c: c.jetstream(timeout=3).publish(_VICTIM, b"{}"),
-    )
-    _forbidden(
-        f"{_user}-purge",
-        f"{_user}'s credential empties STATE",
-        _user,
-        lambda c: c.jsm(timeout=3).purge_stream("DYNAMO_STATE"),
-    )
-    _forbidden(
-        f"{_user}-delete",
-        f"{_user}'s credential deletes EVENTS",
-        _user,
-        lambda c: c.jsm(timeout=3).delete_stream("DYNAMO_EVENTS"),
-    )
+    for _name, _does, _act in (
+        ("state", "publishes another's STATE", _publishes(_VICTIM)),
+        ("purge", "empties STATE", _manages("purge_stream", "DYNAMO_STATE")),
+        ("delete", "deletes EVENTS", _manages("delete_stream", "DYNAMO_EVENTS")),
+    ):
+        _forbidden(f"{_user}-{_name}", f"{_user}'s credential {_does}", _user, _act)
 
 
 # The following attacks use the watcher's own credential, as if it was stolen.

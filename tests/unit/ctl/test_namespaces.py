@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, get_args
 
 import pytest
@@ -14,6 +12,7 @@ from dynamo_ctl import cli, running_platform
 from dynamo_ctl.commands.parameters import Namespace
 from dynamo_ctl.nats_targets import nats_server
 
+from tests.building.http_server import Handler, served
 from tests.unit.ctl.command_line import Dynamoctl, written
 
 GRAPH = """
@@ -48,30 +47,15 @@ def called() -> Iterator[tuple[str, list[str]]]:
     """The URL of a server, and the paths that it refused."""
     paths: list[str] = []
 
-    class Refusing(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Refusing(Handler):
+        def reply(self) -> None:
             """Refuse a request."""
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
             paths.append(self.path)
-            content = json.dumps({"title": "Not found", "detail": "absent"}).encode()
-            self.send_response(404)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self.answer(404, json.dumps({"title": "Not found", "detail": "absent"}).encode())
 
-        def do_POST(self) -> None:
-            """Refuse a request."""
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.do_GET()
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", paths
-        server.shutdown()
-        thread.join()
+    with served(Refusing) as address:
+        yield f"http://{address}", paths
 
 
 @pytest.mark.usefixtures("team")

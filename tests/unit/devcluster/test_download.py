@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import http.server
 import io
 import tarfile
 import threading
@@ -19,6 +18,8 @@ from dynamo_devcluster.ports import free_port
 from dynamo_devcluster.progress import Progress
 from dynamo_devcluster.sources import NotAvailableError
 
+from tests.building.http_server import Handler, served
+
 BINARY = b"#!/bin/sh\necho hello\n"
 
 
@@ -27,8 +28,8 @@ def site() -> Iterator[tuple[str, dict[str, bytes]]]:
     """A web server, and its pages by path."""
     pages: dict[str, bytes] = {}
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Site(Handler):
+        def reply(self) -> None:
             page = pages.get(self.path)
             self.send_response(200 if page is not None else 404)
             self.send_header("Content-Length", str(len(page or b"") + (self.path == "/cut")))
@@ -36,18 +37,8 @@ def site() -> Iterator[tuple[str, dict[str, bytes]]]:
             if self.command == "GET":
                 self.wfile.write(page or b"")
 
-        do_HEAD = do_GET  # noqa: N815 - the base class's name
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", pages
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(Site) as address:
+        yield f"http://{address}", pages
 
 
 def source(cache: ProgramCache, base: str, file: str, sums: str, member: str | None = None) -> DownloadSource:
@@ -71,8 +62,8 @@ async def test_a_cancelled_download_ends_quickly(tmp_path: Path) -> None:
     """After Ctrl-C, the process waits for its threads."""
     sent, ended, chunk, chunks = threading.Event(), threading.Event(), b"x" * (1 << 20), 200
 
-    class Slow(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    class Slow(Handler):
+        def reply(self) -> None:
             self.send_response(200)
             is_sums = self.path == "/sums"
             self.send_header("Content-Length", "64" if is_sums else str(len(chunk) * chunks))
@@ -88,23 +79,13 @@ async def test_a_cancelled_download_ends_quickly(tmp_path: Path) -> None:
             except OSError:
                 ended.set()
 
-        do_HEAD = do_GET  # noqa: N815 - the base class's name
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        base = f"http://127.0.0.1:{server.server_address[1]}"
-        task = asyncio.create_task(source(ProgramCache(tmp_path), base, "etcd", "sums").find(ETCD, Progress()))
+    with served(Slow) as address:
+        found = source(ProgramCache(tmp_path), f"http://{address}", "etcd", "sums").find(ETCD, Progress())
+        task = asyncio.create_task(found)
         await asyncio.to_thread(sent.wait, 5)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert await asyncio.to_thread(ended.wait, 5)
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 async def test_a_wrong_checksum_leaves_no_file(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:

@@ -15,7 +15,7 @@ from dynamo_shared.api.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_S
 from dynamo_shared.kube import ResponseTooLarge, Unavailable
 from dynamo_shared.state.versions import Version
 
-from tests.building.tasks import in_background
+from tests.building.waiting import with_turns
 
 NODE = b'{"metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}}'
 
@@ -110,7 +110,7 @@ async def test_a_list_that_fails_is_not_remembered(observed: Cluster) -> None:
 async def test_other_requests_get_a_turn_while_pods_are_counted(observed: Cluster, rights: Rights) -> None:
     """All pods of the platform were decoded at once, a second for ten thousand."""
     rights.refused = {("ann", PODS.id)}
-    pods, others = observed._hub.entries(PODS), 0
+    pods = observed._hub.entries(PODS)
     for number in range(50):
         limits = {"resources": {"limits": {"nvidia.com/gpu": str(number % 2)}}}
         pod = {
@@ -118,13 +118,6 @@ async def test_other_requests_get_a_turn_while_pods_are_counted(observed: Cluste
             "spec": {"nodeName": "a", "containers": [limits] if number < 8 else []},
         }
         pods.take(ObjectKey("n", f"p-{number}"), number, Version("u", number, ""), json.dumps(pod).encode())
-
-    async def work() -> None:
-        nonlocal others
-        while True:
-            others += 1
-            await asyncio.sleep(0)
-
-    async with in_background(work()):
-        assert await free(observed, call("ann", Kube(0))) == (4, False)
+    counted, others = await with_turns(free(observed, call("ann", Kube(0))))
+    assert counted == (4, False)
     assert others > 50

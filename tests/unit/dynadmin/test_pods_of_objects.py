@@ -1,6 +1,5 @@
 """Pods of a graph with thousands of them."""
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,7 +12,7 @@ from dynamo_dynadmin.state.entries import StoredObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import ObjectKey
 
-from tests.building.tasks import in_background
+from tests.building.waiting import counted_turns
 
 COUNT = 50
 CALL = cast("Any", SimpleNamespace(namespace="n", name="shop"))
@@ -44,18 +43,10 @@ def hub() -> Any:
 
 
 async def test_other_requests_get_a_turn_while_pods_are_decoded(hub: Any) -> None:
-    others = 0
-
-    async def work() -> None:
-        nonlocal others
-        while True:
-            others += 1
-            await asyncio.sleep(0)
-
-    async with in_background(work()):
+    async with counted_turns() as others:
         pods = [each async for each in Details(hub, cast("Any", None)).known_pods(CALL, DEPLOYMENTS)]
     assert len(pods) == COUNT
-    assert others >= COUNT
+    assert others() >= COUNT
 
 
 @pytest.mark.parametrize(

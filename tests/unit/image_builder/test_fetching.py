@@ -10,7 +10,6 @@ import urllib.error
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from dynamo_image_builder.builds import BentoTag
 from dynamo_image_builder.fetch import ArchiveSource, FetchError, download, find, main
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
+from tests.building.http_server import Handler, served
 from tests.building.python_versions import UNPACKS
 
 LIMIT = 1 << 20
@@ -38,39 +38,21 @@ CONTENT = packed()
 DIGEST = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
 
 
-class _Quiet(BaseHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def served(handler: type[_Quiet]) -> Iterator[str]:
-    """The URL of a server with this handler."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @contextmanager
 def store(breaks: int) -> Iterator[str]:
     """A store whose first connections break in the middle of the archive."""
     left = [breaks]
 
-    class Handler(_Quiet):
-        def do_GET(self) -> None:
+    class Answers(Handler):
+        def reply(self) -> None:
             self.send_response(200)
             self.send_header("Content-Length", str(len(CONTENT)))
             self.end_headers()
             self.wfile.write(CONTENT if not left[0] else CONTENT[: len(CONTENT) // 2])
             left[0] -= bool(left[0])
 
-    with served(Handler) as url:
-        yield url
+    with served(Answers) as address:
+        yield f"http://{address}"
 
 
 def test_half_an_archive_is_not_accepted() -> None:
@@ -132,17 +114,14 @@ def test_a_full_disk_is_not_reported_as_an_error_of_the_store() -> None:
 def answering(answer: Callable[[str], tuple[int, str, str]], asked: list[str | None]) -> Iterator[str]:
     """A server that answers each path with a code and a header, and records the received credentials."""
 
-    class Handler(_Quiet):
-        def do_GET(self) -> None:
+    class Answers(Handler):
+        def reply(self) -> None:
             asked.append(self.headers["Authorization"])
             code, header, value = answer(self.path)
-            self.send_response(code)
-            self.send_header(header, value)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.answer(code, **{header: value})
 
-    with served(Handler) as url:
-        yield url
+    with served(Answers) as address:
+        yield f"http://{address}"
 
 
 def test_credentials_are_not_sent_to_the_target_of_a_redirect() -> None:
@@ -172,8 +151,8 @@ def slow_store(pause: float) -> Iterator[tuple[str, threading.Event]]:
     """A store that sends a byte after each pause, and an event that ends it."""
     ended = threading.Event()
 
-    class Handler(_Quiet):
-        def do_GET(self) -> None:
+    class Answers(Handler):
+        def reply(self) -> None:
             self.send_response(200)
             self.send_header("Content-Length", str(len(CONTENT)))
             self.end_headers()
@@ -183,11 +162,11 @@ def slow_store(pause: float) -> Iterator[tuple[str, threading.Event]]:
                     if ended.wait(pause):
                         break
 
-    with served(Handler) as url:
+    with served(Answers) as address:
         timer = threading.Timer(5.0, ended.set)
         timer.start()
         try:
-            yield url, ended
+            yield f"http://{address}", ended
         finally:
             timer.cancel()
             ended.set()

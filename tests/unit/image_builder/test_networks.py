@@ -5,11 +5,9 @@ import os
 import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from dynamo_devcluster.certs import CertificateAuthority, KeyPair
 from dynamo_image_builder.job import build_job
 from dynamo_shared.runtime.settings.image_builder import ImageBuilder
 
+from tests.building.http_server import Handler, served
 from tests.building.python_versions import UNPACKS
 
 from .building import build, settings
@@ -26,38 +25,22 @@ WITHIN = 20
 HOST = "store.example.org"
 
 
-class _Store(BaseHTTPRequestHandler):
-    """Answers every request with the archive; `asked` records the request lines."""
-
-    asked: list[str]
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(CONTENT)))
-        self.end_headers()
-        self.wfile.write(CONTENT)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @contextmanager
-def store(pair: KeyPair | None = None) -> Iterator[tuple[int, list[str]]]:
-    """The port of a store, with TLS if it has a certificate, and the requested paths."""
+def store(pair: KeyPair | None = None) -> Iterator[tuple[str, list[str]]]:
+    """The address of a store, with TLS if it has a certificate, and the requested paths."""
     asked: list[str] = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Store,), {"asked": asked})) as server:
-        if pair is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(pair.certificate, pair.key)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server.server_address[1], asked
-        finally:
-            server.shutdown()
-            thread.join()
+    context = None
+    if pair is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair.certificate, pair.key)
+
+    class Store(Handler):
+        def reply(self) -> None:
+            asked.append(self.path)
+            self.answer(200, CONTENT)
+
+    with served(Store, context) as address:
+        yield address, asked
 
 
 def fetched(of: ImageBuilder, folder: Path) -> str:
@@ -74,8 +57,8 @@ def fetched(of: ImageBuilder, folder: Path) -> str:
 
 @UNPACKS
 def test_an_archive_is_fetched_through_the_proxy(tmp_path: Path) -> None:
-    with store() as (port, asked):
-        proxy = {"httpProxy": f"http://127.0.0.1:{port}", "noProxy": ".svc"}
+    with store() as (address, asked):
+        proxy = {"httpProxy": f"http://{address}", "noProxy": ".svc"}
         assert not fetched(settings(store={"endpoint": f"http://{HOST}"}, proxy=proxy), tmp_path)
     assert [each.partition("/api")[0] for each in asked] == [f"http://{HOST}"]
     assert (tmp_path / "context" / "Dockerfile").read_text() == "FROM a"
@@ -85,15 +68,15 @@ def test_an_archive_is_fetched_through_the_proxy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rule", ["127.0.0.0/8", "127.0.0.1"])
 def test_a_store_in_the_noproxy_list_is_contacted_directly(rule: str, tmp_path: Path) -> None:
     """As in BuildKit. Address ranges were ignored, and the proxy got requests for stores in the cluster."""
-    with store() as (port, asked):
+    with store() as (address, asked):
         proxy = {"httpProxy": "http://127.0.0.1:9", "noProxy": f".svc,{rule}"}
-        assert not fetched(settings(store={"endpoint": f"http://127.0.0.1:{port}"}, proxy=proxy), tmp_path)
+        assert not fetched(settings(store={"endpoint": f"http://{address}"}, proxy=proxy), tmp_path)
     assert [each.partition("/api")[0] for each in asked] == [""]
 
 
 @UNPACKS
 def test_a_store_with_a_certificate_of_the_company_ca_is_trusted(tmp_path: Path) -> None:
-    with store(CertificateAuthority(tmp_path).server("store")) as (port, asked):
-        of = {"endpoint": f"https://127.0.0.1:{port}"}
+    with store(CertificateAuthority(tmp_path).server("store")) as (address, asked):
+        of = {"endpoint": f"https://{address}"}
         assert not fetched(settings(store=of, authorities={"configMap": "company"}), tmp_path)
     assert len(asked) == 1

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from aiohttp import StreamReader, web
-from dynamo_shared.aio import Gate, ended
+from dynamo_shared.aio import Gate
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import Unavailable
 from dynamo_shared.kube.reflector import BYTES_AT_ONCE, Synced
 from dynamo_shared.kube.watch_wire import ListPage
+
+from tests.building.waiting import counted_turns
 
 from . import steps
 from .followed import Followed, bookmark, event, listed, pod, short
@@ -39,23 +41,18 @@ async def test_pages(server: Any) -> None:
 @pytest.mark.parametrize(("count", "size"), [(40, 100_000), (1500, 10)])
 async def test_other_tasks_run_while_a_page_is_handled(server: Any, count: int, size: int) -> None:
     """A page of large objects took a second, in which the process answered nothing."""
-    rounds = 0
-
-    async def others() -> None:
-        nonlocal rounds
-        while True:
-            rounds += 1
-            await asyncio.sleep(0)
-
     page = listed(5, *({**pod(f"p{number}", 3), "spec": {"large": "x" * size}} for number in range(count)))
     server.then(steps.answer(page))
     server.watches.append(steps.watch(then="hang"))
-    running, in_a_row = asyncio.create_task(others()), Counter[int]()
-    async with asyncio.timeout(60), aclosing(Followed(server).reflector.changes()) as changes:
+    in_a_row = Counter[int]()
+    async with (
+        asyncio.timeout(60),
+        counted_turns() as rounds,
+        aclosing(Followed(server).reflector.changes()) as changes,
+    ):
         for _ in range(count):
             await anext(changes)
-            in_a_row[rounds] += 1
-    await ended(running)
+            in_a_row[rounds()] += 1
     assert max(in_a_row.values()) <= 1 + BYTES_AT_ONCE // max(size, 512)
 
 

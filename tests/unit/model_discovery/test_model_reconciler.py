@@ -33,7 +33,7 @@ from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
 from tests.building.objects import object_of
 from tests.building.tables import table
-from tests.building.tasks import in_background
+from tests.building.waiting import with_turns
 from tests.unit.announced import Announced
 
 from .memory_workers import MemoryWorkers
@@ -462,16 +462,8 @@ async def test_other_tasks_run_while_the_slices_of_a_model_are_read() -> None:
     labelled = {labels.BASE_MODEL_HASH: HASH}
     endpoints = [{"addresses": ["10.0.0.9"], "targetRef": {"kind": "Pod", "name": "none"}}]
     slices = [object_of(ENDPOINT_SLICES, f"s{number}", labels=labelled, endpoints=endpoints) for number in range(20)]
-    world, turns = World(model(), *TWO, *slices), 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with in_background(others()):
-        await world.reconcile()
+    world = World(model(), *TWO, *slices)
+    _, turns = await with_turns(world.reconcile())
     assert turns > len(slices)
     assert len(list(world.keeper.states())) == 2
 

@@ -205,8 +205,8 @@ def test_the_most_severe_problem_of_a_pod_is_reported() -> None:
     assert result.message.startswith("container aside cannot pull")
 
 
-def trouble(name: str, message: str = "out of luck", rank: Rank = Rank.CRASH) -> Trouble:
-    return Trouble(rank, "CrashLoopBackOff", name, message)
+def trouble(name: str, message: str = "out of luck") -> Trouble:
+    return Trouble(Rank.CRASH, "CrashLoopBackOff", name, message)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,18 @@ class Clock:
         return asyncio.get_running_loop().time() + self.added
 
 
+def without_waits(monkeypatch: pytest.MonkeyPatch, *, clock: Clock | None = None) -> None:
+    """Replicas wait for a moment instead of their pause; on this clock the whole pause passes."""
+    wait = KubeClaim._wait
+
+    async def at_once(self: KubeClaim, pause: float) -> None:
+        if clock is not None:
+            clock.added += pause
+        await wait(self, 0.001)
+
+    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+
+
 class FakeKube:
     """Creates the Lease, rejects its first renewal, and never answers again."""
 
@@ -65,14 +77,8 @@ async def test_a_hanging_request_does_not_outlast_the_lease(monkeypatch: pytest.
     clock = Clock()
     kube: Any = FakeKube(clock)
     claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL, clock=clock)
-    wait = KubeClaim._wait
-
-    async def at_once(self: KubeClaim, pause: float) -> None:
-        clock.added += pause
-        # As if the wait had taken longer than planned.
-        await wait(self, 0.0)
-
-    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+    # As if each wait had taken longer than planned.
+    without_waits(monkeypatch, clock=clock)
     gained: list[object] = []
     claim.on_gain(gained.append)
     lost = asyncio.Event()
@@ -93,12 +99,7 @@ async def test_a_corrected_wall_clock_does_not_end_the_lease_of_another_replica(
     held = HeldElsewhere(clock)
     kube: Any = held
     claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL, clock=clock)
-    wait = KubeClaim._wait
-
-    async def at_once(self: KubeClaim, _pause: float) -> None:
-        await wait(self, 0.001)
-
-    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+    without_waits(monkeypatch)
     async with in_background(claim.run()):
         await until(lambda: held.reads >= 3)
         clock.added += 10 * TTL
@@ -136,11 +137,7 @@ class Broken(FakeKube):
 
 async def test_a_lease_is_released_if_its_task_fails_unexpectedly(monkeypatch: pytest.MonkeyPatch) -> None:
     """The task restarts after a pause, which may outlast the Lease, and nothing would stop the work under it."""
-
-    async def at_once(_claim: KubeClaim, _pause: float) -> None:
-        await asyncio.sleep(0)
-
-    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+    without_waits(monkeypatch)
     kube: Any = Broken(Clock())
     claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL)
     lost: list[bool] = []
@@ -181,12 +178,7 @@ async def test_a_lease_whose_renewal_was_cut_off_is_released(
         stored.put({**lease, "metadata": {"name": "l", "namespace": "ns"}})
     kube: Any = stored
     claim = KubeClaim(kube, key, "a", TTL, clock=clock)
-    wait = KubeClaim._wait
-
-    async def at_once(self: KubeClaim, _pause: float) -> None:
-        await wait(self, 0.001)
-
-    monkeypatch.setattr(KubeClaim, "_wait", at_once)
+    without_waits(monkeypatch)
     async with in_background(claim.run()), asyncio.timeout(60):
         await stored.renewed.wait()
     await claim.close()

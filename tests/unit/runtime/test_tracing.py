@@ -2,8 +2,8 @@
 
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from tests.building.http_server import Handler, served
 
 #: Prints "turns" for each line while its event loop runs, and its facts when nothing is left to send.
 PROGRAM = """
@@ -46,8 +46,8 @@ def test_spans_of_one_trace_reach_the_collector_and_the_loop_runs_while_it_does_
     received: list[tuple[str, bytes]] = []
     said: list[str] = []
 
-    class Collector(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Collector(Handler):
+        def reply(self) -> None:
             received.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
             assert program.stdin is not None
             assert program.stdout is not None
@@ -55,24 +55,12 @@ def test_spans_of_one_trace_reach_the_collector_and_the_loop_runs_while_it_does_
                 program.stdin.write("?\n")
                 program.stdin.flush()
                 said.append(program.stdout.readline())
-            self.send_response(200)
-            self.end_headers()
+            self.answer(200)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Collector)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        with start(f"http://127.0.0.1:{server.server_port}/") as program:
-            assert program.wait(60) == 0
-            assert program.stdout is not None
-            said += program.stdout
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served(Collector) as address, start(f"http://{address}/") as program:
+        assert program.wait(60) == 0
+        assert program.stdout is not None
+        said += program.stdout
     assert said == ["turns\n", "True True True\n"]
     assert {path for path, _ in received} == {"/v1/traces"}
     body = b"".join(body for _, body in received)

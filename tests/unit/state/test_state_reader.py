@@ -1,6 +1,5 @@
 """Readers of STATE give other tasks of their process a turn, however large the objects are."""
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -12,7 +11,7 @@ from dynamo_shared.state import ObjectCache, StateReader, messages
 from dynamo_shared.state.reader import BYTES_AT_ONCE
 
 from tests.building.memory_bus import MemoryBus
-from tests.building.tasks import in_background
+from tests.building.waiting import counted_turns
 
 COUNT = 40
 
@@ -25,7 +24,7 @@ def pod(number: int, size: int) -> dict[str, Any]:
 @pytest.mark.parametrize(("size", "most"), [(messages.COMPRESSED_ABOVE, 1), (100_000, 1 + BYTES_AT_ONCE // 100_000)])
 async def test_other_tasks_run_while_large_objects_are_read(size: int, most: int) -> None:
     """Dozens of objects of a megabyte, each compressed to a few kilobytes, took seconds of the loop of every service."""
-    cache, rounds, in_a_row = ObjectCache(), 0, Counter[int]()
+    cache, in_a_row = ObjectCache(), Counter[int]()
     reader = StateReader(MemoryBus(), "c", [PODS], cache)
 
     async def received() -> AsyncIterator[Message]:
@@ -36,14 +35,8 @@ async def test_other_tasks_run_while_large_objects_are_read(size: int, most: int
             headers = messages.object_headers(obj, messages.ChangeType.ADDED) | encoding
             yield Message(f"dynamo.state.v1.c.pods.ns.p{number}", payload, headers, number + 1)
 
-    async def others() -> None:
-        nonlocal rounds
-        while True:
-            rounds += 1
-            await asyncio.sleep(0)
-
-    cache.on_change(lambda *_: in_a_row.update((rounds,)))
-    async with in_background(others()):
+    async with counted_turns() as rounds:
+        cache.on_change(lambda *_: in_a_row.update((rounds(),)))
         await reader._read(cast("Subscription", received()))
     assert cache.count(PODS) == COUNT
     assert max(in_a_row.values()) <= most

@@ -122,9 +122,9 @@ def test_changed_replicas_change_no_pod() -> None:
     assert pods_of(made) == pods_of(FIRST)
 
 
-def of_operator(made: KubeObject = FIRST) -> KubeObject:
+def of_operator() -> KubeObject:
     """As NVIDIA's operator stores it: the roles have the templates, and the component has none."""
-    left = copy.deepcopy(made)
+    left = copy.deepcopy(FIRST)
     leader, _ = left["spec"]["roles"]
     leader["podTemplate"] = left["spec"].pop("podTemplate")
     mine = objects.labels(left)[labels.WORKER_HASH]
