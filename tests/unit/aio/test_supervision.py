@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from dynamo_shared.aio import Backoff, supervised
 
+from tests.building.tasks import in_background
+
 
 class Reporter:
     def __init__(self) -> None:
@@ -46,12 +48,6 @@ async def give_up() -> None:
     raise asyncio.CancelledError
 
 
-async def cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-
 @pytest.mark.parametrize(
     ("trouble", "said"),
     [
@@ -63,10 +59,9 @@ async def cancel(task: asyncio.Task[None]) -> None:
 async def test_a_part_that_ends_is_reported_and_restarted(trouble: Callable[[], Awaitable[None]], said: str):
     reporter = Reporter()
     work, running = once_well(trouble, trouble)
-    task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered, backoff=Backoff(0.0, 0.0)))
-    await running.wait()
+    async with in_background(supervised(work, reporter.failed, reporter.recovered, backoff=Backoff(0.0, 0.0))):
+        await running.wait()
     assert reporter.heard == [said, said]
-    await cancel(task)
 
 
 async def test_a_part_that_cannot_even_start_is_reported():
@@ -78,24 +73,13 @@ async def test_a_part_that_cannot_even_start_is_reported():
         running.set()
         return asyncio.Event().wait()
 
-    task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered, backoff=Backoff(0.0, 0.0)))
-    await running.wait()
+    async with in_background(supervised(work, reporter.failed, reporter.recovered, backoff=Backoff(0.0, 0.0))):
+        await running.wait()
     assert reporter.heard == ["ValueError: no such file"]
-    await cancel(task)
 
 
-async def test_a_part_has_recovered_after_it_has_run_for_a_while():
-    reporter, backoff = Reporter(), Backoff(0.0, 0.0)
-    work, _ = once_well(overflow, overflow)
-    task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered, backoff=backoff, well_after=0.01))
-    await reporter.well.wait()
-    assert reporter.heard[-1] == "works again"
-    assert backoff.failures == 0
-    await cancel(task)
-
-
-async def test_a_recovered_part_continues():
-    reporter, begun = Reporter(), 0
+async def test_a_part_has_recovered_after_it_has_run_for_a_while_and_continues():
+    reporter, backoff, begun = Reporter(), Backoff(0.0, 0.0), 0
 
     async def work() -> None:
         nonlocal begun
@@ -104,14 +88,12 @@ async def test_a_recovered_part_continues():
             await overflow()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(
-        supervised(work, reporter.failed, reporter.recovered, backoff=Backoff(0.0, 0.0), well_after=0.01)
-    )
-    await reporter.well.wait()
-    await asyncio.sleep(0.1)
+    async with in_background(supervised(work, reporter.failed, reporter.recovered, backoff=backoff, well_after=0.01)):
+        await reporter.well.wait()
+        assert backoff.failures == 0
+        await asyncio.sleep(0.1)
     assert begun == 2
     assert reporter.heard == ["OverflowError: date value out of range", "works again"]
-    await cancel(task)
 
 
 async def test_the_delays_grow():
@@ -124,10 +106,9 @@ async def test_the_delays_grow():
             return 0.0
 
     work, running = once_well(overflow, overflow, overflow)
-    task = asyncio.create_task(supervised(work, Reporter().failed, backoff=Counting(1.0, 60.0)))
-    await running.wait()
+    async with in_background(supervised(work, Reporter().failed, backoff=Counting(1.0, 60.0))):
+        await running.wait()
     assert asked == [1, 2, 3]
-    await cancel(task)
 
 
 async def test_cancellation_waits_until_the_part_has_ended():
@@ -144,6 +125,8 @@ async def test_cancellation_waits_until_the_part_has_ended():
     reporter = Reporter()
     task = asyncio.create_task(supervised(work, reporter.failed, reporter.recovered))
     await running.wait()
-    await cancel(task)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert over.is_set()
     assert reporter.heard == []

@@ -12,6 +12,7 @@ from dynamo_shared.api.request_graphs import graph_of, points_of, why_not_change
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, Resource
 
 from tests.building.memory_kube import MemoryKube
+from tests.building.opened import Opened
 
 LATER = "kubectl get dgdr qwen -n ns -w shows when it is Ready"
 
@@ -148,16 +149,10 @@ REQUEST = {
 }
 
 
-class Cluster(MemoryKube):
+class Cluster(Opened, MemoryKube):
     """The cluster to which a command connects."""
 
     namespace = "ns"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
 
     async def client(self) -> Self:
         return self

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 import yaml
@@ -18,6 +18,7 @@ from dynamo_shared.kube import KubeClient, KubeError, NotFound
 from dynamo_shared.kube.client import KubeObjects
 
 from tests.building.objects import object_of
+from tests.building.opened import Opened
 from tests.unit.ctl.command_line import Dynamoctl
 from tests.unit.ctl.command_line import written as written_text
 
@@ -181,18 +182,12 @@ def test_a_file_without_manifests_is_refused(text: str, said: str, tmp_path: Pat
     assert error.startswith(f"dynamoctl: {file}: {said}")
 
 
-class Cluster:
+class Cluster(Opened):
     """A cluster with an operator's definitions: objects by version, or the error of reading a version."""
 
     def __init__(self, objects: dict[Resource, list[KubeObject] | KubeError], served: tuple[str, ...]) -> None:
         self._objects = objects
         self._served = served
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
 
     async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
         assert resource == CUSTOM_RESOURCE_DEFINITIONS
@@ -214,10 +209,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.chdir(tmp_path)  # in which no platform runs
 
     def use(objects: dict[Resource, Any], served: tuple[str, ...] = ("v1alpha1", "v1beta1")) -> None:
-        async def opened(**_: object) -> Cluster:
-            return Cluster(objects, served)
-
-        monkeypatch.setattr(KubeClient, "open", opened)
+        monkeypatch.setattr(KubeClient, "open", Cluster(objects, served).open)
 
     return use
 
