@@ -2,8 +2,9 @@
 
 import pytest
 from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
-from dynamo_pod_builder.reconcilers.refusals import REFUSALS, SeveralRefusals, all_written, failure_of, retry_after
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, SeveralRefusals, failure_of, retry_after
 from dynamo_pod_builder.reconcilers.requeue import earliest
+from dynamo_pod_builder.reconcilers.writes import all_written
 from dynamo_pod_builder.render import RenderError
 from dynamo_pod_builder.status.component import FAILURES
 from dynamo_shared.api.errors import FieldError, InvalidManifest

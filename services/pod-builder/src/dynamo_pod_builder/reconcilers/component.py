@@ -35,15 +35,9 @@ from dynamo_pod_builder.legacy_types import legacy_type, missing_from
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers import scaling
-from dynamo_pod_builder.reconcilers.refusals import (
-    REFUSALS,
-    all_written,
-    failure_of,
-    one_of,
-    refusals_of,
-    retry_after,
-)
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
 from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, OBSERVED_WITHIN, earliest
+from dynamo_pod_builder.reconcilers.writes import all_written, one_of, refusals_of
 from dynamo_pod_builder.remembered import COMPONENTS, remembered
 from dynamo_pod_builder.render.checkpoint.auto import checkpoint_of
 from dynamo_pod_builder.render.config import NEW_COMPONENT

@@ -1,7 +1,6 @@
 """Which exceptions no retry would fix, and the failure that a status reports for each: the same for all reconcilers."""
 
-import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Sequence
 
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.kube.errors import Forbidden, Invalid, WebhookUnavailable
@@ -25,8 +24,6 @@ class SeveralRefusals(Exception):
 
 #: All exceptions that are reported instead of raised. Other errors of the API server are raised, and the queue retries.
 REFUSALS = (InvalidManifest, RenderError, NameTaken, Invalid, Forbidden, WebhookUnavailable, SeveralRefusals)
-#: The refusal of each write, in order; None if it was accepted.
-Refusals = list[Exception | None]
 _NAME_TAKEN = "NameTaken"
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (InvalidManifest, "InvalidSpec"),
@@ -44,31 +41,6 @@ _AGAIN = {
     "RefusedByApiServer": RETRY_REFUSED,
     WEBHOOK_UNAVAILABLE: RETRY_WEBHOOK,
 }
-
-
-async def refusals_of(writes: Iterable[Awaitable[object]]) -> Refusals:
-    """Await writes that are sent together. When an error is raised, all of them have ended.
-
-    Raises errors that a retry may fix, so that the queue retries soon.
-    """
-    refused: Refusals = []
-    for result in await asyncio.gather(*writes, return_exceptions=True):
-        if isinstance(result, BaseException) and not isinstance(result, REFUSALS):
-            raise result
-        refused.append(result if isinstance(result, REFUSALS) else None)
-    return refused
-
-
-async def all_written(writes: Iterable[Awaitable[object]]) -> None:
-    """Await writes like `refusals_of`, and raise what was refused."""
-    if any(refused := await refusals_of(writes)):
-        raise one_of(refused)
-
-
-def one_of(refused: Refusals) -> Exception:
-    """A single refusal unchanged, several as `SeveralRefusals`."""
-    errors = [error for error in refused if error is not None]
-    return errors[0] if len(errors) == 1 else SeveralRefusals(errors)
 
 
 def failure_of(error: Exception) -> Failure:

@@ -19,7 +19,8 @@ from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.pod_snapshot import known_owners, owners_of
-from dynamo_pod_builder.reconcilers.refusals import REFUSALS, all_written, failure_of
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
+from dynamo_pod_builder.reconcilers.writes import all_written
 from dynamo_pod_builder.status.component import Failure
 
 

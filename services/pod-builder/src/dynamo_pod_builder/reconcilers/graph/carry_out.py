@@ -16,7 +16,8 @@ from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
 from dynamo_pod_builder.reconcilers.graph.plan import Plan
 from dynamo_pod_builder.reconcilers.graph.steps.switch import moved_to_components
-from dynamo_pod_builder.reconcilers.refusals import REFUSALS, Refusals, all_written, failure_of, one_of, refusals_of
+from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of
+from dynamo_pod_builder.reconcilers.writes import Refusals, all_written, one_of, refusals_of
 from dynamo_pod_builder.ssh_keys import SshKeys
 from dynamo_pod_builder.status.component import Failure
 
