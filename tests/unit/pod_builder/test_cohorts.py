@@ -5,7 +5,7 @@ from dynamo_pod_builder.cohorts import cohort, engine_has_ended
 from dynamo_pod_builder.reconcilers.pod import PodReconciler
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, ObjectKey
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import Forbidden, NotFound
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.cache import ObjectCache
 
@@ -45,13 +45,16 @@ OTHERS = (
 class Kube:
     """Deletes existing pods, and records how."""
 
-    def __init__(self, *gone: str) -> None:
+    def __init__(self, *gone: str, refused: str = "") -> None:
         self.gone = gone
+        self.refused = refused
         self.deleted: list[tuple[str, str, int]] = []
 
     async def delete(self, _resource, key, *, uid, grace) -> None:
         if key.name in self.gone:
             raise NotFound(404, "NotFound", "gone")
+        if key.name == self.refused:
+            raise Forbidden(403, "Forbidden", "it is protected")
         self.deleted.append((key.name, uid, grace))
 
 
@@ -119,6 +122,17 @@ async def test_a_pod_that_is_already_gone_blocks_nothing() -> None:
     cache, kube = indexed(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube("wkr-1")
     await PodReconciler(cache, kube, Announced()).reconcile(ObjectKey("ns", "ldr"))  # type: ignore[arg-type]
     assert [name for name, _, _ in kube.deleted] == ["wkr-2", "ldr"]
+
+
+async def test_a_pod_that_may_not_be_deleted_blocks_no_other_and_the_ended_one_leads_to_it() -> None:
+    cache, kube = indexed(pod("ldr", phase="Failed"), pod("wkr-1"), pod("wkr-2")), Kube(refused="wkr-1")
+    reconciler = PodReconciler(cache, kube, Announced())  # type: ignore[arg-type]
+    with pytest.raises(Forbidden):
+        await reconciler.reconcile(ObjectKey("ns", "ldr"))
+    assert [name for name, _, _ in kube.deleted] == ["wkr-2"]
+    kube.refused = ""
+    await reconciler.reconcile(ObjectKey("ns", "ldr"))
+    assert [name for name, _, _ in kube.deleted] == ["wkr-2", "wkr-1", "ldr"]
 
 
 async def test_a_running_pod_is_left_alone() -> None:

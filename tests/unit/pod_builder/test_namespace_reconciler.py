@@ -4,6 +4,7 @@ import pytest
 from dynamo_pod_builder.reconcilers.namespace import NamespaceReconciler
 from dynamo_pod_builder.render import RenderConfig
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.kube.errors import Forbidden
 
 from tests.building.objects import with_metadata
 from tests.unit.render.building import component, graph_children
@@ -57,3 +58,10 @@ async def test_shared_objects_are_deleted_with_the_last_graph(observed, writes):
     ledger = Ledger()
     await NamespaceReconciler(indexed(*observed), ledger).reconcile(ObjectKey("", "ns"))  # type: ignore[arg-type]
     assert sorted(ledger.lines) == sorted(writes)
+
+
+async def test_a_shared_object_that_may_not_be_deleted_blocks_no_other():
+    ledger = Ledger(**{"planner-serviceaccount-binding": Forbidden(403, "Forbidden", "it is protected")})
+    with pytest.raises(Forbidden):
+        await NamespaceReconciler(indexed(*SHARED), ledger).reconcile(ObjectKey("", "ns"))  # type: ignore[arg-type]
+    assert ledger.lines == ["delete ServiceAccount planner-serviceaccount"]

@@ -7,6 +7,7 @@ that runs pods of graphs.
 
 from dataclasses import dataclass
 
+from dynamo_shared.aio import all_of
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -40,10 +41,8 @@ class NamespaceReconciler:
         namespace = key.name
         if any(self.cache.keys(each, namespace) for each in (DYNAMO_GRAPH_DEPLOYMENTS, *OUTLIVING)):
             return Result()
-        for resource in SHARED:
-            for obj in self.cache.list(resource, namespace):
-                if is_shared(obj):
-                    await self.applier.delete(resource, obj)
+        every = ((resource, obj) for resource in SHARED for obj in self.cache.list(resource, namespace))
+        await all_of(self.applier.delete(resource, obj) for resource, obj in every if is_shared(obj))
         return Result()
 
 

@@ -5,14 +5,13 @@ GPUs. Its pods are never restarted in place (`restartPolicy: Never`), so they ar
 new pods wait for the engine that serves meanwhile.
 """
 
-import contextlib
 from dataclasses import dataclass, field
 
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import NODES, PODS, ObjectKey, key_of
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, NotFound
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
@@ -54,18 +53,26 @@ class PodReconciler:
             return
         members = cohort(self.cache, pod)
         self.announcer.announce(pod, events.engine_ended(pod, members))
+        refused: list[KubeError] = []
         # The ended pod goes last: after an interruption it leads to the remaining members.
         for member in sorted(members, key=engine_has_ended):
             metadata = member["metadata"]
-            if metadata["uid"] in self._deleted:
+            if metadata["uid"] in self._deleted or (refused and engine_has_ended(member)):
                 continue
-            with contextlib.suppress(NotFound, Conflict):
+            try:
                 # Processes that wait for a missing rank do not react to a signal in time.
                 await self.kube.delete(PODS, key_of(member), uid=metadata["uid"], grace=0)
+            except (NotFound, Conflict):
+                pass
+            except (Invalid, Forbidden) as error:
+                refused.append(error)
+                continue
             if metadata.get("finalizers"):
                 self._deleted[metadata["uid"]] = True
             else:
                 self.cache.remove(PODS, key_of(member), metadata["uid"])
+        if refused:
+            raise refused[0]
 
     async def _copy_label(self, pod: KubeObject, label: str) -> Result:
         if not is_of_policy(self.cache, pod, label):
