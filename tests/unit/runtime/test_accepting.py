@@ -82,6 +82,39 @@ async def test_a_connection_with_a_request_in_progress_is_kept() -> None:
         assert await busy[0].readuntil(b"HTTP/1.1 200 ")
 
 
+async def test_a_connection_whose_request_is_incomplete_can_be_lost() -> None:
+    """A body that never arrives completely must not take the place of a request in progress."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def read(request: web.Request) -> web.Response:
+        await request.read()
+        begun.set()
+        await go_on.wait()
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/", read)
+    body = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+    async with AsyncExitStack() as stack:
+        port = await stack.enter_async_context(serving(app, HOST, 0, most=2))
+
+        async def connect() -> Client:
+            client = await asyncio.open_connection(HOST, port)
+            stack.callback(client[1].close)
+            client[1].write(body)
+            await client[0].readuntil(b"HTTP/1.1 100 Continue")
+            return client
+
+        busy, incomplete = await connect(), await connect()
+        busy[1].write(b"ab")
+        incomplete[1].write(b"a")
+        await begun.wait()
+        await connect()
+        go_on.set()
+        assert await busy[0].readuntil(b"HTTP/1.1 200 ")
+        assert not (await incomplete[0].read()).strip()
+
+
 async def test_a_closed_connection_does_not_count() -> None:
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(serving(web.Application(), HOST, 0, most=1))
