@@ -84,7 +84,7 @@ async def keeping(world: World, **settings: Any) -> AsyncIterator[AdapterKeeper]
     keeper = AdapterKeeper(
         world,
         configured,
-        queues,
+        *queues,
         world,  # type: ignore[arg-type]
         model=world.models.get,
         may=lambda _: world.allowed,

@@ -115,7 +115,7 @@ class World:
         self.keeper = AdapterKeeper(
             self.workers,
             settings,
-            queues,
+            *queues,
             self.announced,
             model=lambda key: self.cache.get(DYNAMO_MODELS, key),
             may=lambda _: True,

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
@@ -78,6 +79,7 @@ FINISH_WITHIN = 4.0
 log = structlog.get_logger("dynamo.dynadmin")
 
 
+@dataclass(eq=False)
 class DynadminService:
     """Serves the REST API.
 
@@ -86,22 +88,15 @@ class DynadminService:
     """
 
     name = NAME
-
-    def __init__(
-        self,
-        planned: Planned | None = None,
-        simulation: Callable[[Settings], Simulation] | None = None,
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._planned = planned
-        self._pause = pause
-        self._simulation = simulation
-        self.port = 0
-        """the port, after the service has begun to listen"""
+    planned: Planned | None = None
+    simulation: Callable[[Settings], Simulation] | None = None
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    port: int = field(default=0, init=False)
+    """the port, after the service has begun to listen"""
 
     async def run(self, context: ServiceContext) -> None:
         """Serve until cancelled."""
-        simulation = self._simulation(context.settings) if self._simulation is not None else None
+        simulation = self.simulation(context.settings) if self.simulation is not None else None
         try:
             with DynadminMetrics(context.metrics.registry) as metrics:
                 await self._serve(context, metrics, simulation)
@@ -153,7 +148,7 @@ class DynadminService:
             decisions=decisions,
             acting=Actions(hub, reading, writing),
             cluster=cluster,
-            deploying=IntentDeployer(writing, cluster, defaults, self._planned),
+            deploying=IntentDeployer(writing, cluster, defaults, self.planned),
             estimating=Estimates(
                 hub,
                 reading,
@@ -191,7 +186,7 @@ class DynadminService:
         async def drain() -> None:
             context.health.set(NAME, HealthState.FAILED, "ending")
             server.draining = streams.draining = True
-            await self._pause(settings.drain)
+            await self.pause(settings.drain)
 
         listening = partial(serving, server.app(), settings.host, settings.port, finish_within=FINISH_WITHIN)
         async with listening(tls, connection, most=most) as self.port:

@@ -62,7 +62,8 @@ def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -
     keeper = AdapterKeeper(
         api,
         settings,
-        (context.queue(f"{NAME}-workers", lane), context.queue(f"{NAME}-failing-workers", lane)),
+        context.queue(f"{NAME}-workers", lane),
+        context.queue(f"{NAME}-failing-workers", lane),
         controller.announcer,
         model=lambda key: cache.get(DYNAMO_MODELS, key),
         may=lambda key: ownership.owns(key) and not controller.is_held(key.namespace),

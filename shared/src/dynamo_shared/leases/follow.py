@@ -7,6 +7,7 @@ watch broke or was compacted, and periodically. A value above the limit is store
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 from typing import Any
 
@@ -36,29 +37,22 @@ LONGEST_PAUSE = 5.0
 log = structlog.get_logger("dynamo.leases")
 
 
+@dataclass(eq=False)
 class PrefixFollower:
     """Follows a prefix. `run` must run; `listener` is called after each change with the changed keys."""
 
-    def __init__(
-        self,
-        options: EtcdOptions,
-        prefix: str,
-        listener: Callable[[Mapping[str, bytes | None]], None],
-        *,
-        reread_every: float = REREAD_EVERY,
-        page: int = PAGE,
-    ) -> None:
-        self.prefix = prefix
-        self._options = options
-        self._listener = listener
-        self._reread_every = reread_every
-        self._page = page
-        self._content: dict[str, bytes] = {}
-        self._bytes = 0
-        self.complete = False
-        """Whether the content has been read; stays true while etcd is unavailable, with the last known content."""
-        self.trouble = ""
-        """Why the content is not current, without secrets."""
+    options: EtcdOptions
+    prefix: str
+    listener: Callable[[Mapping[str, bytes | None]], None]
+    _: KW_ONLY
+    reread_every: float = REREAD_EVERY
+    page: int = PAGE
+    complete: bool = field(default=False, init=False)
+    """Whether the content has been read; stays true while etcd is unavailable, with the last known content."""
+    trouble: str = field(default="", init=False)
+    """Why the content is not current, without secrets."""
+    _content: dict[str, bytes] = field(default_factory=dict, init=False)
+    _bytes: int = field(default=0, init=False)
 
     @property
     def content(self) -> Mapping[str, bytes]:
@@ -67,7 +61,7 @@ class PrefixFollower:
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        channel = Channel(self._options)
+        channel = Channel(self.options)
         backoff, clock = Backoff(RECONNECT_PAUSE, LONGEST_PAUSE), asyncio.get_running_loop().time
         try:
             while True:
@@ -90,7 +84,7 @@ class PrefixFollower:
     async def _read(self, channel: Channel) -> tuple[int, dict[str, bytes]]:
         """Everything, at one revision."""
         start, end = self.prefix.encode(), end_of(self.prefix.encode())
-        revision, limit, content, size = 0, self._page, dict[str, bytes](), 0
+        revision, limit, content, size = 0, self.page, dict[str, bytes](), 0
         while True:
             request = etcdrpc.RangeRequest(key=start, range_end=end, limit=limit, revision=revision)
             try:
@@ -111,7 +105,7 @@ class PrefixFollower:
     async def _watch(self, channel: Channel, start: int) -> None:
         """Apply changes until it is time to read again."""
         try:
-            async with asyncio.timeout(self._reread_every), watching(channel, self.prefix, start) as answers:
+            async with asyncio.timeout(self.reread_every), watching(channel, self.prefix, start) as answers:
                 async for answer in answers:
                     self._take(answer.events)
         except TimeoutError:
@@ -125,7 +119,7 @@ class PrefixFollower:
         news = bool(self.trouble) or not self.complete
         self.complete, self.trouble = True, ""
         if differing or news:
-            self._listener(differing)
+            self.listener(differing)
 
     def _take(self, events: Iterable[Any]) -> None:
         differing = {_text(event.kv.key): None if event.type == _DELETE else _kept(event.kv.value) for event in events}
@@ -135,7 +129,7 @@ class PrefixFollower:
                 self._content[key] = value
         if differing:
             # First: the next reading reports only what differs from the content.
-            self._listener(differing)
+            self.listener(differing)
         self._refuse_more(len(self._content), self._bytes)
 
     def _refuse_more(self, keys: int, size: int) -> None:
@@ -148,7 +142,7 @@ class PrefixFollower:
         if trouble != self.trouble:
             log.warning("cannot watch etcd prefix", prefix=self.prefix, error=trouble)
             self.trouble = trouble
-            self._listener({})
+            self.listener({})
 
 
 #: gRPC's error text for a page that exceeds the maximum message size.

@@ -1,6 +1,7 @@
 """`POST /deploy`: an intent, translated, checked by a dry run, or deployed."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -23,16 +24,14 @@ from dynamo_dynadmin.http.problems import ProblemError, of_kube
 Planned = Callable[[KubeObject], tuple[Mapping[str, Any] | None, Sequence[str]]]
 
 
+@dataclass(eq=False)
 class IntentDeployer:
     """Turns intents into objects."""
 
-    def __init__(
-        self, writing: ObjectWriter, cluster: Cluster, platform: PlatformDefaults, planned: Planned | None
-    ) -> None:
-        self._writing = writing
-        self._cluster = cluster
-        self._platform = platform
-        self._planned = planned
+    writing: ObjectWriter
+    cluster: Cluster
+    platform: PlatformDefaults
+    planned: Planned | None
 
     async def deploy(self, call: Call) -> web.StreamResponse:
         """Translate an intent. With `dryRun=server` the API server validates it; without `dryRun` it is created."""
@@ -44,7 +43,7 @@ class IntentDeployer:
         if dry_run == "client":
             return call.answer(answer)
         try:
-            stored, is_new = await self._writing.ensure(call, kind, made.manifest, sent, dry_run=dry_run == "server")
+            stored, is_new = await self.writing.ensure(call, kind, made.manifest, sent, dry_run=dry_run == "server")
         except (Invalid, Forbidden) as error:
             raise _problem_at_form(made, error) from error
         answer["object"] = without_managed_fields(stored)
@@ -61,12 +60,12 @@ class IntentDeployer:
 
     def _made(self, sent: Any, namespace: str) -> tuple[DeployIntent, Draft, dict[str, Any]]:
         intent = read_intent(sent)
-        made = translate(intent, namespace, self._platform)
+        made = translate(intent, namespace, self.platform)
         return intent, made, self.described(made)
 
     def described(self, made: Draft) -> dict[str, Any]:
         """The description of an intent that needs no cluster."""
-        tree, wrong = self._planned(made.manifest) if self._planned is not None else (None, ())
+        tree, wrong = self.planned(made.manifest) if self.planned is not None else (None, ())
         described = made.described()
         described["warnings"] += wrong
         return {
@@ -80,12 +79,12 @@ class IntentDeployer:
 
     async def _fit(self, call: Call, graph: KubeObject) -> dict[str, Any] | None:
         try:
-            nodes, exact = await self._cluster.gpu_nodes(call)
+            nodes, exact = await self.cluster.gpu_nodes(call)
         except KubeError:
             return None
         if nodes is None:
             return None
-        return fit.fit(fit.demands_of(graph, await self._cluster.claims(call)), nodes, exact=exact)
+        return fit.fit(fit.demands_of(graph, await self.cluster.claims(call)), nodes, exact=exact)
 
 
 def _problem_at_form(made: Draft, error: KubeError) -> ProblemError:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import msgspec
@@ -47,30 +48,22 @@ class HeadersOnly(Exception):
         self.response = response
 
 
+@dataclass(eq=False)
 class Streams:
     """Open streams of this replica, and their limits and checks."""
 
-    def __init__(
-        self,
-        access: Access,
-        metrics: DynadminMetrics,
-        *,
-        total: int,
-        of_a_user: int,
-        heartbeat: float,
-        recheck: float,
-    ) -> None:
-        self._access = access
-        self._metrics = metrics
-        self._total = total
-        self._of_a_user = of_a_user
-        self._heartbeat = heartbeat
-        self._recheck = recheck
-        self._open: dict[object, tuple[str, web.Request]] = {}
-        """caller and request of each stream"""
-        self._lasting: set[asyncio.Timeout] = set()
-        """one per open stream; it expires when this replica shuts down"""
-        self.draining = False
+    access: Access
+    metrics: DynadminMetrics
+    _: KW_ONLY
+    total: int
+    of_a_user: int
+    heartbeat: float
+    recheck: float
+    draining: bool = field(default=False, init=False)
+    _open: dict[object, tuple[str, web.Request]] = field(default_factory=dict, init=False)
+    """caller and request of each stream"""
+    _lasting: set[asyncio.Timeout] = field(default_factory=set, init=False)
+    """one per open stream; it expires when this replica shuts down"""
 
     def end(self) -> None:
         """End all streams and accept no others: readers continue at another replica."""
@@ -96,12 +89,12 @@ class Streams:
         self._forget_gone(key)
         if self.draining:
             raise ProblemError("unavailable", "this replica is shutting down; retry with another one", retry_after=1)
-        if len(self._open) >= self._total:
-            raise ProblemError("unavailable", f"{self._total} streams are open; retry later", retry_after=5)
-        if self._count(key) >= self._of_a_user:
+        if len(self._open) >= self.total:
+            raise ProblemError("unavailable", f"{self.total} streams are open; retry later", retry_after=5)
+        if self._count(key) >= self.of_a_user:
             raise ProblemError(
                 "too-many-requests",
-                f"{self._of_a_user} streams {whose_limit(key)} are open; close one",
+                f"{self.of_a_user} streams {whose_limit(key)} are open; close one",
                 retry_after=5,
             )
         place = object()
@@ -109,8 +102,8 @@ class Streams:
         # Streams have their own limits, and do not count as requests in progress.
         call.request[TURN].leave()
         call.request[TURN].status_if_left = 200
-        self._metrics.streams.set(len(self._open))
-        stream = Stream(response, call, lambda: self._checked(call, acts), self._recheck, self._heartbeat)
+        self.metrics.streams.set(len(self._open))
+        stream = Stream(response, call, lambda: self._checked(call, acts), self.recheck, self.heartbeat)
         try:
             await response.prepare(call.request)
             await stream.write(f"retry: {round(1000 * spread(RETRY))}\n\n".encode())
@@ -134,7 +127,7 @@ class Streams:
             log.debug("stream broke", request=call.id)
         finally:
             self._open.pop(place, None)
-            self._metrics.streams.set(len(self._open))
+            self.metrics.streams.set(len(self._open))
 
     @asynccontextmanager
     async def _until_the_end(self) -> AsyncIterator[None]:
@@ -157,7 +150,7 @@ class Streams:
 
     def _forget_gone(self, key: str) -> None:
         """At a limit, do not count readers that have left: their streams end with the next heartbeat."""
-        if len(self._open) < self._total and self._count(key) < self._of_a_user:
+        if len(self._open) < self.total and self._count(key) < self.of_a_user:
             return
         for place, (_, request) in list(self._open.items()):
             if request.transport is None or request.transport.is_closing():
@@ -166,7 +159,7 @@ class Streams:
     async def _checked(self, call: Call, acts: Sequence[ResourceAttributes]) -> None:
         await _identified(call)
         for act in acts:
-            verdict = await self._access.may(call.caller, act, again=True)
+            verdict = await self.access.may(call.caller, act, again=True)
             if not verdict.allowed:
                 raise StreamEnded("unauthorized", f"{call.caller.identity.user} may no longer {act}")
 

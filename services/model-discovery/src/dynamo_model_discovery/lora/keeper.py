@@ -7,7 +7,7 @@ workers can block only these.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
 import structlog
@@ -68,49 +68,41 @@ class _PendingUnload:
     """end of the retries, by the clock"""
 
 
+@dataclass(eq=False)
 class AdapterKeeper:
     """Desired and observed adapters of all workers. Call its methods only in one event loop.
 
     `model` reads a model, `may` says whether this replica may work on it, `changed` requests a reconcile of it.
     """
 
-    def __init__(
-        self,
-        api: WorkerApi,
-        settings: ModelDiscovery,
-        queues: tuple[WorkQueue[WorkerModel], WorkQueue[WorkerModel]],
-        announcer: Announcer,
-        *,
-        model: Callable[[ObjectKey], KubeObject | None],
-        may: Callable[[ObjectKey], bool],
-        changed: Callable[[ObjectKey], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._api = api
-        self._settings = settings
-        self._first, self._second = queues
-        self._announcer = announcer
-        self._model = model
-        self._may = may
-        self._changed = changed
-        self._clock = clock
-        self._models: dict[str, dict[str, AdapterState]] = {}
-        #: Number of states by namespace.
-        self._loads: Counter[str] = Counter()
-        self._pending: dict[str, _PendingUnload] = {}
-        #: Uids of deleted models that must be unloaded, by uid of the pod: an index of `_pending`, which may be large.
-        self._pending_by_pod: dict[str, dict[str, None]] = {}
-        #: Last listing by uid of the pod, with incarnation and time: one listing serves many adapters on a worker.
-        self._listings: dict[str, tuple[str, float, Listing]] = {}
-        self._listed_bytes = 0
+    api: WorkerApi
+    settings: ModelDiscovery
+    queue: WorkQueue[WorkerModel]
+    failing: WorkQueue[WorkerModel]
+    """the queue of workers after a failure"""
+    announcer: Announcer
+    _: KW_ONLY
+    model: Callable[[ObjectKey], KubeObject | None]
+    may: Callable[[ObjectKey], bool]
+    changed: Callable[[ObjectKey], None]
+    clock: Callable[[], float]
+    _models: dict[str, dict[str, AdapterState]] = field(default_factory=dict, init=False)
+    _loads: Counter[str] = field(default_factory=Counter, init=False)
+    """number of states by namespace"""
+    _pending: dict[str, _PendingUnload] = field(default_factory=dict, init=False)
+    _pending_by_pod: dict[str, dict[str, None]] = field(default_factory=dict, init=False)
+    """uids of deleted models that must be unloaded, by uid of the pod: an index of `_pending`, which may be large"""
+    _listings: dict[str, tuple[str, float, Listing]] = field(default_factory=dict, init=False)
+    """last listing by uid of the pod, with incarnation and time: one listing serves many adapters on a worker"""
+    _listed_bytes: int = field(default=0, init=False)
 
     async def run(self) -> None:
         """Work until cancelled."""
-        second = max(1, self._settings.concurrency // 4)
-        first = self._settings.concurrency - second
+        second = max(1, self.settings.concurrency // 4)
+        first = self.settings.concurrency - second
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._first.run(first, self._work, reserved=first // 4, finish_within=0.0))
-            tasks.create_task(self._second.run(second, self._work, reserved=second // 4, finish_within=0.0))
+            tasks.create_task(self.queue.run(first, self._work, reserved=first // 4, finish_within=0.0))
+            tasks.create_task(self.failing.run(second, self._work, reserved=second // 4, finish_within=0.0))
 
     def loads_of_others(self, namespace: str, uid: str) -> int:
         """Number of adapters on the workers of a namespace, without those of one model: for the limit of a namespace."""
@@ -159,7 +151,7 @@ class AdapterKeeper:
         uid = model["metadata"]["uid"]
         states = self._models.get(uid, {})
         if uid not in self._pending:
-            self._pending[uid] = _PendingUnload(_event_fields(model), self._clock() + self._settings.unload_later)
+            self._pending[uid] = _PendingUnload(_event_fields(model), self.clock() + self.settings.unload_later)
         for pod, state in list(states.items()):
             if state.adapter is not None and state.set_desired(state.worker, None, names):
                 self._add(WorkerModel(uid, pod, model["metadata"]["namespace"]), state)
@@ -186,12 +178,12 @@ class AdapterKeeper:
 
     def disown(self) -> None:
         """Other replicas now own some keys: discard their states."""
-        self._end(lambda model: not self._may(model))
+        self._end(lambda model: not self.may(model))
 
     async def release(self, gone: Callable[[ObjectKey], bool]) -> None:
         """Before keys are released: cancel their requests, because the next owner may send the same ones."""
         self._end(gone)
-        for queue in (self._first, self._second):
+        for queue in (self.queue, self.failing):
             await queue.drain(lambda place: place.model not in self._models)
 
     def states(self) -> Iterator[AdapterState]:
@@ -203,7 +195,7 @@ class AdapterKeeper:
         for uid, states in list(self._models.items()):
             if any(concerns(state.model) for state in states.values()):
                 self.drop(uid)
-        for queue in (self._first, self._second):
+        for queue in (self.queue, self.failing):
             queue.abort(lambda place: place.model not in self._models)
 
     def _pending_unloads(self, uid: str, state: AdapterState) -> list[AdapterState]:
@@ -213,7 +205,7 @@ class AdapterKeeper:
         return [unload for unload in pending if state.waits_for(unload)]
 
     def _add(self, place: WorkerModel, state: AdapterState, after: float = 0.0) -> None:
-        (self._second if state.failures else self._first).add(place, after)
+        (self.failing if state.failures else self.queue).add(place, after)
 
     async def _work(self, place: WorkerModel) -> Result:
         state = self._models.get(place.model, {}).get(place.pod)
@@ -222,13 +214,13 @@ class AdapterKeeper:
         if state.busy:
             state.rerun = True
             return Result()
-        if not self._may(state.model):
+        if not self.may(state.model):
             self.drop(place.model)
             return Result()
         pending = self._pending.get(place.model)
-        if pending is not None and self._clock() >= pending.until:
+        if pending is not None and self.clock() >= pending.until:
             self._forget(place.model, place.pod)
-            self._announcer.announce(pending.model, events.cleanup_failed(pending.model, state))
+            self.announcer.announce(pending.model, events.cleanup_failed(pending.model, state))
             return Result()
         if state.idle:
             return Result()
@@ -248,7 +240,7 @@ class AdapterKeeper:
     async def _try(self, uid: str, state: AdapterState) -> None:
         was, version, recent = state.loaded, state.version, self._recent(state)
         try:
-            listing = await settle(self._api, state, self._clock, recent)
+            listing = await settle(self.api, state, self.clock, recent)
         except LoraError as error:
             if state.failed(str(error), version):
                 self._announce("failed", uid, state)
@@ -261,7 +253,7 @@ class AdapterKeeper:
         else:
             if listing is None:
                 if was and not state.loaded:
-                    self._changed(state.model)
+                    self.changed(state.model)
                 return
             if listing is not recent:
                 # A cached listing retains its age: otherwise the adapters of a worker would prevent a new request.
@@ -272,24 +264,24 @@ class AdapterKeeper:
                 self._announce("unloaded", uid, state)
             if state.loaded and was:
                 return
-        self._changed(state.model)
+        self.changed(state.model)
 
     def _announce(self, event: str, uid: str, state: AdapterState) -> None:
-        model = self._model(state.model)
+        model = self.model(state.model)
         # The pending unloads of a deleted model do not concern a new model with its name.
         if model is not None and model["metadata"]["uid"] == uid:
-            self._announcer.announce(model, events.adapter(event, model, state))
+            self.announcer.announce(model, events.adapter(event, model, state))
 
     def _enqueue_next(self, place: WorkerModel, state: AdapterState) -> None:
         """Queue the next work on this worker."""
         again, state.rerun = state.rerun, False
         if state.failures:
-            longest = self._settings.longest_retry
+            longest = self.settings.longest_retry
             self._add(place, state, delay(state.failures, FIRST_RETRY, longest))
         elif again or state.version != state.settled_version:
             self._add(place, state)
         elif state.adapter is not None:
-            self._add(place, state, spread(self._settings.probe_interval, least=0.75, most=1.25))
+            self._add(place, state, spread(self.settings.probe_interval, least=0.75, most=1.25))
         elif place.model in self._pending:
             self._forget(place.model, place.pod)
 
@@ -306,14 +298,14 @@ class AdapterKeeper:
             return None
         if not state.loaded or state.stale or state.adapter is None or state.adapter.name not in listing.names:
             return None
-        return listing if self._clock() - at < self._settings.probe_interval / 2 else None
+        return listing if self.clock() - at < self.settings.probe_interval / 2 else None
 
     def _cache_listing(self, worker: Worker, listing: Listing) -> None:
         self._forget_listing(worker.uid)
         names = listing.names
         if len(names) > MAX_LISTED_NAMES or sum(map(len, names)) > MAX_LISTED_CHARACTERS:
             return
-        self._listings[worker.uid] = (worker.incarnation, self._clock(), listing)
+        self._listings[worker.uid] = (worker.incarnation, self.clock(), listing)
         self._listed_bytes += _size(listing)
         while len(self._listings) > MAX_LISTINGS or self._listed_bytes > MAX_LISTED_BYTES:
             self._forget_listing(next(iter(self._listings)))
