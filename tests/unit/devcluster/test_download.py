@@ -80,8 +80,8 @@ async def test_a_cancelled_download_ends_quickly(tmp_path: Path) -> None:
                 ended.set()
 
     with served(Slow) as address:
-        found = source(ProgramCache(tmp_path), f"http://{address}", "etcd", "sums").find(ETCD, Progress())
-        task = asyncio.create_task(found)
+        download = source(ProgramCache(tmp_path), f"http://{address}", "etcd", "sums").find(ETCD, Progress())
+        task = asyncio.create_task(download)
         await asyncio.to_thread(sent.wait, 5)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
