@@ -6,16 +6,14 @@ from dynamo_shared.api import resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import Resource
 
+from tests.building.objects import object_of
+
 IMAGE = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0"
 
 
 def obj(resource: Resource, namespace: str, name: str, /, **fields: Any) -> KubeObject:
     """An object; `labels`, `annotations` and `metadata` go into the metadata, all other fields next to it."""
-    metadata = {"name": name, "namespace": namespace, **fields.pop("metadata", {})}
-    for each in ("labels", "annotations"):
-        if each in fields:
-            metadata[each] = fields.pop(each)
-    return {**resource.type_meta, "metadata": metadata, **fields}
+    return object_of(resource, name, namespace, **fields.pop("metadata", {}), **fields)
 
 
 def pods(*others: KubeObject, **main: Any) -> KubeObject:

@@ -22,6 +22,7 @@ from dynamo_shared.kube import KubeClient, KubeError, NotFound
 from dynamo_shared.runtime import Running, Service, Settings, running
 
 from tests.building.control_plane import WITHOUT_CONTROLLERS, prepared
+from tests.building.objects import object_of
 from tests.building.services import configuration, service_process
 
 from .platform import eventually, settings
@@ -101,11 +102,7 @@ async def until_called(kubeconfig: Path, restricted: str = "") -> None:
     A platform of one namespace does not convert.
     """
     namespace = restricted or "default"
-    graph = {
-        **ALPHA.type_meta,
-        "metadata": {"name": "called", "namespace": namespace},
-        "spec": {"services": {"Frontend": {"componentType": "frontend"}}},
-    }
+    graph = object_of(ALPHA, "called", namespace, spec={"services": {"Frontend": {"componentType": "frontend"}}})
 
     async with await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamo-tests") as kube:
 

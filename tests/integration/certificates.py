@@ -5,9 +5,8 @@ import base64
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aiohttp import web
 from dynamo_admission.tls import Certificates
@@ -16,6 +15,7 @@ from dynamo_shared.kube import KubeClient, NotFound
 from dynamo_shared.runtime import Settings
 from dynamo_shared.runtime.endpoints import serving
 
+from tests.building.objects import object_of
 from tests.building.tasks import in_background
 
 from .platform import eventually
@@ -29,27 +29,21 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Webhook:
-    """The registration for one namespace's ConfigMaps, and the bundles that were registered."""
+    """The registration for one namespace's ConfigMaps."""
 
     kube: KubeClient
     namespace: str
     port: int = 0
     calls: int = 0
-    bundles: list[bytes] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         return f"certificates-{self.namespace}"
 
     async def register(self, certificates: Certificates) -> None:
-        """As the admission service does: register the bundle, or the name of its injector."""
-        client: dict[str, Any] = {"url": f"https://127.0.0.1:{self.port}/validate"}
-        metadata: dict[str, Any] = {"name": self.name}
-        if certificates.bundle:
-            client["caBundle"] = base64.b64encode(certificates.bundle).decode()
-            self.bundles.append(certificates.bundle)
-        if certificates.inject_from:
-            metadata["annotations"] = {"cert-manager.io/inject-ca-from": certificates.inject_from}
+        """As the admission service does."""
+        bundle = base64.b64encode(certificates.bundle).decode()
+        client = {"url": f"https://127.0.0.1:{self.port}/validate", "caBundle": bundle}
         rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
         hook = {
             "name": "certificates.tests.dynamo",
@@ -61,26 +55,13 @@ class Webhook:
             "timeoutSeconds": 5,
             "admissionReviewVersions": ["v1"],
         }
-        manifest = {**VALIDATING_WEBHOOK_CONFIGURATIONS.type_meta, "metadata": metadata, "webhooks": [hook]}
+        manifest = object_of(VALIDATING_WEBHOOK_CONFIGURATIONS, self.name, "", webhooks=[hook])
         await self.kube.apply(VALIDATING_WEBHOOK_CONFIGURATIONS, manifest)
 
-    async def injected(self) -> bytes:
-        """The CA bundle that is registered now; empty if there is none."""
-        try:
-            observed = await self.kube.get(VALIDATING_WEBHOOK_CONFIGURATIONS, ObjectKey("", self.name))
-        except NotFound:
-            return b""
-        return base64.b64decode(observed["webhooks"][0]["clientConfig"].get("caBundle") or "")
-
-    async def call(self) -> None:
-        """Create an object: KubeError if the API server rejects the certificate."""
-        metadata = {"namespace": self.namespace, "name": f"each-{next(_numbers)}"}
-        await self.kube.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-
     async def asked(self) -> bool:
-        """Whether the API server knows the registration: this takes a moment."""
+        """Whether the API server knows the registration: this takes a moment. KubeError if it rejects the certificate."""
         before = self.calls
-        await self.call()
+        await self.kube.create(CONFIG_MAPS, object_of(CONFIG_MAPS, f"each-{next(_numbers)}", self.namespace))
         return self.calls > before
 
 
@@ -115,23 +96,6 @@ def mount(folder: Path, data: dict[str, str]) -> None:
             (folder / name).symlink_to(Path("..data") / name)
     (folder / "..tmp").symlink_to(content.name)
     (folder / "..tmp").rename(folder / "..data")
-
-
-@asynccontextmanager
-async def calling(hook: Webhook) -> AsyncIterator[None]:
-    """Call the webhook repeatedly while the block runs: one failed handshake fails the test."""
-    await eventually(hook.asked, "the API server knows the webhook")
-    ended = asyncio.Event()
-
-    async def call() -> None:
-        while not ended.is_set():
-            await hook.call()
-            await asyncio.sleep(PAUSE)
-
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(call())
-        yield
-        ended.set()
 
 
 def settings(namespace: str) -> Settings:

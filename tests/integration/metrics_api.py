@@ -13,6 +13,8 @@ from dynamo_shared.api.resources import NAMESPACES, PODS, SERVICES, ObjectKey, R
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.runtime.endpoints import serving
 
+from tests.building.objects import object_of
+
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 NAME, PLACE = "metrics-server", "metrics"
 #: Metrics have this age relative to the pod's readiness. Seconds.
@@ -43,12 +45,8 @@ async def metrics_api(plane: ControlPlane, kube: KubeClient) -> AsyncIterator[Lo
 
 async def _register(kube: KubeClient, port: int) -> None:
     await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
-    service = {
-        **SERVICES.type_meta,
-        "metadata": {"name": NAME, "namespace": PLACE},
-        # The API server connects to this name itself, and so reaches the test.
-        "spec": {"type": "ExternalName", "externalName": "localhost"},
-    }
+    # The API server connects to this name itself, and so reaches the test.
+    service = object_of(SERVICES, NAME, PLACE, spec={"type": "ExternalName", "externalName": "localhost"})
     await kube.create(SERVICES, service)
     api = {
         **API_SERVICES.type_meta,

@@ -43,9 +43,8 @@ def deployment(namespace: str, replicas: int) -> dict[str, Any]:
         "metadata": {"labels": {"app": "worker"}},
         "spec": {"containers": [{"name": "main", "image": "registry.example/worker:1"}]},
     }
-    metadata = {"name": "worker", "namespace": namespace, "labels": {labels.APP_MANAGED_BY: MANAGED_BY}}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "worker"}}, "template": pod}
-    return {**DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
+    return object_of(DEPLOYMENTS, "worker", namespace, labels={labels.APP_MANAGED_BY: MANAGED_BY}, spec=spec)
 
 
 async def test_a_label_that_is_no_longer_desired_is_removed_and_those_of_others_stay(applier, kube, namespace):

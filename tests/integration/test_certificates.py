@@ -1,4 +1,4 @@
-"""The webhooks' certificates: a real API server calls a real webhook throughout every rotation."""
+"""The webhooks' certificates in a Secret of a real API server: which ones replicas use, and which they leave alone."""
 
 import asyncio
 import base64
@@ -13,17 +13,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from dynamo_admission.tls import Unusable, open_certificates, pki
 from dynamo_admission.tls.own_ca import OwnCertificates
 from dynamo_admission.tls.secret import SecretStore
-from dynamo_admission.tls.timing import Timing
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import SECRETS, ObjectKey
 from dynamo_shared.kube import AlreadyExists, Conflict, KubeClient, KubeObject
 
-from .certificates import NAMES, SECRET, calling, settings, webhook
+from .certificates import NAMES, SECRET, settings, webhook
 from .platform import eventually
-
-#: Seconds of a rotation. The API server learns of changed webhooks within milliseconds, on a busy machine within
-#: seconds.
-QUICK = Timing(poll=0.1, announce=30, settle=5, overlap=5)
 
 
 async def put(kube: KubeClient, namespace: str, data: dict[str, bytes], **metadata: Any) -> None:
@@ -129,33 +124,3 @@ async def test_a_secret_of_another_owner_is_not_changed(
     with pytest.raises(Unusable, match=message):
         await open_certificates(settings(namespace), kube, NAMES)
     assert await secret(kube, namespace) == before
-
-
-@pytest.mark.parametrize("how", ["annotated", "deleted"])
-async def test_a_rotation_fails_no_call(kube: KubeClient, namespace: str, how: str) -> None:
-    store = SecretStore(kube, ObjectKey(namespace, SECRET))
-    replicas = [OwnCertificates(store, NAMES, time.time, QUICK) for _ in range(2)]
-    for replica in replicas:
-        await replica.refresh()
-    first, bundle = replicas[0].serving, replicas[0].bundle
-
-    async def rotated() -> bool:
-        one = replicas[0]
-        others = {replica.bundle for replica in replicas} == {one.bundle}
-        return others and one.serving != first and len(pki.certificates_of(one.bundle, "bundle")) == 1
-
-    async with webhook(kube, namespace, replicas[0]) as hook, asyncio.TaskGroup() as tasks:
-        keeping = [tasks.create_task(each.keep(lambda each=each: hook.register(each))) for each in replicas]  # type: ignore[misc]
-        async with calling(hook):
-            if how == "annotated":
-                await annotate(kube, namespace)
-            else:
-                await kube.delete(SECRETS, ObjectKey(namespace, SECRET))
-            await eventually(rotated, "only the new authority is trusted")
-            # A busy machine manages only a few calls within a rotation.
-            await eventually(lambda: hook.calls > 20, "many calls")
-        for each in keeping:
-            each.cancel()
-    assert replicas[0].bundle != bundle
-    assert hook.bundles[0] == bundle
-    assert len(set(hook.bundles)) == 3, "the old one, both, the new one"

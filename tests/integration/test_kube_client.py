@@ -35,6 +35,7 @@ from dynamo_shared.kube.events import EventRecorder
 from dynamo_shared.kube.transport import Outgoing, Transport
 
 from tests.building.definitions import definition_of
+from tests.building.objects import object_of
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 # The uid of no object.
@@ -54,9 +55,8 @@ def deployment(namespace: str, name: str = "web") -> dict[str, Any]:
     volumes = [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8192Mi"}}]
     pod = {"containers": [container], "volumes": volumes, "hostNetwork": False, "tolerations": []}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
-    metadata = {"name": name, "namespace": namespace, "labels": {"a": "b"}}
     spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
-    return {**DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
+    return object_of(DEPLOYMENTS, name, namespace, labels={"a": "b"}, spec=spec)
 
 
 async def test_an_object_is_created_read_changed_and_deleted(kube: KubeClient, namespace: str) -> None:
@@ -99,11 +99,9 @@ async def test_apply_owns_what_it_applied_and_nothing_else(kube: KubeClient, nam
 
 async def test_status_is_applied_and_creates_nothing(kube: KubeClient, namespace: str) -> None:
     condition = {"type": "Progressing", "status": "True", "reason": "r", "message": "m"}
-    status: dict[str, Any] = {
-        **DEPLOYMENTS.type_meta,
-        "metadata": {"name": "web", "namespace": namespace},
-        "status": {"observedGeneration": 1, "conditions": [condition]},
-    }
+    status: dict[str, Any] = object_of(
+        DEPLOYMENTS, "web", namespace, status={"observedGeneration": 1, "conditions": [condition]}
+    )
     with pytest.raises(NotFound):
         await kube.apply_status(DEPLOYMENTS, status)
     # The Deployment has no replicas during the test, so that only this test writes its status.

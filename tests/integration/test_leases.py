@@ -33,7 +33,6 @@ from dynamo_shared.leases.partitions import Partitions
 from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, SCHEME, partition_of
 from dynamo_shared.leases.session import Session
-from dynamo_shared.leases.term import lease_clock
 from dynamo_shared.runtime import Health, Metrics
 from dynamo_shared.runtime.leasing import leasing
 from dynamo_shared.runtime.settings import load_settings
@@ -211,29 +210,6 @@ async def test_replicas_share_the_work_and_hand_it_over(settled_etcd: EtcdServer
             await first.end()
             assert not await held_in_etcd(client, lease), "nothing is left that would have to run out"
             await until(complete(second))
-
-
-async def test_listeners_are_called_on_gain_and_loss(settled_etcd: EtcdServer) -> None:
-    async with Wire(settled_etcd.port) as wire, Replica(wire.url, LONG) as replica:
-        stopped, replica.lease._clock = 0.0, lambda: lease_clock() + stopped
-        heard: list[str] = []
-        replica.partitions.on_gain(lambda _: heard.append("gain"))
-        replica.partitions.on_loss(lambda: heard.append("loss"))
-        await asyncio.wait_for(replica.election.wait_elected(), 60)
-        await until(complete(replica))
-        assert set(heard) == {"gain"}
-        heard.clear()
-        wire.freeze()
-        stopped += LONG
-        replica.lease.check()
-        await asyncio.wait_for(replica.election.wait_lost(), 60)
-        await until(lambda: bool(heard))
-        assert heard == ["loss"]
-        wire.thaw()
-        await asyncio.wait_for(replica.election.wait_elected(), 60)
-        await until(complete(replica))
-        assert heard[0] == "loss"
-        assert heard[-1] == "gain"
 
 
 async def test_a_disconnected_replica_stops_before_another_starts(settled_etcd: EtcdServer) -> None:

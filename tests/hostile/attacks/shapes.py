@@ -161,10 +161,7 @@ stored(
 async def _managed_fields(world: World) -> None:
     await world.create(graph(world.namespace, "managed"))
     for number in range(60):
-        patch = {
-            **DYNAMO_GRAPH_DEPLOYMENTS.type_meta,
-            "metadata": {"name": "managed", "namespace": world.namespace, "annotations": {f"m{number}": "x" * 2000}},
-        }
+        patch = obj(DYNAMO_GRAPH_DEPLOYMENTS, world.namespace, "managed", annotations={f"m{number}": "x" * 2000})
         world.note(await world.tenant.apply(patch, f"manager-{number}"))
 
 

@@ -14,7 +14,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.api.snapshots import OF_CANDIDATES
 from dynamo_shared.kube.errors import Conflict, Forbidden, KubeError, NotFound
 
-from tests.building.objects import with_metadata
+from tests.building.objects import object_of, with_metadata
 from tests.unit.render.building import component
 
 from .building import stored_graph
@@ -144,9 +144,7 @@ def test_a_rejected_job_does_not_block_the_job_of_another_component() -> None:
 
 def test_a_foreign_job_of_the_same_name_is_reported_and_left_alone() -> None:
     name = objects.name(World(worker()).jobs[0])
-    world = World(
-        worker(), there={**SNAPSHOT_JOBS.type_meta, "metadata": {"name": name, "namespace": "ns"}, "spec": {}}
-    )
+    world = World(worker(), there=object_of(SNAPSHOT_JOBS, name, spec={}))
     assert world.ready[0] == "failed"
     assert f"a SnapshotJob named '{name}' exists already and has no known owner" in world.ready[2]
     assert world.worker["spec"]["replicas"] == 2
