@@ -125,17 +125,3 @@ async def test_an_object_that_is_read_in_the_old_version_and_written_back_stays_
     object_annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)
     assert object_annotations == before["metadata"].get("annotations", {})
     assert after["metadata"]["generation"] == before["metadata"]["generation"]
-
-
-async def test_a_graph_cannot_be_scaled_as_a_whole(kubectl, admission_kube, admission_namespace):
-    await admission_kube.create(BETA, beta(admission_namespace))
-    code, out, err = await kubectl("scale", "dgd/chat", "--replicas=3")
-    assert code == 1, out
-    assert "a graph has several components and is not scaled as a whole" in err
-    assert "`scalingAdapter: {}`" in err
-    adapted = beta(admission_namespace, "adapted")
-    adapted["spec"]["components"][1]["scalingAdapter"] = {}
-    await admission_kube.create(BETA, adapted)
-    code, out, err = await kubectl("scale", "dgd/adapted", "--replicas=3")
-    assert code == 1, out
-    assert f"kubectl scale dgdsa adapted-COMPONENT -n {admission_namespace} --replicas=3" in err
