@@ -96,11 +96,6 @@ async def _monitoring(world: World) -> None:
                     assert each["password"] not in text, f"a password stands in /{path}"
 
 
-async def _publish(world: World, user: str, subject: str, payload: bytes = b"{}", **headers: str) -> Any:
-    async with connected(world, user) as client:
-        return await client.jetstream(timeout=3).publish(subject, payload, headers=headers or None)
-
-
 def _state(resource_id: str, namespace: str, name: str) -> str:
     return subjects.state_subject(CLUSTER, resource_id, ObjectKey(namespace, name))
 
