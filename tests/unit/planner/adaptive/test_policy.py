@@ -367,6 +367,15 @@ def test_with_a_full_budget_a_replica_moves_to_the_pool_where_it_is_better_for_a
     assert sum(tight.replicas.values()) == budget
 
 
+def test_if_only_the_reserve_exceeds_the_budget_prefill_gets_as_many_as_decode_can_follow() -> None:
+    policies = (AdaptivePolicy(config(ttft_ms=1000, max_gpu_budget=most), profile=PROFILE) for most in (7, 20))
+    tight, free = (Follower(policy, {Pool.PREFILL: 3, Pool.DECODE: 1}, startup=60) for policy in policies)
+    for graph in (tight, free):
+        graph.step(8, traffic=Traffic(duration=10, requests=80, isl=13_000, osl=190))
+    assert free.replicas == {Pool.PREFILL: 8, Pool.DECODE: 2}
+    assert tight.replicas == {Pool.PREFILL: 6, Pool.DECODE: 1}, "not 5 and 2, in proportion"
+
+
 def test_waiting_prompts_need_more_than_the_rate_does() -> None:
     calm, queued = (Follower(AdaptivePolicy(config(), profile=PROFILE), BOTH, startup=0.0) for _ in range(2))
     calm.run(10, 200)
