@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from dynamo_pod_builder.applier import LEFT_ALONE, Applier, ChildChange
+from dynamo_pod_builder.applier import Applier, ChildChange
 from dynamo_pod_builder.co_owners import owns
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.render.network.service import model_service
@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import (
     controller_reference,
 )
 from dynamo_shared.kube.errors import Conflict, NotServed, Unavailable
+from dynamo_shared.kube.overruled import LEFT_ALONE
 from dynamo_shared.kube.stamps import stamped
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.state.versions import version_of

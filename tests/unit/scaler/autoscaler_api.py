@@ -12,8 +12,10 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import AUTOSCALING
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, ObjectKey, Resource, key_of
 from dynamo_shared.kube.errors import Forbidden
+from dynamo_shared.kube.overruled import OverruledWrites
 from dynamo_shared.state import ObjectCache
 
+from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
 from tests.unit.announced import Announced
 
@@ -88,12 +90,14 @@ class AutoscalerDesk:
         self.cache = ObjectCache()
         rivals.index(self.cache)
         self.announced = Announced()
+        self.clock = ManualClock()
         self.autoscalers = Autoscalers(
             self.api,  # type: ignore[arg-type]
             self.cache,
             self.announced,
             lambda _: True,
             lambda: NOW,
+            OverruledWrites(self.cache.memory(), self.clock),
         )
 
     def read(self) -> None:

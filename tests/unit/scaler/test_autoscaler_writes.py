@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from dynamo_scaler.autoscaling.autoscalers import AutoscalerState
 from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS
+from dynamo_shared.kube.overruled import LEFT_ALONE
 
 from tests.unit.scaler.autoscaler_api import HPA, KEY, TRIGGERS, AutoscalerDesk
 
@@ -91,6 +92,28 @@ async def test_an_autoscaler_stays_if_a_policy_rejects_the_other_kind(before, af
     # Without the policy, the other kind replaces it.
     harness.api.refused = set()
     assert ((await harness.condition(after)).status, harness.api.kinds()) == (True, [refused])
+
+
+async def test_an_autoscaler_that_is_not_stored_as_written_is_not_written_at_each_reconcile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An API server without the feature drops `tolerance`; each status of the HPA led to a write and an Event."""
+    harness = AutoscalerDesk()
+    store = harness.api._store
+
+    def without_tolerance(resource: Any, key: Any, obj: Any) -> Any:
+        obj["spec"].get("behavior", {}).get("scaleUp", {}).pop("tolerance", None)
+        return store(resource, key, obj)
+
+    monkeypatch.setattr(harness.api, "_store", without_tolerance)
+    rules = {**HPA, "behavior": {"scaleUp": {"tolerance": "0.05", "stabilizationWindowSeconds": 0}}}
+    for _ in range(4):
+        await harness.ask(rules)
+    assert harness.api.calls == ["create HorizontalPodAutoscaler", "apply HorizontalPodAutoscaler"]
+    await harness.ask({**rules, "maxReplicas": 4})
+    harness.clock.now += LEFT_ALONE
+    await harness.ask({**rules, "maxReplicas": 4})
+    assert harness.api.calls[2:] == ["apply HorizontalPodAutoscaler"] * 2, "a change, and again after a while"
 
 
 async def test_an_hpa_is_created_before_the_scaled_object_is_deleted() -> None:

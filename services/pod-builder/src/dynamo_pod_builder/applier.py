@@ -18,6 +18,7 @@ from dynamo_shared.api.resources import GROUP, ObjectKey, Resource
 from dynamo_shared.kube import KubeClient, coverage, create_or_get, get_if_present
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
+from dynamo_shared.kube.overruled import OverruledWrites
 from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder import co_owners
@@ -37,8 +38,6 @@ from dynamo_pod_builder.errors import NameTaken
 
 log = structlog.get_logger("dynamo.pod-builder.applying")
 
-#: How long an object that is not stored as written is left alone: its webhook may be corrected. Seconds.
-LEFT_ALONE = 600.0
 #: On graphs and components that the reference operator handled.
 REFERENCE_FINALIZER = f"{GROUP}/finalizer"
 
@@ -61,16 +60,6 @@ class SetBack:
 
 
 @dataclass(frozen=True, slots=True)
-class _Overruled:
-    """A desired object that the API server, or a webhook, changes at each write, and what it stored instead."""
-
-    desired: KubeObject
-    stored: KubeObject
-    until: float
-    """when it is written again, on the applier's clock"""
-
-
-@dataclass(frozen=True, slots=True)
 class Ensured:
     """An object after `ensure`."""
 
@@ -86,13 +75,11 @@ class Applier:
     def __init__(self, kube: KubeClient, cache: ObjectCache, clock: Callable[[], float] = time.monotonic) -> None:
         self._kube = kube
         self._cache = cache
-        self._clock = clock
         #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they lack.
         self._adopted: dict[str, str] = cache.memory()
         #: The last desired replicas of scaled objects, by uid. If they are desired again, another client changed them.
         self._numbers: dict[str, int] = cache.memory()
-        #: By uid.
-        self._overruled: dict[str, _Overruled] = cache.memory()
+        self._overruled = OverruledWrites(cache.memory(), clock)
         #: Uids of objects whose deletion was requested, while the cache shows no deletion: an answer may be lost, and
         #: objects with finalizers end later.
         self._ending: dict[str, bool] = cache.memory()
@@ -160,7 +147,7 @@ class Applier:
                 case Patch(differs, body):
                     metadata = {**body["metadata"], "resourceVersion": differs["metadata"]["resourceVersion"]}
                     patched = await self._kube.merge_patch(resource, key, {**body, "metadata": metadata})
-                    self._compare(body, patched)
+                    self._overruled.compare(body, patched)
                     return self._remembered(resource, ChildChange.UPDATED, patched)
                 case SetReplicas(differs, replicas):
                     return await self._correct_number(resource, differs, replicas)
@@ -168,7 +155,7 @@ class Applier:
                     _log_difference(resource, key, because)
                     await self.delete(resource, differs)
                     created = await self._kube.create(resource, body)
-                    self._compare(body, created)
+                    self._overruled.compare(body, created)
                     return self._remembered(resource, ChildChange.UPDATED, created)
                 case Apply() as apply:
                     _log_difference(resource, key, apply.because)
@@ -179,7 +166,7 @@ class Applier:
     def _step(self, desired: KubeObject, observed: KubeObject | None, family: Collection[str]) -> Step:
         adopted = self._adopted.get(objects.uid(observed)) if observed is not None else None
         decided = step(desired, observed, family, adopted)
-        if isinstance(decided, Apply | Patch | Replace) and self._is_overruled(decided):
+        if isinstance(decided, Apply | Patch | Replace) and self._overruled.have(decided.body, decided.observed):
             return Leave(decided.observed)
         return decided
 
@@ -197,27 +184,10 @@ class Applier:
             return None
         if coverage.missing(body, result):
             result = await self._kube.replace(resource, coverage.drop_foreign(body, result))
-            self._compare(body, result)
+            self._overruled.compare(body, result)
         if of.adopts is not None:
             self._adopted[uid] = of.adopts
         return result
-
-    def _compare(self, written: KubeObject, stored: KubeObject) -> None:
-        """Leave an object alone that is not stored as written: every reconcile would write it again in vain."""
-        if lacks := coverage.missing(written, stored):
-            self._overruled[objects.uid(stored)] = _Overruled(written, _lasting(stored), self._clock() + LEFT_ALONE)
-            words = "the API server, or a webhook that it calls, does not store an object as written"
-            log.warning(words, kind=stored["kind"], key=str(resources.key_of(stored)), lacks=lacks)
-
-    def _is_overruled(self, of: Apply | Patch | Replace) -> bool:
-        """Whether the same was written a while ago, and the object is still what was stored then."""
-        known = self._overruled.get(objects.uid(of.observed))
-        return (
-            known is not None
-            and self._clock() < known.until
-            and known.desired == of.body
-            and not coverage.missing(known.stored, of.observed)
-        )
 
     async def create_once(self, resource: Resource, desired: KubeObject) -> bool:
         """Create an object that other owners may also create, and that never changes. Returns whether it was created."""
@@ -378,12 +348,6 @@ def _scaled(observed: KubeObject, replicas: int, version: str) -> KubeObject:
         "metadata": {**metadata, "resourceVersion": version, "generation": generation},
         "spec": {**spec, "replicas": replicas},
     }
-
-
-def _lasting(obj: KubeObject) -> KubeObject:
-    """An object without what changes although no one writes it."""
-    metadata = {"labels": objects.labels(obj), "annotations": objects.annotations(obj)}
-    return {**objects.without_status(obj), "metadata": metadata}
 
 
 def _log_difference(resource: Resource, key: ObjectKey, because: str) -> None:

@@ -16,6 +16,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
+from dynamo_shared.kube.overruled import OverruledWrites
 from dynamo_shared.runtime import Controller, ServiceContext
 from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.debounce import Debounce
@@ -77,6 +78,7 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
             announcer,
             controller.reader.is_served,
             now,
+            OverruledWrites(cache.memory(), context.clock),
             frozenset(context.settings.platform.scaler.cluster_trigger_authentications),
         ),
         turns=WriterConflicts(context.clock),

@@ -12,6 +12,7 @@ from dynamo_shared.api.resources import HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJEC
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
+from dynamo_shared.kube.overruled import OverruledWrites
 from dynamo_shared.kube.stamps import difference, stamped
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state import ObjectCache
@@ -51,6 +52,7 @@ class Autoscalers:
     announcer: Announcer
     is_served: Callable[[Resource], bool]
     now: Callable[[], datetime]
+    overruled: OverruledWrites
     cluster_authentications: frozenset[str] = frozenset()
     """ClusterTriggerAuthentications of KEDA that graphs may name"""
 
@@ -161,10 +163,12 @@ class Autoscalers:
                 self.announcer.announce(adapter, events.AUTOSCALER_CREATED(f"Created {described(desired)}"))
                 return
         _check_name(adapter, resource, observed)
-        if not difference(desired, observed):
+        if not difference(desired, observed) or self.overruled.have(desired, observed):
             return
         await claim_fields(self.kube, resource, key)
-        self.cache.put(resource, await self.kube.apply(resource, of_uid(desired, observed["metadata"]["uid"])))
+        applied = await self.kube.apply(resource, of_uid(desired, observed["metadata"]["uid"]))
+        self.overruled.compare(desired, applied)
+        self.cache.put(resource, applied)
         self.announcer.announce(adapter, events.AUTOSCALER_UPDATED(f"Updated {described(desired)}"))
 
     def _present(self, adapter: KubeObject) -> Iterator[tuple[Resource, KubeObject]]:
