@@ -52,7 +52,7 @@ BASE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 #: The back-off of a failed reconcile, without jitter. Seconds.
 FIRST_RETRY, LONGEST_RETRY = 0.2, 30.0
 #: Rounds of the event loop after which all tasks wait for the API server.
-ROUNDS = 12
+ROUNDS = 20
 
 
 class _Keys:
