@@ -142,11 +142,16 @@ async def test_a_lease_is_released_if_its_task_fails_unexpectedly(monkeypatch: p
     claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL)
     lost: list[bool] = []
     claim.on_loss(lambda: lost.append(claim.may_write()))
-    with pytest.raises(RuntimeError):
-        await claim.run()
-    assert lost == [False]
-    async with asyncio.timeout(60):
+
+    async def until_lost() -> None:
+        await claim.wait_elected()
         await claim.wait_lost()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        tasks.create_task(until_lost())
+        with pytest.raises(RuntimeError):
+            await claim.run()
+    assert lost == [False]
 
 
 class CutOff(MemoryKube):
