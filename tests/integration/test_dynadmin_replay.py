@@ -23,6 +23,11 @@ from dynamo_shared.wire.specifications.planning import PlanData
 from .dynadmin import EVERYTHING, Api, account, dynadmin
 
 READING = {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}
+CLAIMS = {
+    "verbs": ["get"],
+    "apiGroups": ["resource.k8s.io"],
+    "resources": ["resourceclaims", "resourceclaimtemplates"],
+}
 #: Time for a worker process to start and simulate, on a busy machine. Seconds.
 WITHIN = 200
 CONFIG = {
@@ -53,9 +58,11 @@ async def api(
         yield running
 
 
-async def graph(kube: KubeClient, namespace: str, name: str, **annotations: str) -> KubeObject:
-    worker = {"name": "worker", "type": "worker", "replicas": 1}
-    metadata = {"name": name, "namespace": namespace, "annotations": annotations}
+async def graph(kube: KubeClient, namespace: str, config: str = "", **pod: Any) -> KubeObject:
+    """`config`: name of the PlannerConfig; empty if the planner does not plan the graph. Its name follows from it."""
+    worker = {"name": "worker", "type": "worker", "replicas": 1, "podTemplate": {"spec": {"containers": [], **pod}}}
+    name = config.removeprefix("planner-config-") or "unplanned"
+    metadata = {"name": name, "namespace": namespace, "annotations": {PLANNER_CONFIG: config} if config else {}}
     spec = {"backendFramework": "vllm", "components": [worker]}
     obj = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": metadata, "spec": spec}
     return await kube.create(DYNAMO_GRAPH_DEPLOYMENTS, obj)
@@ -98,7 +105,7 @@ async def test_decisions_are_replayed_with_another_price(
     api: Api, kube: KubeClient, nats_server: NatsServer, namespace: str
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/deployments/shop/replay"
-    shop = await graph(kube, namespace, "shop", **{PLANNER_CONFIG: "planner-config-shop"})
+    shop = await graph(kube, namespace, "planner-config-shop")
     body = {"changes": {"gpu_price": 0.9}}
     # Each missing input is reported, one after another, with the remedy.
     untraced = await api("POST", path, body)
@@ -136,7 +143,7 @@ async def test_decisions_are_replayed_with_another_price(
 
 
 async def test_every_error_of_a_replay_is_reported_at_its_field(api: Api, kube: KubeClient, namespace: str) -> None:
-    await graph(kube, namespace, "shop", **{PLANNER_CONFIG: "planner-config-shop"})
+    await graph(kube, namespace, "planner-config-shop")
     await config_map(
         kube, namespace, "planner-config-shop", planner_config__json={**CONFIG, "enable_load_scaling": True}
     )
@@ -158,8 +165,8 @@ async def test_every_error_of_a_replay_is_reported_at_its_field(api: Api, kube: 
 
 
 async def test_a_replay_reads_inputs_with_the_rights_of_its_caller(api: Api, kube: KubeClient, namespace: str) -> None:
-    await graph(kube, namespace, "shop", **{PLANNER_CONFIG: "planner-config-shop"})
-    await graph(kube, namespace, "unplanned")
+    await graph(kube, namespace, "planner-config-shop")
+    await graph(kube, namespace)
     base, body = f"/api/v1/namespaces/{namespace}/deployments", {"trace": [{"requestsPerSecond": 1, "seconds": 60}]}
     unplanned = await api("POST", f"{base}/unplanned/replay", body)
     assert unplanned.status == 409
@@ -170,3 +177,18 @@ async def test_a_replay_reads_inputs_with_the_rights_of_its_caller(api: Api, kub
     assert refused.status == 403
     assert "configmaps" in refused.json["detail"]
     assert (await kube.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(namespace, "shop")))["spec"]["components"]
+
+
+async def test_a_replay_counts_claims_that_its_caller_may_read(api: Api, kube: KubeClient, namespace: str) -> None:
+    claim = {"name": "gpus", "resourceClaimTemplateName": "four"}
+    await graph(kube, namespace, "planner-config-shop", resourceClaims=[claim])
+    await config_map(kube, namespace, "planner-config-shop", planner_config__json=CONFIG)
+    await config_map(
+        kube, namespace, "planner-profile-data-shop", prefill_raw_data__json=PREFILL, decode_raw_data__json=DECODE
+    )
+    path = f"/api/v1/namespaces/{namespace}/deployments/shop/replay"
+    body = {"trace": [{"requestsPerSecond": 1, "seconds": 60, "isl": 500, "osl": 50}]}
+    token = await account(kube, namespace, "claimant", EVERYTHING, READING, CLAIMS)
+    counted = await api("POST", path, body, token=token)
+    assert counted.status == 409, counted.content
+    assert "four does not exist" in counted.json["detail"]
