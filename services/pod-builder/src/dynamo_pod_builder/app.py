@@ -126,7 +126,9 @@ class _PodBuilder(Controller):
                 Captures(kube, cache),
             ).reconcile,
             DYNAMO_COMPONENT_DEPLOYMENTS: components.reconcile,
-            DYNAMO_CHECKPOINTS: CheckpointReconciler(kube, cache, applier, statuses, announcer, config, now).reconcile,
+            DYNAMO_CHECKPOINTS: CheckpointReconciler(
+                kube, cache, applier, statuses, announcer, config, now, large
+            ).reconcile,
             **{
                 each: LegacyReconciler(each, cache, applier, statuses, announcer, now, large).reconcile
                 for each in LEGACY

@@ -10,7 +10,9 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
+from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.objects import KubeObject
@@ -29,6 +31,7 @@ from dynamo_shared.kube import KubeClient, create_or_get, first_pods, get_if_pre
 from dynamo_shared.kube.errors import AlreadyExists
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
+from dynamo_shared.runtime.large_objects import in_turn
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
@@ -70,6 +73,7 @@ class CheckpointReconciler:
     announcer: Announcer
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
+    large: Offload
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Reconcile one checkpoint. Raises KubeError if the API server is unavailable: the queue retries the key."""
@@ -77,7 +81,7 @@ class CheckpointReconciler:
         if obj is None or objects.is_deleting(obj):
             return Result()
         try:
-            checkpoint = parse_checkpoint(obj)
+            checkpoint = await in_turn(self.large, obj, partial(parse_checkpoint, obj))
         except InvalidManifest as error:
             return await self._refuse(obj, "", _obstacle_of(failure_of(error)))
         spec = checkpoint.spec
@@ -112,8 +116,8 @@ class CheckpointReconciler:
             return await self._refuse(obj, digest, obstacle or _NO_STORAGE)
         planned = PlannedCheckpoint(digest, names.version_of(obj), storage)
         try:
-            children = job.children(checkpoint, spec, planned, self.config())
-            await self._make(children, claim_of(defaults, namespace))
+            rendered = partial(job.children, checkpoint, spec, planned, self.config())
+            await self._make(await in_turn(self.large, obj, rendered), claim_of(defaults, namespace))
         except REFUSALS as error:
             failure = failure_of(error)
             return await self._refuse(obj, digest, _obstacle_of(failure), retry_after(failure))
