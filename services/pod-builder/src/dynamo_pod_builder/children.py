@@ -33,7 +33,7 @@ OWNED: tuple[Resource, ...] = (
 )
 #: Written first. If the account of a Deployment is missing, its pods are refused, and retried only slowly; and claims
 #: that the previous template makes would request the previous GPUs.
-FIRST = frozenset({resources.SERVICE_ACCOUNTS, resources.RESOURCE_CLAIM_TEMPLATES})
+_FIRST = frozenset({resources.SERVICE_ACCOUNTS, resources.RESOURCE_CLAIM_TEMPLATES})
 #: Resources that the graphs of a namespace share; they have no owner.
 SHARED: tuple[Resource, ...] = (resources.ROLE_BINDINGS, resources.ROLES, resources.SERVICE_ACCOUNTS)
 #: Resources that Grove creates from a PodCliqueSet, which owns them.
@@ -82,6 +82,15 @@ def workload_of(cache: ObjectCache, component: KubeObject) -> KubeObject | None:
 def _desired_first(component: KubeObject) -> tuple[Resource, ...]:
     multinode = component.get("spec", {}).get("multinode") or {}
     return tuple(reversed(WORKLOADS)) if multinode.get("nodeCount", 1) > 1 else WORKLOADS
+
+
+def in_order(desired: Iterable[KubeObject]) -> tuple[list[KubeObject], list[KubeObject]]:
+    """Children to write first, and those to write after them."""
+    first: list[KubeObject] = []
+    rest: list[KubeObject] = []
+    for child in desired:
+        (first if resources.of(child) in _FIRST else rest).append(child)
+    return first, rest
 
 
 def surplus(

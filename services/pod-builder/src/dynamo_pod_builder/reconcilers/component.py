@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from dynamo_shared.aio import Offload
-from dynamo_shared.api import objects, resources
+from dynamo_shared.api import objects
 from dynamo_shared.api.defaults import DEFAULT_REPLICAS
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -28,7 +28,7 @@ from dynamo_shared.state.cache import ObjectCache
 from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applier import Applier, Ensured
 from dynamo_pod_builder.checkpoints import catalogue
-from dynamo_pod_builder.children import FIRST, children_of, graph_uid, surplus, workload_of
+from dynamo_pod_builder.children import children_of, graph_uid, in_order, surplus, workload_of
 from dynamo_pod_builder.claims import claimed, gpu_shape
 from dynamo_pod_builder.errors import NameTaken
 from dynamo_pod_builder.legacy_types import legacy_type, missing_from
@@ -179,8 +179,7 @@ class ComponentReconciler:
                 render.needs_ssh_keys(child, self.keys.name) for child in plan.children
             ):
                 await self.keys.ensure(component)
-            first = [child for child in plan.children if resources.of(child) in FIRST]
-            rest = [child for child in plan.children if resources.of(child) not in FIRST]
+            first, rest = in_order(plan.children)
             await all_written(self._ensure(component, child) for child in first)
             refused = await refusals_of(self._ensure(component, child) for child in rest)
             refused += await refusals_of(

@@ -10,7 +10,7 @@ from dynamo_shared.runtime.facts import Announcer
 
 from dynamo_pod_builder import events, render
 from dynamo_pod_builder.applier import Applier, ChildChange, Ensured, SetBack
-from dynamo_pod_builder.children import FIRST, surplus
+from dynamo_pod_builder.children import in_order, surplus
 from dynamo_pod_builder.reconcilers.graph import grove
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.parts import all_serve, desired_parts
@@ -74,8 +74,7 @@ class Executor:
     async def _write(self, plan: Plan, observed: Observed, answers: _Answers) -> Refusals:
         """Write desired objects, and remove the others. Raises refusals that end the plan, and returns the others."""
         family = frozenset(map(objects.uid, plan.outgoing))
-        first = [child for child in plan.desired if resources.of(child) in FIRST]
-        rest = [child for child in plan.desired if resources.of(child) not in FIRST]
+        first, rest = in_order(plan.desired)
         if any(render.needs_ssh_keys(child, self.keys.name) for child in plan.desired):
             await self.keys.ensure(observed.graph)
         try:
