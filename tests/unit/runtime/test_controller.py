@@ -15,7 +15,7 @@ from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NamespaceTerminating, Unavailable
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.leases.rendezvous import partition_of
-from dynamo_shared.runtime import Controller, Result, ServiceContext
+from dynamo_shared.runtime import Controller, Result, ServiceContext, own_writes
 from dynamo_shared.runtime import controller as controllers
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.tasks import Task
@@ -108,6 +108,37 @@ async def test_traces_of_deleted_keys_are_forgotten() -> None:
         await share.give("given")
         share.lose("lost")
         assert set(controller._causes) == {task("kept")}
+
+
+async def test_keys_are_given_away_after_state_has_the_writes() -> None:
+    """The next owner acted on older objects: budgets were exceeded by what the last write had taken."""
+    share, key = Share(), ObjectKey("given", "a")
+    async with controlling([key], share) as controller:
+        controller.go.clear()
+        controller.enqueue(task("given"))
+        await until(lambda: controller._queue.working)
+        given_away = asyncio.create_task(share.give("given"))
+        await asyncio.sleep(0)
+        written = deployment(key)
+        written["metadata"]["resourceVersion"] = "2"
+        controller.cache.put(DEPLOYMENTS, written)
+        controller.go.set()
+        await until(lambda: controller.reconciled == [key])
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not given_away.done()
+        controller.cache.take(DEPLOYMENTS, key, written, version_of(written))
+        async with asyncio.timeout(10):
+            await given_away
+
+
+async def test_keys_are_given_away_although_state_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_writes, "CONFIRMED_WITHIN", 0.0)
+    share, key = Share(), ObjectKey("given", "a")
+    async with controlling([], share) as controller:
+        controller.cache.put(DEPLOYMENTS, deployment(key))
+        await share.give("given")
+        assert controller.cache.is_written(DEPLOYMENTS, key)
 
 
 async def test_gained_partitions_reconcile_only_their_own_keys() -> None:

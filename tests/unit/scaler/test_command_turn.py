@@ -5,16 +5,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from dynamo_scaler.commands import turn as turn_module
-from dynamo_scaler.commands.turn import Turn, with_confirmed_writes
+from dynamo_scaler.commands.turn import Turn
 from dynamo_shared.aio import ended
-from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, key_of
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.ownership import AllKeys
 from dynamo_shared.leases.rendezvous import ALL
-from dynamo_shared.state import ObjectCache
-from dynamo_shared.state.versions import version_of
 
-from tests.building.objects import object_of
 from tests.building.tasks import in_background
 
 KEY, OTHER = ObjectKey("", "mine"), ObjectKey("", "other")
@@ -119,34 +115,6 @@ async def test_the_cleanup_of_the_work_is_awaited_and_not_cancelled() -> None:
         async with asyncio.timeout(10):
             await given_away
         assert work.ended == 1
-
-
-async def test_a_key_is_given_away_after_state_has_the_writes() -> None:
-    """The next owner counted the GPUs of budgets without the last write, and exceeded a budget."""
-    owned, work, cache = Owned(True), Work(), ObjectCache()
-    graph = object_of(DYNAMO_GRAPH_DEPLOYMENTS, "g", uid="u", resourceVersion="2")
-    turn = Turn(owned, KEY, lambda: with_confirmed_writes(work.run(), cache, [DYNAMO_GRAPH_DEPLOYMENTS]))
-    async with in_background(turn.run()):
-        await work.until_begun()
-        cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph)
-        given_away = asyncio.create_task(owned.take_back(lambda key: key == KEY))
-        while not work.ended:
-            await asyncio.sleep(0)
-        assert not given_away.done()
-        cache.take(DYNAMO_GRAPH_DEPLOYMENTS, key_of(graph), graph, version_of(graph))
-        await given_away
-    assert not cache.has_unconfirmed(DYNAMO_GRAPH_DEPLOYMENTS)
-
-
-async def test_a_key_is_given_away_although_state_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn_module, "CONFIRMED_WITHIN", 0.0)
-    owned, work, cache = Owned(True), Work(), ObjectCache()
-    turn = Turn(owned, KEY, lambda: with_confirmed_writes(work.run(), cache, [DYNAMO_GRAPH_DEPLOYMENTS]))
-    async with in_background(turn.run()):
-        await work.until_begun()
-        cache.put(DYNAMO_GRAPH_DEPLOYMENTS, object_of(DYNAMO_GRAPH_DEPLOYMENTS, "g", uid="u", resourceVersion="2"))
-        await owned.take_back(lambda key: key == KEY)
-    assert work.ended == 1
 
 
 async def test_a_single_replica_always_works() -> None:

@@ -1,6 +1,7 @@
 """The object cache: what it accepts, what it rejects, and its queries."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -133,6 +134,34 @@ def test_only_the_last_unconfirmed_write_is_confirmed() -> None:
     assert cache.overdue() == [], "the older word does not come after it"
     assert not cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20))), "once"
     assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(lambda cache: cache.confirm(DEPLOYMENTS, KEY, version_of(obj(20))), id="STATE confirms it"),
+        pytest.param(lambda cache: said(cache, obj(21)), id="STATE has a newer version"),
+        pytest.param(lambda cache: ended(cache, 21), id="STATE has the deletion"),
+        pytest.param(lambda cache: cache.remove(DEPLOYMENTS, KEY, "u1"), id="this service deletes it"),
+        pytest.param(lambda cache: cache.forget(DEPLOYMENTS, [KEY]), id="another replica handles it"),
+    ],
+)
+async def test_writes_so_far_are_awaited(end: Callable[[ObjectCache], object]) -> None:
+    cache = ObjectCache()
+    await cache.confirmed()
+    for name in ("a", "b"):
+        cache.put(DEPLOYMENTS, obj(20, uid="u1" if name == "a" else "u2", name=name))
+    waiting = asyncio.create_task(cache.confirmed())
+    await asyncio.sleep(0)
+    cache.put(DEPLOYMENTS, obj(20, uid="u3", name="later"))
+    cache.confirm(DEPLOYMENTS, ObjectKey("ns", "b"), version_of(obj(20, uid="u2")))
+    assert not said(cache, obj(15)), "older than the write"
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    end(cache)
+    async with asyncio.timeout(10):
+        await waiting
 
 
 def test_if_state_lags_behind_the_api_server_decides() -> None:

@@ -93,7 +93,7 @@ class Controller:
             of_share=of_share,
             keeps=ownership.keeps,
         )
-        self.ownership = ReadOwnership(ownership, self.reader)
+        self.ownership = ReadOwnership(ownership, self.reader, self.cache)
         self.recorder = EventRecorder(self.kube, manager, count=context.metrics.events(manager))
         self.publisher = EventPublisher(context.bus, platform.cluster_name)
         self.announcer = Announcer(self.recorder, self.publisher)

@@ -1,4 +1,4 @@
-"""Compares a service's own writes with the API server if STATE does not confirm them.
+"""Waits until STATE has a service's own writes, and compares them with the API server if STATE does not confirm them.
 
 A data store that is restored from a backup may lose a write that no watcher has received. Then STATE has nothing to
 report, and only the service believes in its write: each of its next writes would be refused (409). If the watcher is
@@ -6,6 +6,7 @@ unavailable, STATE is behind meanwhile, and still has objects that the service d
 """
 
 import asyncio
+from contextlib import suppress
 
 import structlog
 
@@ -15,6 +16,8 @@ from dynamo_shared.state.cache import ObjectCache
 
 #: Interval of checks for overdue writes. Seconds.
 INTERVAL = 5.0
+#: How long the end of work waits for STATE, which the watcher updates within milliseconds unless it is away. Seconds.
+CONFIRMED_WITHIN = 5.0
 
 log = structlog.get_logger("dynamo.own-writes")
 
@@ -35,3 +38,12 @@ async def check_always(cache: ObjectCache, kube: KubeClient) -> None:
     while True:
         await asyncio.sleep(INTERVAL)
         await check(cache, kube)
+
+
+async def confirmed(cache: ObjectCache) -> None:
+    """Wait at most `CONFIRMED_WITHIN` until STATE has this service's writes, so that the next owner of its keys knows
+    them.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CONFIRMED_WITHIN):
+            await cache.confirmed()

@@ -1,16 +1,25 @@
-"""Ownership of keys whose objects have been read: with a part of them, a reconciler would consider the others missing."""
+"""Ownership of keys whose objects have been read: with a part of them, a reconciler would consider the others missing.
+
+For the same reason, a key is given away only after STATE has the writes of its former owner.
+"""
+
+from collections.abc import Callable
 
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases import Drainer, GainListener, Listener, Ownership
-from dynamo_shared.state import StateReader
+from dynamo_shared.runtime import own_writes
+from dynamo_shared.state import ObjectCache, StateReader
 
 
 class ReadOwnership(Ownership):
-    """Like `ownership`, but keys are owned only after `reader` has read their objects."""
+    """Like `ownership`, but keys are owned only after `reader` has read their objects, and released only after it has
+    read this replica's writes, which are in `cache`.
+    """
 
-    def __init__(self, ownership: Ownership, reader: StateReader) -> None:
+    def __init__(self, ownership: Ownership, reader: StateReader, cache: ObjectCache) -> None:
         self._ownership = ownership
         self._reader = reader
+        self._cache = cache
         ownership.on_gain(reader.cover)
 
     def owns(self, key: ObjectKey) -> bool:
@@ -34,5 +43,10 @@ class ReadOwnership(Ownership):
         self._ownership.on_loss(listener)
 
     def before_release(self, drainer: Drainer) -> None:
-        """Register a drainer that is awaited before keys are released."""
-        self._ownership.before_release(drainer)
+        """Register a drainer that is awaited before keys are released, with the confirmation of what it wrote."""
+
+        async def drained(gone: Callable[[ObjectKey], bool]) -> None:
+            await drainer(gone)
+            await own_writes.confirmed(self._cache)
+
+        self._ownership.before_release(drained)

@@ -211,6 +211,8 @@ class ObjectCache:
         """by namespace: uids of deleted objects -> whether a writer learned of the deletion before STATE"""
         self._written: dict[_Slot, OwnWrite] = {}
         """own writes that STATE has not confirmed yet"""
+        self._settled = asyncio.Event()
+        """one of them has ended; set also if no task waits"""
         self._under_way: Counter[_Slot] = Counter()
         """own writes without an answer yet"""
         self._held: dict[_Slot, OwnWrite] = {}
@@ -334,9 +336,15 @@ class ObjectCache:
         slot = (resource.id, key)
         return slot in self._written or slot in self._under_way
 
-    def has_unconfirmed(self, resource: Resource) -> bool:
-        """Whether STATE lacks a write of this service to an object of a resource."""
-        return any(id_ == resource.id for id_, _ in (*self._written, *self._under_way))
+    async def confirmed(self) -> None:
+        """Return when STATE has the writes that this service has made until now.
+
+        Deletions are not awaited: they name a uid, so repeating them changes nothing.
+        """
+        waiting = set(self._written)
+        while waiting := waiting & self._written.keys():
+            self._settled.clear()
+            await self._settled.wait()
 
     @contextmanager
     def writing(self, resource: Resource, key: ObjectKey) -> Iterator[None]:
@@ -367,7 +375,7 @@ class ObjectCache:
         held = self.version(resource, key)
         if held is None or held.uid != uid:
             return False
-        self._written.pop((resource.id, key), None)
+        self._settle((resource.id, key))
         return self._set(resource, key, None)
 
     def confirm(self, resource: Resource, key: ObjectKey, version: Version) -> bool:
@@ -379,7 +387,7 @@ class ObjectCache:
         written = self._written.get(slot)
         if written is None or written.version != version:
             return False
-        del self._written[slot]
+        self._settle(slot)
         self._held.pop(slot, None)
         return True
 
@@ -414,7 +422,7 @@ class ObjectCache:
             if (old := table.get(key)) is not None:
                 table.set(key, None)
                 self._notify_leave(resource, old)
-            self._written.pop((resource.id, key), None)
+            self._settle((resource.id, key))
             self._held.pop((resource.id, key), None)
 
     def overdue(self) -> OwnWrites:
@@ -469,11 +477,15 @@ class ObjectCache:
 
     def _end_own_write(self, slot: _Slot, obj: KubeObject | None, version: Version) -> None:
         """Another version of the object counts now: wait no longer for the confirmation of a write or a deletion."""
-        self._written.pop(slot, None)
+        self._settle(slot)
         if obj is not None:
             self._deleted.pop(slot[1].namespace, version.uid)
         elif version.uid:
             self._deleted.put(slot[1].namespace, version.uid, False)
+
+    def _settle(self, slot: _Slot) -> None:
+        if self._written.pop(slot, None) is not None:
+            self._settled.set()
 
     def _set(self, resource: Resource, key: ObjectKey, obj: KubeObject | None, content: bytes | None = None) -> bool:
         table = self._table(resource)

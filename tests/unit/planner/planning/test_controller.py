@@ -32,6 +32,7 @@ from dynamo_shared.api.resources import (
     RESOURCE_CLAIMS,
     ObjectKey,
     Resource,
+    key_of,
 )
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusUnavailableError, StreamNotFoundError
@@ -43,6 +44,7 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import CacheChange
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire.specifications.scaling import ScaleData
 from prometheus_client import CollectorRegistry
 
@@ -150,9 +152,9 @@ def _plannable(controller: Plans, written: str = '{"mode": "agg"}', **worker: An
     """Add a graph with a worker, and the PlannerConfig that it names."""
     desired = graph()
     desired["spec"]["components"] = [{"name": "Worker", "type": "worker", **worker}]
-    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, desired)
     config = stored_object(CONFIG_MAPS, "plan", data={"planner_config.json": written})
-    controller.cache.put(CONFIG_MAPS, config)
+    for resource, obj in ((DYNAMO_GRAPH_DEPLOYMENTS, desired), (CONFIG_MAPS, config)):
+        controller.cache.take(resource, key_of(obj), obj, version_of(obj))
 
 
 async def test_unknown_keys_of_a_planner_config_are_announced_when_planning_begins() -> None:

@@ -4,11 +4,7 @@ import time
 from collections.abc import Callable
 
 from dynamo_shared.aio import either, endless
-from dynamo_shared.api.resources import (
-    DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    ObjectKey,
-)
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.bus import EventPublisher
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError
 from dynamo_shared.kube import KubeClient
@@ -25,7 +21,7 @@ from dynamo_scaler.commands.cluster_view import ClusterView
 from dynamo_scaler.commands.held_scalings import HeldScalings
 from dynamo_scaler.commands.request import ScaleRequest, namespace_of
 from dynamo_scaler.commands.scaling import Scaling
-from dynamo_scaler.commands.turn import Turn, with_confirmed_writes
+from dynamo_scaler.commands.turn import Turn
 from dynamo_scaler.commands.writer import Writer
 from dynamo_scaler.metrics import DecisionMetrics
 
@@ -90,5 +86,4 @@ class ScaleCommands:
         return known
 
     async def _serve(self) -> None:
-        written = (DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS)
-        await with_confirmed_writes(endless(either(self._consumer.run(), self._held.run())), self._view.cache, written)
+        await endless(either(self._consumer.run(), self._held.run()))

@@ -2,38 +2,20 @@
 
 One replica decides all scale commands of the cluster, because budgets may span everything: the owner of the partition
 of `("", "scale-commands")`. Partitions are claims bound to leases, so there are never two owners; commands that are not
-done when the claim ends are delivered to the next owner. It counts the GPUs of budgets by STATE, so the claim ends only
-after STATE has the writes of this owner.
+done when the claim ends are delivered to the next owner. It counts the GPUs of budgets by STATE, which has
+the writes of the former owner: `ReadOwnership` waits for it.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from dynamo_shared.aio import ended
-from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases import Ownership
-from dynamo_shared.state import ObjectCache
 
 #: Interval of ownership checks, in addition to notifications. Seconds.
 _CHECK_INTERVAL = 1.0
-#: How long the end of work waits for STATE, which the watcher updates within milliseconds unless it is away. Seconds.
-CONFIRMED_WITHIN = 5.0
-_CONFIRMATION_INTERVAL = 0.02
-
-
-async def with_confirmed_writes(
-    work: Coroutine[Any, Any, Any], cache: ObjectCache, written: Iterable[Resource]
-) -> None:
-    """Do work that writes objects of some resources. It ends after STATE has its writes, or after `CONFIRMED_WITHIN`."""
-    try:
-        await work
-    finally:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CONFIRMED_WITHIN):
-                while any(map(cache.has_unconfirmed, written)):  # noqa: ASYNC110 - a confirmation changes nothing
-                    await asyncio.sleep(_CONFIRMATION_INTERVAL)
 
 
 class Turn:
