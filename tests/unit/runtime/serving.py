@@ -6,12 +6,13 @@ from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
+from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.leases import AlwaysLeader, Ownership
 from dynamo_shared.runtime import Controller, Health, ServiceContext, load_settings
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.state.publisher import StatePublisher
+from dynamo_shared.state.versions import version_of
 
 from tests.building.memory_bus import MemoryBus
 from tests.building.memory_kube import MemoryKube
@@ -26,6 +27,11 @@ C = TypeVar("C", bound=Controller)
 def deployment(key: ObjectKey) -> KubeObject:
     created = "2026-01-01T00:00:00Z"
     return stored_object(DEPLOYMENTS, key.name, key.namespace, uid=f"uid-{key}", creationTimestamp=created)
+
+
+def said(controller: Controller, resource: Resource, obj: KubeObject) -> None:
+    """A message of STATE with this object."""
+    controller.cache.take(resource, key_of(obj), obj, version_of(obj))
 
 
 @asynccontextmanager

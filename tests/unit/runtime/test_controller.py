@@ -25,7 +25,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from tests.building.clock import ManualClock
 from tests.building.memory_kube import MemoryKube
 from tests.building.waiting import until
-from tests.unit.runtime.serving import SERVICE, deployment, served
+from tests.unit.runtime.serving import SERVICE, deployment, said, served
 
 if TYPE_CHECKING:
     pass
@@ -127,7 +127,7 @@ async def test_keys_are_given_away_after_state_has_the_writes() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         assert not given_away.done()
-        controller.cache.take(DEPLOYMENTS, key, written, version_of(written))
+        said(controller, DEPLOYMENTS, written)
         async with asyncio.timeout(10):
             await given_away
 
@@ -139,6 +139,30 @@ async def test_keys_are_given_away_although_state_stands_still(monkeypatch: pyte
         controller.cache.put(DEPLOYMENTS, deployment(key))
         await share.give("given")
         assert controller.cache.is_written(DEPLOYMENTS, key)
+
+
+async def test_a_replica_stops_after_state_has_the_writes() -> None:
+    """At an upgrade, the next owner starts as soon as this one has stopped."""
+    key = ObjectKey("ns", "a")
+    written = deployment(key)
+    written["metadata"]["resourceVersion"] = "2"
+
+    async def writes_at_the_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            controller.cache.put(DEPLOYMENTS, written)
+            publisher.put(DEPLOYMENTS, written)
+
+    def made(context: ServiceContext) -> Deployments:
+        made = Deployments(context)
+        made.wire({}, background={"writer": writes_at_the_end})
+        return made
+
+    async with served([key], made, Share()) as (controller, publisher):
+        pass
+    assert controller.cache.get(DEPLOYMENTS, key) == written
+    assert not controller.cache.is_written(DEPLOYMENTS, key)
 
 
 async def test_gained_partitions_reconcile_only_their_own_keys() -> None:
@@ -203,7 +227,7 @@ async def test_a_failing_route_does_not_block_other_routes() -> None:
         reconciler = {DEPLOYMENTS.plural: Reconciler(controller.reconcile, lambda: ())}
         controller.wire(reconciler, [TaskRoute(DEPLOYMENTS, to=broken), TaskRoute(DEPLOYMENTS)])
         key = ObjectKey("ns", "a")
-        controller.cache.put(DEPLOYMENTS, deployment(key))
+        said(controller, DEPLOYMENTS, deployment(key))
         await until(lambda: controller.reconciled == [key])
 
 
@@ -218,7 +242,7 @@ async def test_a_namespace_with_a_deleted_claim_is_taken_only_after_a_while(
         clock = cast("ManualClock", controller.context.clock)
         for version in ("1", "2"):
             lease["metadata"] |= {"uid": version, "resourceVersion": version}
-            controller.cache.put(LEASES, lease)
+            said(controller, LEASES, lease)
             controller.cache.remove(LEASES, ObjectKey("team", namespace_scope.NAME), version)
             clock.now += controllers.HANDOVER - 1
             controller.enqueue(task("team"))
@@ -244,13 +268,13 @@ async def test_a_renewed_claim_counts_even_if_clocks_differ(monkeypatch: pytest.
     key, kube = ObjectKey("team", "a"), MemoryKube()
     async with controlling([key], kube=kube) as controller:
         clock = cast("ManualClock", controller.context.clock)
-        controller.cache.put(LEASES, renewed(kube, 0, apart))
+        said(controller, LEASES, renewed(kube, 0, apart))
         # It may be a day old.
         await until(lambda: controller.reconciled == [key])
         controller.reconciled.clear()
         for number in (1, 2):
             clock.now += 29
-            controller.cache.put(LEASES, renewed(kube, number * 10, apart))
+            said(controller, LEASES, renewed(kube, number * 10, apart))
             assert controller.is_held("team")
         controller.enqueue(task("team"))
         await asyncio.sleep(0.05)
@@ -267,7 +291,7 @@ async def test_a_claim_ends_only_if_the_api_server_has_no_renewal_of_it(monkeypa
     async with controlling([key], kube=kube) as controller:
         clock = cast("ManualClock", controller.context.clock)
         for seconds in (0, 10):
-            controller.cache.put(LEASES, renewed(kube, seconds))
+            said(controller, LEASES, renewed(kube, seconds))
         last = renewed(kube, 20)
         clock.now += 31
         assert controller.is_held("team")
@@ -276,6 +300,7 @@ async def test_a_claim_ends_only_if_the_api_server_has_no_renewal_of_it(monkeypa
         assert controller.reconciled == []
         clock.now += 31
         await until(lambda: controller.reconciled == [key])
+        said(controller, LEASES, last)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +323,7 @@ async def test_without_an_answer_a_claim_does_not_end(
 
     kube = Refusing()
     async with controlling([], kube=kube) as controller:
-        controller.cache.put(LEASES, renewed(kube, 0))
+        said(controller, LEASES, renewed(kube, 0))
         await until(lambda: asked > 1 or not controller.is_held("team"))
         assert controller.is_held("team") is not ends
 

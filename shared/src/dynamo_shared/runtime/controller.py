@@ -168,15 +168,15 @@ class Controller:
         for resource in self.reader.resources:
             cached = self.context.metrics.cached_objects.labels(self.name, resource.id)
             cached.set_function(partial(self.cache.count, resource))
+
+        def keep(tasks: asyncio.TaskGroup, part: str, work: Part, *, essential: bool = False) -> None:
+            tasks.create_task(self.supervisor.keep(part, work, essential=essential), name=part)
+
         try:
-            async with self.recorder, asyncio.TaskGroup() as tasks:
-
-                def keep(part: str, work: Part, *, essential: bool = False) -> None:
-                    tasks.create_task(self.supervisor.keep(part, work, essential=essential), name=part)
-
+            async with self.recorder, asyncio.TaskGroup() as reading:
                 self.reader.on_quarantine(self._report_quarantine)
-                keep("events", self.publisher.run)
-                keep("state", self.reader.run)
+                keep(reading, "events", self.publisher.run)
+                keep(reading, "state", self.reader.run)
                 # With only a part of the objects, a reconciler would consider the others missing.
                 await self.reader.synced(self._report_waiting)
                 self._synced()
@@ -184,15 +184,20 @@ class Controller:
                 self.reader.on_resync(lambda _: self._synced())
                 self._share_with_other_replicas()
                 self.enqueue_all()
-                keep("workers", self._work, essential=True)
-                keep("own writes", lambda: own_writes.check_always(self.cache, self.kube))
-                keep("resync", lambda: self._resync(platform.resync))
-                keep("count", self._count)
-                keep("leases", self._sync_leases)
-                keep("share", self._report_unread)
-                for name, part in self._background.items():
-                    keep(name, part)
-                health.ok(self.name)
+                try:
+                    async with asyncio.TaskGroup() as working:
+                        keep(working, "workers", self._work, essential=True)
+                        keep(working, "own writes", lambda: own_writes.check_always(self.cache, self.kube))
+                        keep(working, "resync", lambda: self._resync(platform.resync))
+                        keep(working, "count", self._count)
+                        keep(working, "leases", self._sync_leases)
+                        keep(working, "share", self._report_unread)
+                        for name, part in self._background.items():
+                            keep(working, name, part)
+                        health.ok(self.name)
+                finally:
+                    # When the process has ended, other replicas take over its keys at once.
+                    await own_writes.confirmed(self.cache)
         finally:
             await self.publisher.flush(FLUSH_WITHIN)
 
