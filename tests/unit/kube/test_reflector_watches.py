@@ -268,6 +268,12 @@ async def test_an_event_reported_twice_is_yielded_once(server: Any) -> None:
         b'{"type":"ADDED","object":{}}\n',
         b'{"type":"ADDED","object":{"metadata":[]}}\n',
         b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":6}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":null}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"name":null,"resourceVersion":"6"}}}\n',
+        b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"6"}}}\n',
+        b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":""}}}\n',
+        b'{"type":"PING","object":{"metadata":{"name":"a","resourceVersion":"6"}}}\n',
         b'{"type":"ERROR","object":{"code":"x"}}\n',
     ],
 )

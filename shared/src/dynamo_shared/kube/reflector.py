@@ -548,12 +548,8 @@ def _event(line: bytes, received_at: float) -> _WatchedEvent:
     if event.type == watch_wire.ERROR:
         code = obj.get("code")
         raise errors.from_status(code if isinstance(code, int) else 500, obj, request="watch")
-    try:
-        metadata = obj["metadata"]
-        key = ObjectKey(metadata.get("namespace", ""), metadata.get("name", ""))
-        return _WatchedEvent(event.type, key, metadata["resourceVersion"], obj, received_at)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise watch_wire.garbled("watch event has no metadata") from error
+    meta = watch_wire.event_meta(event)
+    return _WatchedEvent(event.type, ObjectKey(meta.namespace, meta.name), meta.resource_version, obj, received_at)
 
 
 def _is_older(version: str, than: str) -> bool:

@@ -6,7 +6,7 @@ server sends: a gateway has answered instead.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -27,8 +27,17 @@ T = TypeVar("T")
 class WatchEvent(msgspec.Struct):
     """One line of a watch."""
 
-    type: str
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
     object: KubeObject
+
+
+class EventMeta(msgspec.Struct, rename="camel"):
+    """The metadata of an event's object. A bookmark has no name."""
+
+    resource_version: Annotated[str, msgspec.Meta(min_length=1)]
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -78,6 +87,17 @@ decode_page = _checked("list", msgspec.json.Decoder(ListPage).decode)
 _decode_item = _checked("item of a list", msgspec.json.Decoder(_Item).decode)
 decode_object = _checked("object", msgspec.json.Decoder(dict[str, Any]).decode)
 decode_event = _checked("watch event", msgspec.json.Decoder(WatchEvent).decode)
+
+
+def event_meta(event: WatchEvent) -> EventMeta:
+    """Metadata of an event's object."""
+    try:
+        meta = msgspec.convert(event.object.get("metadata"), EventMeta)
+    except msgspec.ValidationError as error:
+        raise garbled(f"watch event has no metadata: {error}") from error
+    if not (meta.name or event.type == BOOKMARK):
+        raise garbled("watch event names no object")
+    return meta
 
 
 def item_meta(item: msgspec.Raw) -> ItemMeta:
