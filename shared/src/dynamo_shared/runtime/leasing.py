@@ -15,6 +15,7 @@ from dynamo_shared.aio import all_of, ended
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.kube.config import SERVICE_ACCOUNT
+from dynamo_shared.kube.errors import Unauthorized, Unavailable
 from dynamo_shared.leases import AllKeys, AlwaysLeader, Leadership, Ownership
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.metrics import Metrics
@@ -269,12 +270,15 @@ async def leasing(
 
 
 async def answers(kube: KubeClient) -> bool:
-    """Whether the API server answers, with any status."""
+    """Whether the API server serves this replica, even if it forbids this path or limits the rate.
+
+    An error of a gateway (502) or a refused token may concern only this replica: another one can do its work.
+    """
     try:
         async with asyncio.timeout(PROBE_WITHIN):
             await kube.raw_get("/version")
     except (KubeError, TimeoutError) as error:
-        return bool(getattr(error, "status", 0))
+        return not isinstance(error, Unavailable | Unauthorized | TimeoutError)
     return True
 
 
