@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey, Resource, key_of
-from dynamo_shared.kube.errors import NotServed, from_status
+from dynamo_shared.kube.errors import KubeError, NotServed, Unauthorized, from_status
 from dynamo_shared.runtime.status_writer import SETTLE, StatusWriter
 from dynamo_shared.state.cache import ObjectCache
 
@@ -29,8 +29,11 @@ class Kube:
         self.about: dict[str, Any] = {"name": "g"}
         self.lacks: tuple[str, ...] = ()
         """fields of components that its definition does not have"""
+        self.refusal: KubeError | None = None
 
     async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        if self.refusal is not None:
+            raise self.refusal
         if self.gone:
             raise from_status(
                 404, {"reason": "NotFound", "message": "gone", "details": self.about}, request=resource.path("ns", "g")
@@ -97,6 +100,23 @@ async def test_progress_is_debounced() -> None:
     assert await world.write(obj, state="pending", replicas=3) is None
     assert [each["status"]["replicas"] for each in world.kube.written] == [3]
     assert world.reported == 1
+
+
+async def test_progress_that_the_server_refused_does_not_wait_again() -> None:
+    # For the queue, a reconcile that waits is a success, after which its delays start over: three writes a second.
+    obj = graph(state="pending", replicas=0)
+    world = World(obj)
+    await world.write(obj, state="pending", replicas=1)
+    world.time += SETTLE
+    world.kube.refusal = Unauthorized(401, "Unauthorized", "Unauthorized")
+    for _ in range(3):
+        with pytest.raises(Unauthorized):
+            await world.write(obj, state="pending", replicas=1)
+    world.kube.refusal = None
+    assert await world.write(obj, state="pending", replicas=1) is None
+    after = world.cached()
+    assert after is not None
+    assert await world.write(after, state="pending", replicas=2) == pytest.approx(SETTLE), "the next progress waits"
 
 
 async def test_progress_that_has_waited_already_is_written_by_the_first_reconcile() -> None:

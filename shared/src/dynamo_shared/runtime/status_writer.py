@@ -9,7 +9,7 @@ import structlog
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import NotFound, UnknownField
+from dynamo_shared.kube.errors import KubeError, NotFound, UnknownField
 from dynamo_shared.state.cache import ObjectCache
 
 log = structlog.get_logger("dynamo.runtime")
@@ -91,6 +91,10 @@ class StatusWriter:
             # It was deleted, and the event has not arrived yet.
             self.cache.remove(resource, key_of(obj), uid)
             return None
+        except KubeError:
+            # The retry must not wait for more progress: for the queue that is a success, and its delays start over.
+            self._waiting[uid] = self.clock()
+            raise
         self.cache.put(resource, written)
         return None
 
