@@ -39,6 +39,22 @@ def test_class_of_an_answer(code: int, reason: str, expected: type[errors.KubeEr
     assert (error.status, error.reason, error.message) == (code, reason, "m")
 
 
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            'deployments.apps is forbidden: User "system:serviceaccount:dynamo-system:scaler" cannot create resource '
+            '"deployments" in API group "apps" in the namespace "ns"',
+            errors.MissingRight,
+        ),
+        ('pods "a" is forbidden: exceeded quota: q, requested: pods=1', errors.Forbidden),
+        ('admission webhook "x" denied the request: User "a" cannot create resource "pods"', errors.Forbidden),
+    ],
+)
+def test_a_missing_right_differs_from_a_refused_object(message: str, expected: type[errors.KubeError]) -> None:
+    assert type(errors.from_response(403, status(403, "Forbidden", message))) is expected
+
+
 def test_an_apply_that_does_not_match_the_schema_is_invalid_although_the_server_answers_500() -> None:
     message = (
         "failed to create typed patch object (a/b; apps/v1, Kind=Deployment): .spec.x: field not declared in schema"

@@ -36,6 +36,8 @@ _TOO_LARGE = (
 _NO_ANSWER = "failed calling webhook"
 # From the same place, with the webhook's name; an explanation may follow.
 _DENIAL = re.compile(r'admission webhook "[^"]*" denied the request')
+# apiserver/pkg/endpoints/handlers/responsewriters/errors.go; refusals of quotas and admission have other words.
+_MISSING_RIGHT = re.compile(r'(?:\S+(?: "[^"]*")? is )?forbidden: User "[^"]*" cannot ')
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,12 @@ class UnknownField(Invalid):
 
 class Forbidden(KubeError):
     """403: RBAC, a quota or an admission policy refused. Also a webhook's refusal with a code of another meaning."""
+
+
+class MissingRight(Forbidden):
+    """403 of the authorizer: this program lacks a right. The object is not at fault: the same request succeeds once the
+    program has the right, which may also be missing for a moment while a role is replaced, or an API server starts.
+    """
 
 
 class NamespaceTerminating(KubeError):
@@ -221,6 +229,8 @@ def _class_of(status: int, reason: str, message: str, details: dict[str, Any]) -
         return Conflict
     if status == 403 and any(cause.reason == "NamespaceTerminating" for cause in _causes(details)):
         return NamespaceTerminating
+    if status == 403 and _MISSING_RIGHT.match(message):
+        return MissingRight
     if status == 404 and details.get("name"):
         return NotFound
     if status >= 500:

@@ -37,7 +37,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.v1beta1.request import Figures, ProfilingPhase
 from dynamo_shared.api.validation import Facts
-from dynamo_shared.kube.errors import Forbidden, KubeError
+from dynamo_shared.kube.errors import Forbidden, KubeError, MissingRight
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.settings.operator import Infrastructure
 from dynamo_shared.runtime.settings.planner import Dcgm
@@ -55,6 +55,7 @@ KEY = ObjectKey("ns", "qwen")
 HARDWARE = {"gpuSku": "h200_sxm", "totalGpus": 8, "numGpusPerNode": 8}
 SELECTED = {**DYNAMO_GRAPH_DEPLOYMENTS.type_meta, "metadata": {"name": "qwen-dgd"}, "spec": {"components": []}}
 REFUSED = Forbidden(403, "Forbidden", "exceeded quota")
+NO_RIGHT = MissingRight(403, "Forbidden", 'User "profiler" cannot create resource "x"')
 
 
 def _now() -> datetime:

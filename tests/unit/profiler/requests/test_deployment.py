@@ -21,6 +21,7 @@ from tests.building.tables import table
 
 from .request_world import (
     CHANGED,
+    NO_RIGHT,
     PROFILED,
     READY,
     REFUSED,
@@ -178,6 +179,7 @@ async def owners(world: World) -> list[str]:
     ("error", "events"),
     [
         (Unavailable(503, "ServiceUnavailable", "away"), ["DeploymentCreationFailed"]),
+        (NO_RIGHT, ["DeploymentCreationFailed"]),
         # The request goes with its namespace, and has not failed.
         (NamespaceTerminating(403, "Forbidden", "ns is being terminated"), []),
     ],

@@ -19,7 +19,7 @@ from dynamo_shared.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
 )
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import MissingRight, NotFound
 from dynamo_shared.runtime import Result
 
 from tests.building.tables import conditions, table
@@ -29,6 +29,7 @@ from .request_world import (
     DONE,
     HARDWARE,
     KEY,
+    NO_RIGHT,
     READY,
     REFUSED,
     SELECTED,
@@ -210,6 +211,25 @@ async def test_profiling_starts(given, outcome):
     assert await world.outcome() == outcome
     name = (await world.status()).get("profilingJobName")
     assert name == ("profile-qwen" if "ProfilingJobCreated" in outcome else None)
+
+
+@pytest.mark.parametrize(
+    ("given", "write", "event"),
+    [
+        (partial(World.of, pending(spec=thorough)), "create Job profile-qwen", "ProfilingJobFailed"),
+        (partial(World.of, profiling(), ends=result(reads=True)), f"create {WRITTEN}", "ConfigMapCreationFailed"),
+    ],
+)
+async def test_a_missing_right_of_the_profiler_does_not_end_a_request(given, write, event):
+    world = given(refusals={write: NO_RIGHT})()
+    before = (await world.status()).get("phase")
+    with pytest.raises(MissingRight):
+        await world.reconcile(times=2)
+    assert (await world.status()).get("phase") == before
+    assert [line.split()[1] for line in world.announced.lines] == [event]
+    world.kube.refusals.clear()
+    await world.reconcile()
+    assert (await world.status())["phase"] != "Failed"
 
 
 measuring = partial(profiling, spec={**thorough, **offered})

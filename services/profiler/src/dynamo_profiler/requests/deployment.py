@@ -17,7 +17,7 @@ from dynamo_shared.api.resources import (
 )
 from dynamo_shared.api.v1beta1.request import RequestPhase
 from dynamo_shared.kube import KubeClient, get_if_present
-from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, NamespaceTerminating
+from dynamo_shared.kube.errors import AlreadyExists, Forbidden, Invalid, KubeError, MissingRight, NamespaceTerminating
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
 
@@ -140,12 +140,12 @@ class GraphDeployer:
                 self.reject_taken(obj, draft, name)
                 return
             written = existing
-        except (Invalid, Forbidden) as error:
-            self._reject(obj, draft, str(error))
-            return
         except NamespaceTerminating:
             raise
         except KubeError as error:
+            if isinstance(error, Invalid | Forbidden) and not isinstance(error, MissingRight):
+                self._reject(obj, draft, str(error))
+                return
             self.announcer.announce(obj, events.DEPLOYMENT_CREATION_FAILED(str(error)))
             raise
         self.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, written)

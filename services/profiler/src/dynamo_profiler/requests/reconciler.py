@@ -28,7 +28,7 @@ from dynamo_shared.api.v1beta1.request import (
 )
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.kube import KubeClient, get_if_present
-from dynamo_shared.kube.errors import Forbidden, Invalid
+from dynamo_shared.kube.errors import Forbidden, Invalid, MissingRight
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer, Fact
 from dynamo_shared.runtime.large_objects import in_turn
@@ -177,6 +177,8 @@ class RequestReconciler:
             return await self._write(obj, draft.fail_profiling(str(failed), failed.reason))
         except (Invalid, Forbidden) as error:
             self.announcer.announce(obj, events.PROFILING_JOB_FAILED(str(error)))
+            if isinstance(error, MissingRight):
+                raise
             return await self._write(obj, draft.fail(PROFILING, "JobCreationFailed", str(error)))
         if not begun:
             waits = f"Job {job} of an earlier request with this name is being deleted; this request's Job is created after that"
@@ -242,6 +244,9 @@ class RequestReconciler:
             await self.deploying.provide(obj, name, result.selected.config_maps)
         except (Invalid, Forbidden, NameInUse) as error:
             self.announcer.announce(obj, events.CONFIG_MAPS_FAILED(str(error)))
+            if isinstance(error, MissingRight):
+                # The result stays until the right is given.
+                raise
             return await self._write(
                 obj, draft.put(profilingPhase=None).fail(SPEC_GENERATED, "GenerationFailed", str(error))
             )
