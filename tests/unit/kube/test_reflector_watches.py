@@ -205,6 +205,15 @@ async def test_a_type_that_is_removed_and_returns_is_listed_again(server: Any) -
     assert await Followed(server).take(4) == ["ADDED a@3", "SYNCED 5", "DELETED a@9", "SYNCED 9"]
 
 
+async def test_refused_credentials_back_off_like_an_unavailable_server(server: Any) -> None:
+    # No one has to act if a token is rotated, while a right is given by a person, and a type is installed by one.
+    server.then(*[steps.refuse(401, "Unauthorized")] * 8, steps.answer(listed(5)), steps.watch(then="hang"))
+    followed = Followed(server)
+    assert await followed.take(1) == ["SYNCED 5"]
+    assert followed.waits == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15.0])
+    assert (followed.health[0][0], followed.health[-1][0]) == (False, True)
+
+
 async def test_watches_that_end_at_once_back_off(server: Any) -> None:
     server.then(steps.answer(listed(5)), *[steps.watch()] * 3, steps.watch(event("ADDED", pod("a", 6)), then="hang"))
     followed = Followed(server)

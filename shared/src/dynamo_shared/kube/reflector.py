@@ -4,7 +4,7 @@ Events, and what the reflector does:
 
 1. The watch ends at its timeout (5 to 10 minutes are requested): a new one continues from the last resourceVersion.
 2. The connection breaks, or is silent longer than the interval of bookmarks allows: the same, after a back-off.
-3. 429 or 5xx: the same; the server's Retry-After counts. If the server repeatedly cannot continue from the last
+3. 401, 429 or 5xx: the same; the server's Retry-After counts. If the server repeatedly cannot continue from the last
    resourceVersion (500, 400, an immediate end, an answer that is not an event), the reflector lists: what causes the
    failure may precede the list.
 4. 410, at the start of a watch or during it: the server has dropped that history; list again. The list yields only
@@ -15,8 +15,8 @@ Events, and what the reflector does:
    watch has reported an object, the list's older version of it is skipped.
 6. 404 on list: the type is not installed. The reflector waits, retries, and reports it: as a failure, or by `Absent`
    if the type is optional. A gateway, or an API server that has just started, may answer the same for an installed
-   type: a type that was served counts as absent only after nothing but 404 for a while. 401, 403: the service may
-   not read the type; the reflector does the same.
+   type: a type that was served counts as absent only after nothing but 404 for a while. 403: the service may not
+   read the type; the reflector does the same.
 7. The data store was set back (restored from a backup): resourceVersions count again from a lower number. A watch that
    continues from a number that the server has not reached yet does not report this. So the reflector reads the server's
    number between two watches, and lists again if it is lower. If the new history has already passed the old number, the
@@ -507,7 +507,7 @@ class Reflector:
 
     async def _wait(self, error: errors.KubeError) -> None:
         first, longest = _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS
-        if isinstance(error, errors.NotServed | errors.Forbidden | errors.Unauthorized):
+        if isinstance(error, errors.NotServed | errors.Forbidden):
             first, longest = ABSENT_WAIT_SECONDS
             if self._optional and self._served:
                 longest = _PERHAPS_GONE_WAIT_SECONDS
