@@ -87,6 +87,16 @@ def test_records_that_are_not_published_are_not_kept(monkeypatch: pytest.MonkeyP
     assert [put(name, 2) for name in "cd"] == [1, 0]
 
 
+def test_a_namespace_without_records_is_forgotten() -> None:
+    """Namespaces come and go: each one that ever had a worker stayed in the count."""
+    source = KubernetesSource(MemoryBus(), "local", lambda: None)
+    each = obj(DYNAMO_WORKER_METADATAS, 1, **DATA)
+    source._cache.take(DYNAMO_WORKER_METADATAS, key_of(each), each, version_of(each))
+    assert source._counts == {"default": 1}
+    source._cache.take(DYNAMO_WORKER_METADATAS, key_of(each), None, version_of(each))
+    assert not source._counts
+
+
 @pytest.mark.parametrize("resource", [each for each in READS if each in (PODS, ENDPOINT_SLICES)], ids=str)
 def test_few_fields_of_an_object_are_kept(resource: Resource) -> None:
     source = KubernetesSource(MemoryBus(), "local", lambda: None)

@@ -105,6 +105,8 @@ class KubernetesSource:
     def _take(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
         if resource == DYNAMO_WORKER_METADATAS:
             self._counts[key.namespace] += _size(new) - _size(old)
+            if not self._counts[key.namespace]:
+                del self._counts[key.namespace]
         if _has_same_content(old, new):
             return
         if resource == PODS:
