@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from dynamo_shared.bus import Bus, EventPublisher, streams
+from dynamo_shared.bus import Bus, EventPublisher, metrics, streams
 from dynamo_shared.bus.commands import (
     Answered,
     CommandConsumer,
@@ -162,6 +162,8 @@ async def test_an_unreadable_command_becomes_a_dead_letter_at_once(bus: Bus, pay
         await bus.publish("dynamo.cmd.v1.c.ns.scaler.unheard-of", b"{}")
         await until_done(bus)
     assert sorted(letter.headers["reason"] for letter in await letters(bus)) == ["InvalidCommand", "UnknownCommand"]
+    # Each label value creates a time series, and a sender can invent any number of verbs.
+    assert {labels[1] for labels in metrics.COMMANDS_HANDLED._metrics} <= {"scale", "unknown"}
 
 
 async def test_a_long_command_is_not_redelivered(bus: Bus) -> None:

@@ -308,7 +308,9 @@ class CommandConsumer:
 
     async def _answer(self, event: str, message: Message, command_id: str, result: CommandResult) -> None:
         """Return when the answer is stored. A repetition is the same answer, by its id."""
-        metrics.COMMANDS_HANDLED.labels(self._service, result.verb, event).inc()
+        # A sender can invent any number of verbs, and each label value creates a time series.
+        verb = result.verb if result.verb in self._handlers else "unknown"
+        metrics.COMMANDS_HANDLED.labels(self._service, verb, event).inc()
         obj = {"metadata": {"name": command_id, "namespace": subjects.parse_command(message.subject).namespace}}
         self._publisher.publish(
             kind=COMMAND, obj=obj, event=event, data=result, reason=result.reason, causation_id=command_id
