@@ -380,6 +380,21 @@ async def test_deleted_graphs_are_forgotten() -> None:
     assert not controller._reporter._last
 
 
+async def test_nothing_is_kept_of_a_graph_that_is_deleted_while_its_plan_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ConfigMap of a graph ends with its namespace, before the graph or after it."""
+    controller, announced = plans()
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
+
+    async def deleted_meanwhile(*_: object) -> None:
+        controller.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, KEY, "u")
+
+    monkeypatch.setattr(controller, "_config_map", deleted_meanwhile)
+    await controller.reconcile(KEY)
+    assert (controller._reporter._last, announced.lines) == ({}, [])
+
+
 def _pod(name: str, graph_name: str, made: str) -> KubeObject:
     pod_labels = {labels.GRAPH_DEPLOYMENT_NAME: graph_name, labels.COMPONENT: "Worker"}
     claims = [{"name": "gpus", "resourceClaimName": made}]
