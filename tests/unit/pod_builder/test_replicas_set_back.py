@@ -100,6 +100,7 @@ async def test_replicas_that_the_platform_patched_directly_are_its_own(applier, 
 async def test_replicas_of_cliques_are_restored_and_reported_too(applier, server, cache):
     """Grove copies the replicas of a set once, and then leaves them to others."""
     made = await server.create(POD_CLIQUES, {**deployment(1), **POD_CLIQUES.type_meta})
+    cache.put(POD_CLIQUES, made)
     assert await applier.scale(POD_CLIQUES, made, 1) == Ensured(ChildChange.UNCHANGED, made)
     ensured = await applier.scale(POD_CLIQUES, server.scaled_by("keda-operator", 3), 1)
     assert ensured.set_back == SetBack("keda-operator", 3)

@@ -14,7 +14,7 @@ GRAPHS = DYNAMO_GRAPH_DEPLOYMENTS
 
 def graph(uid: str = "u", version: int = 1, **status: Any) -> KubeObject:
     metadata = {"name": "g", "namespace": "ns", "uid": uid, "resourceVersion": str(version)}
-    return {"kind": GRAPHS.kind, "metadata": metadata, "status": status}
+    return {**GRAPHS.type_meta, "metadata": metadata, "status": status}
 
 
 KEY = key_of(graph())

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -38,14 +39,19 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class StatusKube(HarnessKube):
-    """`failure` is raised by patches of graphs (`is_late`: after they were carried out), `refuses_apply` by applies."""
+    """`failure` is raised by patches of graphs (`is_late`: after they were carried out), `refuses_apply` by applies.
 
+    `meanwhile` happens during patches of graphs.
+    """
+
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
     failure: KubeError | None = None
     is_late = False
     refuses_apply: KubeError | None = None
     refused_status = ""
 
     async def json_patch(self, resource: Resource, key: ObjectKey, operations: Sequence[KubeObject]) -> KubeObject:
+        self.meanwhile()
         if self.failure is not None:
             if self.is_late:
                 await super().json_patch(resource, key, operations)
@@ -146,6 +152,21 @@ async def test_a_write_whose_answer_is_lost_is_reported_once_it_is_observed(stat
     await harness.reconcile()
     assert [fact.reason for fact in harness.announced.facts] == ["Scaled"]
     assert "lastScaleTime" in harness.adapter("g-decode")["status"]
+
+
+@pytest.mark.parametrize("answer_is_lost", [False, True])
+async def test_nothing_is_kept_of_an_adapter_that_is_deleted_while_its_number_is_written(answer_is_lost: bool) -> None:
+    """What was kept after its deletion stayed."""
+    harness = ReconcilerHarness(Decode=1)
+    harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=4))
+    if answer_is_lost:
+        harness.kube.failure = Unavailable(0, "Timeout", "no response within 10 s")
+    key, uid = ObjectKey("team", "g-decode"), harness.adapter("g-decode")["metadata"]["uid"]
+    harness.kube.meanwhile = lambda: harness.harness.cache.remove(ADAPTERS, key, uid)
+    with suppress(Unavailable):
+        await harness.reconcile()
+    kept = harness.reconciler
+    assert (kept._last, kept._unreported, kept._unanswered) == ({}, {}, {})
 
 
 async def test_each_adapter_reports_the_problem_of_its_own_replicas() -> None:

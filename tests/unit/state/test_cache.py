@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.state import ObjectCache
 from dynamo_shared.state.cache import FEW, GRACE, READ_AT_A_TIME, OwnWrite
+from dynamo_shared.state.memory import ObjectMemory
 from dynamo_shared.state.versions import Version, version_of
 
 from tests.building.clock import ManualClock
@@ -18,6 +20,7 @@ KEY = ObjectKey("ns", "a")
 
 def obj(version: int, *, uid: str = "u1", name: str = "a", namespace: str = "ns", app: str = "x") -> dict[str, Any]:
     return {
+        **DEPLOYMENTS.type_meta,
         "metadata": {
             "name": name,
             "namespace": namespace,
@@ -25,7 +28,7 @@ def obj(version: int, *, uid: str = "u1", name: str = "a", namespace: str = "ns"
             "resourceVersion": str(version),
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "labels": {"app": app},
-        }
+        },
     }
 
 
@@ -363,10 +366,10 @@ def test_data_kept_by_uid_is_dropped_with_its_object() -> None:
         raise RuntimeError("broken")
 
     cache.on_leave(broken)
-    memory: dict[str, str] = cache.memory()
+    memory: ObjectMemory[str] = cache.memory()
     for uid, name in (("u1", "a"), ("u2", "b"), ("u3", "c")):
         cache.put(DEPLOYMENTS, obj(1, uid=uid, name=name))
-        memory[uid] = "noted"
+        memory.keep(obj(1, uid=uid, name=name), "noted")
     said(cache, obj(2, uid="u1"))
     assert set(memory) == {"u1", "u2", "u3"}, "it has only changed"
     ended(cache, 3, uid="u1")
@@ -377,11 +380,24 @@ def test_data_kept_by_uid_is_dropped_with_its_object() -> None:
     assert not memory
 
 
+def test_no_data_is_kept_for_an_object_that_has_left() -> None:
+    """A writer learns something of an object in the answer to a request, and the object may be deleted meanwhile."""
+    cache = ObjectCache()
+    memory: ObjectMemory[str] = cache.memory()
+    for gone in (obj(1, uid="u1"), obj(2, uid="u2")):
+        cache.put(DEPLOYMENTS, gone)
+        cache.remove(DEPLOYMENTS, KEY, objects.uid(gone))
+        memory.keep(gone, "noted")
+    cache.put(DEPLOYMENTS, obj(3, uid="u3"))
+    memory.keep(obj(2, uid="u2"), "noted")
+    assert not memory
+
+
 def test_only_the_read_fields_of_large_objects_are_kept() -> None:
     cache = ObjectCache()
     heard: list[Any] = []
     cache.on_change(lambda _resource, _key, old, new: heard.append((old, new)))
-    cache.keep_only(DEPLOYMENTS, lambda each: {"metadata": each["metadata"]})
+    cache.keep_only(DEPLOYMENTS, lambda each: {name: each[name] for name in each if name != "spec"})
     cache.add_index(DEPLOYMENTS, "app", by_app)
     cache.put(DEPLOYMENTS, obj(1) | {"spec": {"replicas": 1}})
     cache.put(DEPLOYMENTS, obj(2) | {"spec": {"replicas": 2}})

@@ -20,6 +20,7 @@ from dynamo_shared.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from dynamo_shared.kube.field_ownership import claim_fields
 from dynamo_shared.kube.overruled import OverruledWrites
 from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.state.memory import ObjectMemory
 
 from dynamo_pod_builder import co_owners
 from dynamo_pod_builder.child_steps import (
@@ -76,13 +77,13 @@ class Applier:
         self._kube = kube
         self._cache = cache
         #: Adopted Deployments of the reference operator, by uid: the hash of the desired object, which they lack.
-        self._adopted: dict[str, str] = cache.memory()
+        self._adopted: ObjectMemory[str] = cache.memory()
         #: The last desired replicas of scaled objects, by uid. If they are desired again, another client changed them.
-        self._numbers: dict[str, int] = cache.memory()
+        self._numbers: ObjectMemory[int] = cache.memory()
         self._overruled = OverruledWrites(cache.memory(), clock)
         #: Uids of objects whose deletion was requested, while the cache shows no deletion: an answer may be lost, and
         #: objects with finalizers end later.
-        self._ending: dict[str, bool] = cache.memory()
+        self._ending: ObjectMemory[bool] = cache.memory()
 
     async def exists(self, owner: KubeObject) -> bool:
         """Whether the API server has this object, with this uid. Called before its first child is created.
@@ -142,25 +143,24 @@ class Applier:
                     taken_over = True
                     observed = await self._kube.merge_patch(resource, key, patch)
                 case Leave(right):
+                    left = self._remembered(resource, ChildChange.UNCHANGED, right)
                     self._note_number(right)
-                    return self._remembered(resource, ChildChange.UNCHANGED, right)
+                    return left
                 case Patch(differs, body):
                     metadata = {**body["metadata"], "resourceVersion": differs["metadata"]["resourceVersion"]}
                     patched = await self._kube.merge_patch(resource, key, {**body, "metadata": metadata})
-                    self._overruled.compare(body, patched)
-                    return self._remembered(resource, ChildChange.UPDATED, patched)
+                    return self._compared(resource, body, patched)
                 case SetReplicas(differs, replicas):
                     return await self._correct_number(resource, differs, replicas)
                 case Replace(differs, body, because):
                     _log_difference(resource, key, because)
                     await self.delete(resource, differs)
                     created = await self._kube.create(resource, body)
-                    self._overruled.compare(body, created)
-                    return self._remembered(resource, ChildChange.UPDATED, created)
+                    return self._compared(resource, body, created)
                 case Apply() as apply:
                     _log_difference(resource, key, apply.because)
                     if (written := await self._apply(resource, apply)) is not None:
-                        return self._remembered(resource, ChildChange.UPDATED, written)
+                        return written
                     observed = await self._there(resource, key)
 
     def _step(self, desired: KubeObject, observed: KubeObject | None, family: Collection[str]) -> Step:
@@ -170,7 +170,7 @@ class Applier:
             return Leave(decided.observed)
         return decided
 
-    async def _apply(self, resource: Resource, of: Apply) -> KubeObject | None:
+    async def _apply(self, resource: Resource, of: Apply) -> Ensured | None:
         """Apply to this object only. None if it was deleted or replaced by another, which is read before any write."""
         observed, body, uid = of.observed, of.body, objects.uid(of.observed)
         try:
@@ -183,11 +183,13 @@ class Applier:
                 raise
             return None
         if coverage.missing(body, result):
-            result = await self._kube.replace(resource, coverage.drop_foreign(body, result))
-            self._overruled.compare(body, result)
+            replaced = await self._kube.replace(resource, coverage.drop_foreign(body, result))
+            ensured = self._compared(resource, body, replaced)
+        else:
+            ensured = self._remembered(resource, ChildChange.UPDATED, result)
         if of.adopts is not None:
-            self._adopted[uid] = of.adopts
-        return result
+            self._adopted.keep(ensured.obj, of.adopts)
+        return ensured
 
     async def create_once(self, resource: Resource, desired: KubeObject) -> bool:
         """Create an object that other owners may also create, and that never changes. Returns whether it was created."""
@@ -215,9 +217,7 @@ class Applier:
         if objects.is_deleting(observed):
             return
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
-        known = self._cache.get(resource, key)
-        if known is not None and objects.uid(known) == uid:
-            self._ending[uid] = True
+        self._ending.keep(observed, True)
         # Deleted, or deleted and replaced by another of its name: this object no longer exists in both cases.
         with contextlib.suppress(NotFound, Conflict):
             await self._kube.delete(resource, key, uid=uid)
@@ -307,7 +307,7 @@ class Applier:
 
     def _note_number(self, obj: KubeObject) -> None:
         if (number := obj.get("spec", {}).get("replicas")) is not None:
-            self._numbers[objects.uid(obj)] = number
+            self._numbers.keep(obj, number)
 
     async def _replace_number(
         self, resource: Resource, observed: KubeObject, replicas: int, outdated: Conflict
@@ -333,6 +333,12 @@ class Applier:
             return await self._kube.json_patch(resource, key, operations)
         except Invalid as changed:
             raise outdated from changed
+
+    def _compared(self, resource: Resource, written: KubeObject, stored: KubeObject) -> Ensured:
+        """An updated object; it is left alone for a while if it is not stored as written."""
+        ensured = self._remembered(resource, ChildChange.UPDATED, stored)
+        self._overruled.compare(written, stored)
+        return ensured
 
     def _remembered(self, resource: Resource, change: ChildChange, obj: KubeObject) -> Ensured:
         self._cache.put(resource, obj)

@@ -98,7 +98,7 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
     def changed(change: CacheChange) -> None:
         commands.changed()
         if change.resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and change.gone:
-            reconciler.forget(change.gone)
+            reconciler.turns.forget(objects.uid(change.gone))
 
     def graphs() -> Iterable[ObjectKey]:
         return dict.fromkeys(

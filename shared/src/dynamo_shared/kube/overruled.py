@@ -3,8 +3,9 @@
 They are left alone for a while: every reconcile would write them again in vain, and report an update.
 """
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 
@@ -26,17 +27,25 @@ class _Overruled:
     """when it is written again, on the clock"""
 
 
+class _Memory(Protocol):
+    """Data by uid of an object. It forgets deleted objects, and keeps nothing for them."""
+
+    def get(self, uid: str, /) -> _Overruled | None: ...
+
+    def keep(self, obj: KubeObject, value: _Overruled, /) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class OverruledWrites:
-    """The writes that were changed, by uid. `memory` forgets deleted objects; `clock` is monotonic, in seconds."""
+    """The writes that were changed. `clock` is monotonic, in seconds."""
 
-    memory: MutableMapping[str, _Overruled]
+    memory: _Memory
     clock: Callable[[], float]
 
     def compare(self, written: KubeObject, stored: KubeObject) -> None:
-        """Remember a write if it was changed."""
+        """Remember a write if it was changed. `stored` is in the cache by now, unless it was deleted."""
         if lacks := coverage.missing(written, stored):
-            self.memory[objects.uid(stored)] = _Overruled(written, _lasting(stored), self.clock() + LEFT_ALONE)
+            self.memory.keep(stored, _Overruled(written, _lasting(stored), self.clock() + LEFT_ALONE))
             words = "the API server, or a webhook that it calls, does not store an object as written"
             log.warning(words, kind=stored["kind"], key=str(resources.key_of(stored)), lacks=lacks)
 

@@ -11,6 +11,7 @@ from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import KubeError, NotFound, UnknownField
 from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.state.memory import ObjectMemory
 
 log = structlog.get_logger("dynamo.runtime")
 
@@ -27,11 +28,11 @@ class StatusWriter:
     clock: Callable[[], float]
     others: frozenset[str] = frozenset()
     """types of conditions that other services write into the same statuses"""
-    _waiting: dict[str, float] = field(init=False)
+    _waiting: ObjectMemory[float] = field(init=False)
     """by uid of an object: when to write what a reconcile reported"""
-    _observed: dict[str, float] = field(init=False)
+    _observed: ObjectMemory[float] = field(init=False)
     """by uid of an object: when to write observed progress"""
-    _reduced: dict[str, tuple[KubeObject, KubeObject]] = field(init=False)
+    _reduced: ObjectMemory[tuple[KubeObject, KubeObject]] = field(init=False)
     """by uid of an object: a status that an older CRD refuses, and the part of it that the CRD accepts"""
     _outdated: set[str] = field(init=False, default_factory=set)
     """resources with such a CRD"""
@@ -114,7 +115,7 @@ class StatusWriter:
                 log.warning(words, resource=resource.id, error=error.message)
         trial = await self.kube.try_status(resource, _patch(resource, obj, status))
         reduced = _common(status, trial.get("status") or {})
-        self._reduced[obj["metadata"]["uid"]] = status, reduced
+        self._reduced.keep(obj, (status, reduced))
         return await self.kube.apply_status(resource, _patch(resource, obj, reduced))
 
     def _until(self, dues: dict[str, float], uid: str, settle: float) -> float:

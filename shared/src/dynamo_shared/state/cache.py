@@ -29,6 +29,7 @@ import structlog
 from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.lru import LaneLruCache
+from dynamo_shared.state.memory import ObjectMemory
 from dynamo_shared.state.packer import Form, Packer, Recent, encode
 from dynamo_shared.state.versions import Version, version_of
 
@@ -524,9 +525,9 @@ class ObjectCache:
         """
         self._on_leave.append(listener)
 
-    def memory(self) -> dict[str, _V]:
+    def memory(self) -> ObjectMemory[_V]:
         """A dict for a writer's data per object, by uid. The cache removes the entries of objects that leave it."""
-        memory: dict[str, _V] = {}
+        memory: ObjectMemory[_V] = ObjectMemory(self.get)
         self.on_leave(lambda _, obj: memory.pop(obj["metadata"]["uid"], None))
         return memory
 

@@ -15,6 +15,7 @@ from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, N
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state.cache import ObjectCache
+from dynamo_shared.state.memory import ObjectMemory
 
 from dynamo_pod_builder import events
 from dynamo_pod_builder.cohorts import cohort, engine_has_ended
@@ -33,7 +34,7 @@ class PodReconciler:
     kube: KubeClient
     announcer: Announcer
     #: Uids of deleted pods that remain because other controllers hold finalizers on them.
-    _deleted: dict[str, bool] = field(init=False)
+    _deleted: ObjectMemory[bool] = field(init=False)
 
     def __post_init__(self) -> None:
         self._deleted = self.cache.memory()
@@ -68,7 +69,7 @@ class PodReconciler:
                 refused.append(error)
                 continue
             if metadata.get("finalizers"):
-                self._deleted[metadata["uid"]] = True
+                self._deleted.keep(member, True)
             else:
                 self.cache.remove(PODS, key_of(member), metadata["uid"])
         if refused:

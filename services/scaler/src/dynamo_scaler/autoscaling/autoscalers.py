@@ -167,8 +167,8 @@ class Autoscalers:
             return
         await claim_fields(self.kube, resource, key)
         applied = await self.kube.apply(resource, of_uid(desired, observed["metadata"]["uid"]))
-        self.overruled.compare(desired, applied)
         self.cache.put(resource, applied)
+        self.overruled.compare(desired, applied)
         self.announcer.announce(adapter, events.AUTOSCALER_UPDATED(f"Updated {described(desired)}"))
 
     def _present(self, adapter: KubeObject) -> Iterator[tuple[Resource, KubeObject]]:

@@ -23,6 +23,7 @@ from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state import ObjectCache
+from dynamo_shared.state.memory import ObjectMemory
 
 from dynamo_scaler import events
 from dynamo_scaler.adapters import mirror, pods
@@ -66,11 +67,15 @@ class AdapterReconciler:
     turns: WriterConflicts
     now: Callable[[], datetime]
     #: By uid of an adapter, facts that its status does not report yet: that it scaled, and a conflict.
-    _unreported: dict[str, tuple[bool, ConditionState | None]] = field(default_factory=dict)
+    _unreported: ObjectMemory[tuple[bool, ConditionState | None]] = field(init=False)
     #: By uid of an adapter, the last number of its graph: a manifest without a number scales nothing.
-    _last: dict[str, int] = field(default_factory=dict)
+    _last: ObjectMemory[int] = field(init=False)
     #: By uid of an adapter, the arguments of `_settle` for a write whose answer was lost: it may have been carried out.
-    _unanswered: dict[str, tuple[Difference, KubeObject | None, str]] = field(default_factory=dict)
+    _unanswered: ObjectMemory[tuple[Difference, KubeObject | None, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("_unreported", "_last", "_unanswered"):
+            object.__setattr__(self, name, self.cache.memory())
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """`key` is the graph's. Raises KubeError if the API server does not answer or failed at a part: the queue
@@ -127,14 +132,6 @@ class AdapterReconciler:
             raise failure
         return Result(requeue_after=min((wait for wait in waits if wait is not None), default=None))
 
-    def forget(self, adapter: KubeObject) -> None:
-        """An adapter is gone."""
-        uid = adapter["metadata"]["uid"]
-        self._unreported.pop(uid, None)
-        self._last.pop(uid, None)
-        self._unanswered.pop(uid, None)
-        self.turns.forget(uid)
-
     async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
         """Write the valid numbers of its adapters into the graph, in one write. Returns the refusal, if any."""
         self._remember(graph, owners)
@@ -155,7 +152,7 @@ class AdapterReconciler:
         except Unavailable:
             for each in differences:
                 adapter = owners[each.component]
-                self._unanswered[objects.uid(adapter)] = each, fresh, writers[each.component]
+                self._unanswered.keep(adapter, (each, fresh, writers[each.component]))
             raise
         except (Invalid, Forbidden) as error:
             now = await self.kube.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
@@ -177,7 +174,7 @@ class AdapterReconciler:
             lost = self._unanswered.get(objects.uid(adapter))
             if lost is not None and lost[0].replicas == replicas:
                 self._settle(adapter, *lost)
-            self._last[objects.uid(adapter)] = replicas
+            self._last.keep(adapter, replicas)
 
     async def _writer(self, adapter: KubeObject) -> str:
         """The writer of the number. Kubernetes does not track the writer of a 0, nor later writers: then this makes it
@@ -199,7 +196,7 @@ class AdapterReconciler:
         self._unanswered.pop(uid, None)
         # A graph that leaves the number to its adapter gets the number back; this is not a scaling.
         before = self._last.get(uid, done.replicas) if done.before is None else done.before
-        self._last[uid] = done.replicas
+        self._last.keep(adapter, done.replicas)
         others = of_component(fresh, done.component) if fresh is not None else []
         suspicious = mirror.is_suspicious(adapter, done)
         conflict = mirror.overwritten(done, others, writer) if suspicious else None
@@ -217,7 +214,7 @@ class AdapterReconciler:
             self.announcer.announce(adapter, events.conflict(adapter, conflict, before, writers))
             self.metrics.conflicts.labels(namespace, conflict.reason).inc()
         scaled, earlier = self._unreported.get(uid, (False, None))
-        self._unreported[uid] = (scaled or before != done.replicas, conflict or earlier)
+        self._unreported.keep(adapter, (scaled or before != done.replicas, conflict or earlier))
 
     def _observe(
         self,
