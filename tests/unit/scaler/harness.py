@@ -58,7 +58,7 @@ class HarnessKube(MemoryKube):
         #: The object that must not be written.
         self.refused = ""
         self.acts = True
-        self.before_write: Callable[[], None] = lambda: None
+        self.before_write: Callable[[], object] = lambda: None
 
     def _store(self, resource: Resource, key: ObjectKey, obj: KubeObject) -> KubeObject:
         if "status" in obj and self.acts:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from dynamo_scaler.budgets import intents
 from dynamo_scaler.commands import cluster_view, held_scalings
+from dynamo_scaler.safety.history import RequestHistory
 from dynamo_shared.api.registry.annotations import PLANNER_CONFIG, SCALING_INTENTS
 from dynamo_shared.api.resources import (
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -260,6 +261,25 @@ async def test_a_request_that_its_requester_withdraws_is_not_carried_out(targets
     await harness.resuming.check()
     assert harness.replicas("a") == {"Decode": 4 if given_up else 2, "Prefill": 3}
     assert (("scale-refused", "Withdrawn") in harness.reported.of("a")) is given_up
+
+
+@pytest.mark.parametrize("withdrawn", [True, False])
+async def test_nothing_is_kept_of_a_graph_that_is_deleted_while_its_requests_are_forgotten(withdrawn: bool) -> None:
+    """What was noted after its deletion stayed."""
+    harness = ScalerHarness(Scaler(limits=ScalingLimits(up=Direction(cooldown=30)))).having("a", Prefill=1, Decode=1)
+    await harness.scaling.carry_out(harness.ask("a", "two", Prefill=2, Decode=2))
+    asked = replace(harness.ask("a", "three", "r", Prefill=3, Decode=3), sent="2026-01-01T00:00:02Z")
+    assert (await harness.scaling.carry_out(asked)).reason == "Held"
+    # The request for one component has ended, and the one for the other is noted again after it is forgotten.
+    adapter = harness.kube.objects[DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.id, ObjectKey("team", "a-decode")]
+    harness.kube.put({**adapter, "spec": {**adapter["spec"], "replicas": 5}})
+    harness.read()
+    harness.kube.before_write = lambda: harness.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("team", "a"), "uid-a")
+    if withdrawn:
+        await harness.scaling.carry_out(replace(asked, command="w", targets=(), withdraw=True))
+    else:
+        await harness.resuming.check()
+    assert harness.view.history == RequestHistory()
 
 
 async def test_an_older_withdrawal_does_not_withdraw_a_newer_request() -> None:

@@ -154,10 +154,11 @@ class HeldScalings:
                 message = f"{name} stays at {pool.current}: the graph no longer requests a planner"
                 await self._forget(graph, name, intent, DecisionReport(WITHDRAWN, message))
             elif intent.held:
-                # The intent may be older than the last restart.
-                self.scaling.view.history.note(pool.key, intent.replicas, pool.current, now)
                 held[pool.key] = intent
-        if held:
+        if held and self.scaling.view.graph(key) is not None:
+            for each, intent in held.items():
+                # The intent may be older than the last restart.
+                self.scaling.view.history.note(each, intent.replicas, pools[each].current, now)
             await self._resume(graph, held)
 
     async def _resume(self, graph: KubeObject, held: dict[PoolKey, Intent]) -> None:

@@ -106,9 +106,11 @@ class Scaling:
             return Answered(
                 DRY_RUN if given_up else UNCHANGED, f"would be withdrawn: {names}" if given_up else "no request waits"
             )
+        # Before the write, during which the graph may be deleted: nothing would forget a later note.
+        for pool, _ in given_up:
+            self.view.history.note(pool.key, pool.current, pool.current, self.now())
         await self.remember({request.graph: {pool.key.component: None for pool, _ in given_up}})
         for pool, intent in given_up:
-            self.view.history.note(pool.key, pool.current, pool.current, self.now())
             if intent.held:
                 message = f"{pool.key.component} stays at {pool.current}: {intent.requester} withdrew its request"
                 verdict = PoolVerdict(pool, intent.replicas, intent.replicas, pool.current, WITHDRAWN)
