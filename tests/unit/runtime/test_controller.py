@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey
+from dynamo_shared.api.resources import DEPLOYMENTS, LEASES, ObjectKey, Resource
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NamespaceTerminating, Unavailable
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.leases.rendezvous import partition_of
@@ -326,6 +326,27 @@ async def test_without_an_answer_a_claim_does_not_end(
         said(controller, LEASES, renewed(kube, 0))
         await until(lambda: asked > 1 or not controller.is_held("team"))
         assert controller.is_held("team") is not ends
+
+
+async def test_nothing_is_kept_of_a_claim_that_is_deleted_while_the_api_server_is_asked_about_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was noted after its deletion stayed."""
+    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
+    asked = asyncio.Event()
+
+    class Deleting(MemoryKube):
+        async def get(self, resource: Resource, key: ObjectKey) -> KubeObject:
+            obj = await super().get(resource, key)
+            controller.cache.remove(LEASES, key, obj["metadata"]["uid"])
+            asked.set()
+            return obj
+
+    kube = Deleting()
+    async with controlling([], kube=kube) as controller:
+        controller.cache.put(LEASES, renewed(kube, 0))
+        await asked.wait()
+        await until(lambda: not controller._expired)
 
 
 async def test_metrics_of_reconciles_are_removed_with_their_namespace(monkeypatch: pytest.MonkeyPatch) -> None:

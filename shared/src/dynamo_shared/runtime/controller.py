@@ -351,6 +351,8 @@ class Controller:
             if released := before - held:
                 self.enqueue_all(lambda key: _namespace(key) in released)
             self._handed_over = {each: until for each, until in self._handed_over.items() if each in held}
+            # A claim may be deleted while the API server is asked about it.
+            self._expired = {each: version for each, version in self._expired.items() if each in namespaces}
             before = held
             await asyncio.sleep(LEASE_INTERVAL)
 
