@@ -60,6 +60,20 @@ def test_waves_are_predicted_before_they_come() -> None:
         assert forecast.at(lead) == pytest.approx(rate(1500 + lead), abs=5)
 
 
+def test_waves_of_few_requests_are_predicted_although_chance_hides_a_quarter_of_them() -> None:
+    forecast, _ = follow(lambda t: 1.5 - math.cos(2 * math.pi * t / 600), 2400, 120)
+    assert forecast.wave is not None
+    assert 0.6 < forecast.wave.explained < 0.85
+    assert forecast.wave.at(np.array([2700.0, 3000.0])) == pytest.approx([2.5, 0.5], abs=0.5)
+
+
+@pytest.mark.parametrize("seed", [2, 7, 11, 24])
+def test_bursts_are_not_a_wave_since_the_next_may_come_earlier_or_later(seed: int) -> None:
+    begins = np.cumsum(np.random.default_rng(seed).uniform(240, 480, 6))
+    forecast, _ = follow(lambda t: 30 if any(0 < t - each < 120 for each in begins) else 8, 1320, 120)
+    assert forecast.wave is None
+
+
 def test_bursts_do_not_become_the_forecast() -> None:
     forecast, _ = follow(lambda t: 40 if 30 < t % 317 < 60 else 5, 317 * 5 + 55, 120)
     assert forecast.now > 25

@@ -19,6 +19,10 @@ LEAST_OBSERVED = 0.75
 FEWEST = 24
 EXPLAINED = 0.6
 """Share of the variance that a wave has to explain."""
+REGULAR = 0.9
+"""Share of the variance beyond that of random arrivals that it has to explain. Regular bursts, a third of the time,
+explain 0.86 of it; but a burst need not come again after the same time.
+"""
 LIMIT = 720
 """Newest samples that the wave is fitted to."""
 
@@ -56,7 +60,8 @@ def find_wave(times: Array, rates: Array) -> Wave | None:
     for width in (0.04, 0.01):
         near = np.linspace(best.period * (1 - width), best.period * (1 + width), 7)
         best = max(best, _best(times, rates, near, spread), key=lambda wave: wave.explained)
-    return best if best.explained >= EXPLAINED else None
+    chance = times.size * float(rates.mean()) / step
+    return best if best.explained >= max(EXPLAINED, REGULAR * (1 - chance / spread)) else None
 
 
 def _best(times: Array, rates: Array, periods: Array, spread: float) -> Wave:
