@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from dynamo_dynadmin.api import collection_reader
 from dynamo_dynadmin.api.collection_reader import CollectionReader, _Follower
 from dynamo_dynadmin.api.kinds import MODELS
 from dynamo_dynadmin.api.selectors import selector
@@ -92,6 +93,15 @@ def test_a_reader_of_a_selector_gets_no_end_of_what_it_never_got(resumed: bool, 
     frames = [follower._frame(change("m", number, team), f"{number}-i") for number, team in enumerate(teams, 1)]
     kinds = [frame.split(b"\n")[1].removeprefix(b"event: ").decode() if frame else "" for frame in frames]
     assert kinds == sent
+
+
+def test_a_resumed_stream_remembers_a_limited_number_of_deleted_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection_reader, "_GONE", 2)
+    hub = cast("Hub", SimpleNamespace(incarnation="i"))
+    follower = _Follower(hub, DYNAMO_MODELS, ObjectKey("n", ""), selector(""), resumed=True)
+    for number in range(5):
+        follower._frame(change(f"m-{number}", number, None), "")
+    assert list(follower._gone) == ["m-3", "m-4"]
 
 
 def test_what_vanished_without_a_message_is_reported_to_a_stream_that_goes_on_where_it_was() -> None:

@@ -123,6 +123,22 @@ async def test_watches_that_end_at_once_are_repeated_after_a_pause() -> None:
     assert len(watches) == 1
 
 
+async def test_a_stream_remembers_a_limited_number_of_deleted_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph may replace its pods for months."""
+    monkeypatch.setattr(events, "_FORMER", 1)
+    monkeypatch.setattr(events, "_FAMILY_EVERY", 0.0)
+
+    class Owning(Details):
+        pass
+
+    call = SimpleNamespace(namespace="n", name="shop")
+    follower = events._EventFollower(*cast("Any", (Owning(), call, DEPLOYMENTS, None)))
+    for name in "abc":
+        Owning.pods = [{"kind": "Pod", "metadata": {"name": name, "uid": name, "ownerReferences": [{"uid": "u"}]}}]
+        await follower._refresh()
+    assert follower._family == {("DynamoGraphDeployment", "shop"), ("Pod", "c")}
+
+
 async def test_no_id_is_beyond_an_event_that_waits_for_its_object(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that broke off went on after the id, and so without the events that waited."""
     sent: list[tuple[str, str]] = []

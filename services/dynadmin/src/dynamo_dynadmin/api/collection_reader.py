@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 from dynamo_shared.api.resources import ObjectKey, Resource
+from dynamo_shared.lru import LruCache
 
 from dynamo_dynadmin.api.kinds import Kind
 from dynamo_dynadmin.api.selectors import InvalidSelector, Selector, selector
@@ -26,6 +27,8 @@ DEFAULT_LIMIT, MOST = 500, 5000
 #: Bytes of objects after which a page ends, and of events that a stream writes at a time: thousands of objects may have
 #: a megabyte each.
 PAGE_BYTES, WRITTEN_BYTES = 8 << 20, 1 << 20
+#: Objects whose end a stream remembers; for an object that it forgot, a reader may get another DELETED.
+_GONE = 10_000
 _RESYNC = "the changes since then are no longer available; list again, or stream without Last-Event-ID"
 
 
@@ -126,7 +129,7 @@ class _Follower:
         self._matches = matches
         self._shown: set[str] = set()
         self._resumed = resumed
-        self._gone: set[str] = set()
+        self._gone: LruCache[str, None] = LruCache(_GONE)
         """objects that a resumed reader no longer has; it may have any version of the others"""
 
     async def follow(self, stream: Stream, position: Position | None) -> None:
@@ -162,11 +165,11 @@ class _Follower:
             known = name in self._shown or (self._resumed and name not in self._gone)
             self._shown.discard(name)
             if self._resumed:
-                self._gone.add(name)
+                self._gone[name] = None
             return frame("DELETED", entry.frame(), identity) if known else b""
         change = "MODIFIED" if name in self._shown else "ADDED"
         self._shown.add(name)
-        self._gone.discard(name)
+        self._gone.pop(name, None)
         return frame(change, entry.frame(), identity)
 
 

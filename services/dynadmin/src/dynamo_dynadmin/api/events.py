@@ -39,6 +39,8 @@ _NEXT_AFTER = 1.0
 _FAMILY_EVERY = 0.5
 #: Events of objects that are not known yet: STATE follows within milliseconds. Maximum seconds, and number.
 _HELD_FOR, _HELD = 5.0, 512
+#: Deleted objects of a family whose last events are still reported.
+_FORMER = 10_000
 #: Characters of a message, or of another text. events.k8s.io allows 1,024, core/v1 any number.
 _LONGEST = 4096
 _GONE = "the events since then are no longer available; start the stream without Last-Event-ID"
@@ -151,7 +153,10 @@ class _EventFollower:
         except NotFound:
             # Deleted: the last events about it and its children still arrive.
             return
-        self._family |= await self._details.descendants(self._call, self._kind, root)
+        present = await self._details.descendants(self._call, self._kind, root)
+        self._family |= present
+        if len(self._family) > len(present) + _FORMER:
+            self._family = present
 
     async def _send(self, rows: Sequence[dict[str, Any]]) -> None:
         for each in rows:
