@@ -16,6 +16,14 @@ def _used(obj: Any) -> list[str]:
     return [path for path, _ in deprecations.used(obj)]
 
 
+def test_nothing_is_remembered_of_unknown_kinds() -> None:
+    """Every pod that reaches the port of admission can invent kinds, and each may have megabytes."""
+    before = deprecations._tree.cache_info().currsize
+    for kind in ("Invented", "x" * 1000):
+        assert _used(_object(kind, {})) == []
+    assert deprecations._tree.cache_info().currsize == before
+
+
 @pytest.mark.parametrize(
     ("obj", "paths"),
     [

@@ -138,6 +138,12 @@ def test_an_amount_is_written_as_kubernetes_writes_it(given_: str | int | float,
     assert quantity.canonical(given_) == written
 
 
+def test_spaces_are_not_remembered() -> None:
+    quantity._canonical.cache_clear()
+    assert [quantity.canonical(f"{' ' * spaces}1") for spaces in (0, 1, 1000)] == ["1", "1", "1"]
+    assert quantity._canonical.cache_info().currsize == 1
+
+
 @given(st.builds("{}{}".format, numbers, st.sampled_from(SUFFIXES)))
 def test_writing_changes_no_amount_except_by_rounding_up_below_nano(text: str) -> None:
     amount, written = quantity.parse(text), quantity.canonical(text)

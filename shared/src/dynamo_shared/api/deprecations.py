@@ -123,6 +123,10 @@ DEPRECATIONS: tuple[Deprecation, ...] = (
 )
 
 
+#: Kinds and versions with entries: the trees of others are not cached, because an object may name any kind.
+_COVERED = frozenset((kind, each.version) for each in DEPRECATIONS for kind in each.kinds)
+
+
 def of(kind: str, version: str) -> tuple[Deprecation, ...]:
     """Entries of a kind in a version: first the entry for the whole version, then fields in the order of the registry."""
     return tuple(each for each in DEPRECATIONS if each.version == version and kind in each.kinds)
@@ -137,7 +141,9 @@ def used(obj: Any) -> Iterator[tuple[str, Deprecation]]:
     kind, api_version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(api_version, str) or not api_version.startswith("nvidia.com/"):
         return
-    yield from _used(obj, _tree(kind, api_version.removeprefix("nvidia.com/")), ())
+    version = api_version.removeprefix("nvidia.com/")
+    if (kind, version) in _COVERED:
+        yield from _used(obj, _tree(kind, version), ())
 
 
 def note(deprecation: Deprecation) -> str:

@@ -94,12 +94,16 @@ def is_zero(value: int | float | str) -> bool:
     return parse(value) == 0
 
 
-@lru_cache(maxsize=1024, typed=True)
 def canonical(value: int | float | str) -> str:
     """The quantity in the format of resource.Quantity after parsing: `0.5` as 500m, `1024Mi` as 1Gi. Raises
     InvalidQuantity.
     """
-    text = str(value).strip(" ")
+    # Without the spaces, of which there may be a million.
+    return _canonical(str(value).strip(" "))
+
+
+@lru_cache(maxsize=1024)
+def _canonical(text: str) -> str:
     amount, match = parse(text), _SYNTAX.fullmatch(text)
     if not amount or match is None:
         return "0"
