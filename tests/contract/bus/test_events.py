@@ -14,6 +14,7 @@ from dynamo_shared.wire import cloudevents
 from dynamo_shared.wire.cloudevents import Event
 from dynamo_shared.wire.specifications.deployment import deployment_data
 
+from tests.building.memory_bus import MemoryBus
 from tests.building.tasks import in_background
 
 GRAPH: dict[str, Any] = {
@@ -159,6 +160,19 @@ async def test_a_full_outbox_drops_events_of_the_namespace_with_the_most(rig: An
     events = [(event.source.rpartition("/")[2], int(event.resourceversion)) for _, event in await stored(rig.bus)]
     assert events[:4] == [("quiet", 1), ("tenant", 23), ("quiet", 2), ("tenant", 24)]
     assert len(events) == 10
+
+
+async def test_a_namespace_whose_only_event_was_dropped_is_forgotten() -> None:
+    bus = MemoryBus()
+    await bus.declare(streams.EVENTS)
+    publisher = EventPublisher(bus, "c", capacity=1)
+    for namespace in ("a", "b", "c"):
+        obj = graph()
+        obj["metadata"]["namespace"] = namespace
+        publisher.publish(kind="DynamoGraphDeployment", obj=obj, event="ready", data=deployment_data(graph()))
+    assert (len(publisher._outbox), publisher.waiting) == (1, 1)
+    assert await publisher.flush(20)
+    assert not publisher._outbox
 
 
 async def test_a_lost_stream_is_declared_again(rig: Any) -> None:

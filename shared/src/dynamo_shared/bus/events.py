@@ -126,7 +126,10 @@ class EventPublisher:
         queued = _QueuedEvent(event.source, subject.rpartition(".")[0], message)
         self._outbox.setdefault(event.source, deque()).append(queued)
         if self.waiting > self._capacity:
-            max(self._outbox.values(), key=len).popleft()
+            fullest = max(self._outbox, key=lambda source: len(self._outbox[source]))
+            self._outbox[fullest].popleft()
+            if not self._outbox[fullest]:
+                del self._outbox[fullest]
             metrics.DROPPED_BY_CAUSE["full"].inc()
         self._wake.set()
 
@@ -215,7 +218,7 @@ class EventPublisher:
             done.add(id(outgoing))
         # A full outbox may have dropped its oldest events meanwhile: remove by identity, never by position.
         for source in dict.fromkeys(outgoing.source for outgoing in batch if id(outgoing) in done):
-            left = deque(each for each in self._outbox.pop(source) if id(each) not in done)
+            left = deque(each for each in self._outbox.pop(source, ()) if id(each) not in done)
             if left:
                 self._outbox[source] = left
         if trouble is not None:
