@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from dynamo_shared.aio import ended
-from dynamo_shared.leases.client import Grant
+from dynamo_shared.leases.client import Grant, Snapshot
 from dynamo_shared.leases.errors import EtcdUnavailableError, LeaseNotFoundError
 from dynamo_shared.leases.lease import Lease
+from dynamo_shared.leases.view import PrefixView
 
+from tests.building.tasks import in_background
 from tests.building.waiting import turns, until
 
 
@@ -61,6 +64,26 @@ async def lease(etcd: FakeEtcd) -> AsyncIterator[Lease]:
     yield lease
     assert not task.done()
     await ended(task)
+
+
+class Keys:
+    """An etcd that no one changes."""
+
+    async def read(self, _: str) -> Snapshot:
+        return Snapshot(1, {})
+
+    @asynccontextmanager
+    async def watch(self, _prefix: str, _start: int) -> AsyncIterator[AsyncIterator[int]]:
+        await asyncio.Event().wait()
+        yield None  # type: ignore[misc]
+
+
+async def troubles_of(lease: Lease) -> list[str]:
+    """The trouble in each notification of listeners, from the grant on."""
+    heard: list[str] = []
+    await until(lease.alive)
+    lease.on_change(lambda: heard.append(lease.trouble))
+    return heard
 
 
 async def changes_of(lease: Lease) -> list[int]:
@@ -147,6 +170,26 @@ async def test_errors_are_reported_and_do_not_end_the_lease_early(etcd: FakeEtcd
     await until(lambda: len(heard) == 2)
     assert heard[1] == (True, "")
     assert lease.id == 1
+
+
+async def test_keys_that_etcd_refuses_are_reported_although_it_renews_the_lease(lease: Lease) -> None:
+    """Without space, or without the permission, a replica would hold nothing and appear healthy."""
+    heard = await troubles_of(lease)
+    view, refused = PrefixView(Keys(), "/p"), [EtcdUnavailableError("no space")]  # type: ignore[arg-type]
+
+    async def sync(_: asyncio.TaskGroup) -> float:
+        if refused:
+            raise refused[0]
+        return 10.0
+
+    async with in_background(view.keep_synced(lease, sync)):
+        await until(lambda: heard == ["no space"])
+        view.wake()
+        await turns()
+        refused.clear()
+        view.wake()
+        await until(lambda: len(heard) == 2)
+    assert (heard, lease.id) == (["no space", ""], 1)
 
 
 async def test_a_grant_that_took_too_long_is_not_used(etcd: FakeEtcd) -> None:

@@ -46,7 +46,9 @@ def of_two(client: Client) -> Partitions:
     """The partitions of one of two replicas, which has all at first and gives half of them away."""
     members = {"a": SCHEME, "b": SCHEME}
     registry: Any = SimpleNamespace(replica="a", members=lambda: members, on_change=lambda _: None)
-    lease = SimpleNamespace(id=LEASE, alive=lambda: True, on_change=lambda _: None, check=lambda: None)
+    lease = SimpleNamespace(
+        id=LEASE, alive=lambda: True, on_change=lambda _: None, check=lambda: None, note=lambda *_: None
+    )
     session: Any = SimpleNamespace(client=client, lease=lease, epoch=None, prefix="/p")
     return Partitions(session, registry, "service", GainLog())
 

@@ -39,6 +39,7 @@ class Lease:
         self._term: Term | None = None
         self._listeners: list[Callable[[], None]] = []
         self._trouble = ""
+        self._refused: dict[str, str] = {}
         self._checks = asyncio.Event()
         self._desired = asyncio.Event()
         """cleared while this process must hold none"""
@@ -56,12 +57,26 @@ class Lease:
 
     @property
     def trouble(self) -> str:
-        """Why the last request for it failed; "" while requests succeed."""
-        return self._trouble
+        """Why the last request for it, or for the keys under a prefix, failed; "" while requests succeed."""
+        return self._trouble or next(iter(self._refused.values()), "")
 
     def on_change(self, listener: Callable[[], None]) -> None:
         """Call back when the lease was lost or granted, or when requests for it begin or cease to fail."""
         self._listeners.append(listener)
+
+    def note(self, prefix: str, trouble: str) -> None:
+        """Record why the keys under a prefix cannot be read or written, although the lease may be renewed: etcd has no
+        space, or the user lacks the permission. "" if they can.
+        """
+        if bool(trouble) == (prefix in self._refused):
+            return
+        if trouble:
+            if not self.trouble:
+                log.warning("request to etcd failed", prefix=prefix, error=trouble)
+            self._refused[prefix] = trouble
+        else:
+            del self._refused[prefix]
+        self._notify()
 
     def check(self) -> None:
         """Ask the server now instead of at the next keepalive, because the lease may have ended."""

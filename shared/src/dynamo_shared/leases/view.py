@@ -57,10 +57,11 @@ class PrefixView:
                 wait = SYNC_INTERVAL
                 try:
                     wait = await sync(tasks)
+                    lease.note(self.prefix, "")
                 except LeaseNotFoundError:
                     lease.check()
                 except EtcdError as error:
-                    log.debug("cannot read etcd prefix", prefix=self.prefix, error=str(error))
+                    lease.note(self.prefix, str(error))
                     wait = spread(RETRY_PAUSE)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait):
