@@ -75,10 +75,6 @@ WRONG: dict[str, list[str]] = {
         "enable_throughput_scaling: is false, and enable_load_scaling is false, too: enable at least one of them, "
         "or the planner scales nothing"
     ],
-    "features.planner: {optimization_target: sla, pre_deployment_sweeping_mode: none}": [
-        "pre_deployment_sweeping_mode: 'none' gives throughput scaling no profile: write rapid or thorough, or "
-        "enable_throughput_scaling: false"
-    ],
     "features.planner: {optimization_target: sla, enable_load_scaling: true, load_adjustment_interval: 180}": [
         "load_adjustment_interval: 180 s must be shorter than throughput_adjustment_interval_seconds, 180 s"
     ],
@@ -139,6 +135,11 @@ LIKELY_NOT_MEANT: dict[str, list[str]] = {
         "load_predictor: ignored with policy 'adaptive'; only 'reference' reads it",
     ],
     "features.planner: {policy: reference, decode_min_endpoint: 2, kalman_r: 5}": [],
+    "features.planner: {optimization_target: sla, pre_deployment_sweeping_mode: none}": [
+        "pre_deployment_sweeping_mode: 'none' measures no profile: without one, the planner holds the replicas "
+        "until the engines have reported enough iterations, load_min_observations"
+    ],
+    "features.planner: {policy: reference, pre_deployment_sweeping_mode: none}": [],
     "features.planner: {batch_scheduling: {enabled: true}}": [
         "batch_scheduling: is ignored: the planner service plans batch jobs together with other requests"
     ],

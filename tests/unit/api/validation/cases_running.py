@@ -135,14 +135,14 @@ CASES: list[Case] = [
             "b: {kind: frontend, main: {args: [--router-mode, kv]}}",
             "c: {main: {command: [/start], args: [--model, x]}}",
             "d: {kind: planner, main: {args: [--config, x]}}",
-            backendFramework="vllm",
+            backendFramework="sglang",
         ),
         "warning: spec.services.a.extraPodSpec.mainContainer.args[0]: without a command, /bin/sh -c runs '--model' "
         "as a script, even if the image has an entrypoint: set command to the program for these args, such as "
-        "python3 -m dynamo.vllm",
+        "python3 -m dynamo.sglang",
         "warning: spec.services.d.extraPodSpec.mainContainer.args[0]: without a command, /bin/sh -c runs "
         "'--config' as a script, even if the image has an entrypoint: set command to the program for these args, "
-        "such as python3 -m dynamo.vllm",
+        "such as python3 -m dynamo.planner",
     ),
     Case(
         "beta: flags without a program",

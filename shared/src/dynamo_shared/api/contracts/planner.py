@@ -308,12 +308,6 @@ class PlannerConfig(PlannerExtensions):
                 "is false, and enable_load_scaling is false, too: enable at least one of them, or the planner "
                 "scales nothing",
             )
-        if self.throughput_scaling and self.pre_deployment_sweeping_mode is Sweeping.NONE:
-            yield (
-                ("pre_deployment_sweeping_mode",),
-                "'none' gives throughput scaling no profile: write rapid or thorough, or "
-                "enable_throughput_scaling: false",
-            )
         load, throughput = self.load_adjustment_interval_seconds, self.throughput_adjustment_interval_seconds
         if self.load_scaling and self.throughput_scaling and load >= throughput:
             yield (
@@ -353,6 +347,7 @@ class PlannerConfig(PlannerExtensions):
             yield ("attainment",), "ignored with gpu_price, which weighs requests against GPUs; leave one of them out"
         if (other := _OF_OTHER_POOL.get(self.mode, "")) and getattr(self, other) is not None:
             yield (other,), f"ignored in mode '{self.mode.value}', which has no such pool"
+        yield from self._profile_remarks()
         if self.policy is PlanningPolicy.ADAPTIVE:
             for name in sorted(self.model_fields_set & _OF_REFERENCE):
                 yield (name,), "ignored with policy 'adaptive'; only 'reference' reads it"
@@ -367,6 +362,15 @@ class PlannerConfig(PlannerExtensions):
             yield ("enable_throughput_scaling",), f"ignored with {target}, which has only reactive scaling"
         if "enable_load_scaling" in self.model_fields_set and not self.enable_load_scaling:
             yield ("enable_load_scaling",), f"ignored with {target}, which has only reactive scaling"
+
+    def _profile_remarks(self) -> Iterator[Problem]:
+        predicts = self.throughput_scaling or self.policy is PlanningPolicy.ADAPTIVE
+        if predicts and self.pre_deployment_sweeping_mode is Sweeping.NONE:
+            yield (
+                ("pre_deployment_sweeping_mode",),
+                "'none' measures no profile: without one, the planner holds the replicas until the engines have "
+                "reported enough iterations, load_min_observations",
+            )
 
     def _threshold_problems(self) -> Iterator[Problem]:
         for above, below, modes in self._thresholds:

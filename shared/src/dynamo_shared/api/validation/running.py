@@ -229,7 +229,7 @@ def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) ->
 
 @RUNTIME_RULES.rule(
     "without a command, /bin/sh -c runs {flag} as a script, even if the image has an entrypoint: set command to "
-    "the program for these args, such as python3 -m dynamo.vllm",
+    "the program for these args, such as python3 -m dynamo.{module}",
     added=True,
 )
 @of_each_role
@@ -243,4 +243,5 @@ def flags_have_a_program(component: ComponentView, _facts: Facts) -> Violations:
     flag = text(next(iter(items(main.get("args"))), None))
     # If the runtime is a sidecar, the engine starts with the command of its image.
     if flag.startswith("-") and not component.runtime_is_sidecar:
-        yield broken((*at, "args", 0), flag=shown(flag))
+        module = "planner" if component.type == "planner" else component.engine or "vllm"
+        yield broken((*at, "args", 0), flag=shown(flag), module=module)
