@@ -96,6 +96,15 @@ BAD: dict[str, list[str]] = {
         "spec.services.a.pvc: no such field; v1alpha1 has name and create in pvcs of the graph, and name and mountPoint in "
         "volumeMounts of the service",
     ],
+    "v1alpha1 DynamoGraphDeployment: {services: {a: {startupProbe: {}, nodeSelector: {}, pvcs: [{name: p}]}}}": [
+        "spec.services.a.startupProbe: no such field; v1alpha1 has it in extraPodSpec.mainContainer",
+        "spec.services.a.nodeSelector: no such field; v1alpha1 has it in extraPodSpec",
+        "spec.services.a.pvcs: no such field; v1alpha1 has it on the graph; a service has volumeMounts",
+    ],
+    "v1beta1 DynamoComponentDeployment: {name: a, image: x, tolerations: []}": [
+        "spec.image: no such field; v1beta1 has it in podTemplate.spec.containers, on the container main",
+        "spec.tolerations: no such field; v1beta1 has it in podTemplate.spec",
+    ],
     (
         "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: 5}, failover: {enabled: true, numShadows: 0}, "
         "ingress: {hosts: x}}"

@@ -6,6 +6,10 @@ from typing import Any
 from dynamo_shared.api.objects import MAIN, KubeObject
 from dynamo_shared.api.untrusted.reading import items, mapping
 
+#: Fields of a container, and of a pod, that authors write on a component by mistake.
+CONTAINER_FIELDS = ("args", "command", "image", "ports", "startupProbe", "workingDir")
+POD_FIELDS = ("affinity", "containers", "imagePullSecrets", "initContainers", "nodeSelector", "tolerations", "volumes")
+
 
 def containers_of(template: Any) -> list[Any]:
     """Containers of a pod template, without its init containers."""

@@ -1,5 +1,7 @@
 """The v1alpha1 equivalents of fields of v1beta1 and early releases, for messages about manifests that mix versions."""
 
+from dynamo_shared.api.containers import CONTAINER_FIELDS, POD_FIELDS
+
 MOVED = {
     "components": "v1alpha1 has a map, services, whose keys are the names",
     "name": "in v1alpha1 it is the key in services; a DynamoComponentDeployment calls it serviceName",
@@ -13,6 +15,9 @@ MOVED = {
     # From Dynamo 0.3, and from 0.3 to 0.5.
     "nvidia.com/gpu": "v1alpha1 calls it gpu",
     "pvc": "v1alpha1 has name and create in pvcs of the graph, and name and mountPoint in volumeMounts of the service",
+    "pvcs": "v1alpha1 has it on the graph; a service has volumeMounts",
+    **dict.fromkeys(CONTAINER_FIELDS, "v1alpha1 has it in extraPodSpec.mainContainer"),
+    **dict.fromkeys(POD_FIELDS, "v1alpha1 has it in extraPodSpec"),
 }
 """What to write instead of another name, in graphs and components."""
 

@@ -1,5 +1,7 @@
 """The v1beta1 equivalents of v1alpha1 fields, for messages about manifests that mix both versions."""
 
+from dynamo_shared.api.containers import CONTAINER_FIELDS, POD_FIELDS
+
 MOVED = {
     "services": "v1beta1 has a list, components, each item with its name",
     "serviceName": "v1beta1 calls it name",
@@ -13,6 +15,8 @@ MOVED = {
     "resources": "v1beta1 has it in podTemplate.spec.containers, on the container main",
     "livenessProbe": "v1beta1 has it in podTemplate.spec.containers, on the container main",
     "readinessProbe": "v1beta1 has it in podTemplate.spec.containers, on the container main",
+    **dict.fromkeys(CONTAINER_FIELDS, "v1beta1 has it in podTemplate.spec.containers, on the container main"),
+    **dict.fromkeys(POD_FIELDS, "v1beta1 has it in podTemplate.spec"),
     "volumeMounts": "v1beta1 has it in podTemplate.spec.containers, or in compilationCache",
     "envFromSecret": "v1beta1 has it in podTemplate.spec.containers, as envFrom",
     "sharedMemory": "v1beta1 calls it sharedMemorySize, a size, or 0 for none",
