@@ -1,11 +1,12 @@
 """The pod of a component: the defaults, and what the user's template changes."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from dynamo_pod_builder import render
-from dynamo_pod_builder.legacy_types import missing_from
+from dynamo_pod_builder.legacy_types import missing_from, missing_from_cliques
 from dynamo_pod_builder.render.pod.probes import FRONTEND
 
 from tests.building.tables import rows
@@ -16,6 +17,7 @@ from .building import (
     component_children,
     component_deployments,
     graph,
+    graph_children,
     main,
     of_kind,
     pod,
@@ -317,7 +319,29 @@ def test_a_probe_of_a_frontend_sidecar_is_completed(own, lacking, expected) -> N
     (made,) = of_kind(component_children(dcd, lacking=frozenset(lacking)), "Deployment")
     probe = made["spec"]["template"]["spec"]["containers"][1]["readinessProbe"]
     assert probe == expected
-    assert (READY in missing_from(made)) == ("initialDelaySeconds" not in probe)
+    assert (READY in missing_from(dcd, made)) == ("initialDelaySeconds" not in probe)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"type_": "frontend"}, id="frontend"),
+        pytest.param({"type_": "worker", "modelRef": {"name": "m"}}, id="worker of a model"),
+        pytest.param({"type_": "prefill"}, id="prefill"),
+        pytest.param(
+            {"sidecars": [{"name": "logs", "image": "i", "readinessProbe": ASKED}]}, id="worker with a sidecar"
+        ),
+    ],
+)
+def test_pods_of_this_release_lack_nothing(fields) -> None:
+    """Otherwise the component is rendered again as soon as it has a workload."""
+    single = component(**fields)
+    (dcd,) = component_deployments(graph(single)).values()
+    (made,) = of_kind(component_children(dcd), "Deployment")
+    assert missing_from(dcd, made) == frozenset()
+    on_grove = graph(single)
+    (clique_set,) = of_kind(graph_children(on_grove, replace(CONFIG, grove=True)), "PodCliqueSet")
+    assert missing_from_cliques(on_grove, clique_set["spec"]["template"]["cliques"]) == {"Worker": frozenset()}
 
 
 def test_discovery_by_container() -> None:

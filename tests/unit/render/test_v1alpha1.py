@@ -30,12 +30,12 @@ def made(
     """All objects of a graph by `Kind/name`."""
     before = there or {}
     cliques = cliques_of(each for each in before.values() if each["kind"] == POD_CLIQUE_SETS.kind)
-    kept = render.ObservedGraph(lacking=legacy_types.missing_from_cliques(cliques))
+    kept = render.ObservedGraph(lacking=legacy_types.missing_from_cliques(obj, cliques))
     children = render.graph_children(parse_graph(obj), config, kept)
     for child in list(children):
         if child["kind"] == DYNAMO_COMPONENT_DEPLOYMENTS.kind:
             stored = {**child, "metadata": {**child["metadata"], "uid": "c"}}
-            lacking = legacy_types.missing_from(before.get(f"Deployment/{child['metadata']['name']}"))
+            lacking = legacy_types.missing_from(child, before.get(f"Deployment/{child['metadata']['name']}"))
             around = render.ObservedComponent(lacking=lacking)
             children += render.component_children(parse_component(stored), config, around)
     return {f"{each['kind']}/{each['metadata']['name']}": each for each in children}

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from dynamo_shared.api import objects
-from dynamo_shared.api.containers import is_main
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.probes import PROBES
 from dynamo_shared.api.registry import labels
+from dynamo_shared.api.registry.annotations import OPERATOR_COMPONENT_SPEC, OPERATOR_GRAPH_SPEC, PRESERVED_FIELDS
 from dynamo_shared.api.v1beta1 import ComponentType
+
+#: Annotations with the fields of v1alpha1 that v1beta1 does not have.
+_LEGACY = frozenset({PRESERVED_FIELDS, OPERATOR_COMPONENT_SPEC, OPERATOR_GRAPH_SPEC})
 
 
 def legacy_type(component: KubeObject, workload: KubeObject | None) -> str:
@@ -27,27 +30,35 @@ def legacy_types(components: Sequence[KubeObject], cliques: Iterable[KubeObject]
     return {name: type_ for name, type_ in types.items() if type_}
 
 
-def missing_from(workload: KubeObject | None) -> frozenset[str]:
-    """What pods lack that later releases write: labels of their model, which the reference does not set either, and of
-    their sub-type, and probe delays of containers other than main, for example `front.readinessProbe`.
+def missing_from(component: KubeObject, workload: KubeObject | None) -> frozenset[str]:
+    """What pods of a component deployment lack that later releases write: labels of their model, which the reference
+    does not set either, and of a sub-type of v1alpha1, and probe delays of a frontend sidecar, for example
+    `front.readinessProbe`.
     """
     template = _template_of(workload or {})
-    return _lacking(objects.labels(template), template.get("spec") or {})
+    return _lacking(component, component.get("spec", {}), objects.labels(template), template.get("spec") or {})
 
 
-def missing_from_cliques(cliques: Iterable[KubeObject]) -> dict[str, frozenset[str]]:
-    """`missing_from` for cliques, by component."""
+def missing_from_cliques(graph: KubeObject, cliques: Iterable[KubeObject]) -> dict[str, frozenset[str]]:
+    """`missing_from` for cliques of a graph, by component."""
+    specs = {each["name"]: each for each in graph["spec"].get("components", ())}
     of_cliques = ((each.get("labels") or {}, (each.get("spec") or {}).get("podSpec") or {}) for each in cliques)
-    return {own.get(labels.COMPONENT, ""): _lacking(own, pod) for own, pod in of_cliques}
+    return {
+        (name := own.get(labels.COMPONENT, "")): _lacking(graph, specs.get(name, {}), own, pod)
+        for own, pod in of_cliques
+    }
 
 
-def _lacking(pod_labels: Mapping[str, str], pod: KubeObject) -> frozenset[str]:
-    later = (labels.COMPONENT, labels.SUB_COMPONENT_TYPE), (labels.BASE_MODEL_HASH, labels.BASE_MODEL)
+def _lacking(of: KubeObject, spec: KubeObject, pod_labels: Mapping[str, str], pod: KubeObject) -> frozenset[str]:
+    later = [(labels.BASE_MODEL_HASH, labels.BASE_MODEL)]
+    if not _LEGACY.isdisjoint(objects.annotations(of)):
+        later.append((labels.COMPONENT, labels.SUB_COMPONENT_TYPE))
     at_once = [
         f"{each['name']}.{probe}"
         for each in pod.get("containers") or ()
+        if each.get("name") == spec.get("frontendSidecar", "")
         for probe in PROBES
-        if not is_main(each) and probe in each and not each[probe].get("initialDelaySeconds")
+        if probe in each and not each[probe].get("initialDelaySeconds")
     ]
     return frozenset(label for known, label in later if known in pod_labels and label not in pod_labels).union(at_once)
 

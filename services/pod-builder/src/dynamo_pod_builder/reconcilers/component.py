@@ -160,7 +160,7 @@ class ComponentReconciler:
             render.ObservedComponent(
                 service_account=component_account(self.cache, namespace),
                 legacy_type=legacy_type(component, workload),
-                lacking=missing_from(workload),
+                lacking=missing_from(component, workload),
                 pull_secrets=secrets,
                 claimed=claimed(self.cache.get, namespace, component.get("spec", {})),
                 leader_worker_set=_groups_of(workload),

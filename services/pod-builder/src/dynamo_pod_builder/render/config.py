@@ -155,7 +155,7 @@ class ObservedComponent:
     #: `worker` if existing objects select prefill or decode pods by their type in v1alpha1; otherwise "".
     legacy_type: str = ""
     #: What its pods lack because earlier releases did not write it, and for which they must not be replaced: labels,
-    #: and probe delays of containers other than main, for example `front.readinessProbe`.
+    #: and probe delays of a frontend sidecar, for example `front.readinessProbe`.
     lacking: frozenset[str] = frozenset()
     #: The namespace's secrets of image registries.
     pull_secrets: PullSecrets = NO_PULL_SECRETS

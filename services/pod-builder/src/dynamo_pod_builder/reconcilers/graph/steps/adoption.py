@@ -108,7 +108,7 @@ def _same(desired: KubeObject, existing: KubeObject, observed: Observed) -> bool
     around = render.ObservedComponent(
         service_account=observed.around.service_account,
         legacy_type=legacy_type(desired, workload),
-        lacking=missing_from(workload),
+        lacking=missing_from(desired, workload) | missing_from(existing, workload),
         claimed=observed.claimed.get(desired["spec"].get("name", ""), NO_CLAIMS),
     )
     desired_workload = _workload(desired, observed.config, around)

@@ -164,7 +164,7 @@ def _kept(observed: Observed) -> render.ObservedGraph:
         cliques=tuple(each["name"] for each in cliques),
         topology_fields=fields_of(sets),
         legacy_types=legacy_types(observed.graph["spec"].get("components", ()), cliques),
-        lacking=missing_from_cliques(cliques),
+        lacking=missing_from_cliques(observed.graph, cliques),
         generation=grove.generation(sets),
         claimed=observed.claimed,
     )
