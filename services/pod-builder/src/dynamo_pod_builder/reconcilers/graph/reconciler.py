@@ -43,7 +43,8 @@ class GraphReconciler:
         observed = await self.observer.observe(graph)
         # Both at once, so that a new graph does not wait for the API server's answer in addition to its plan.
         exists, plan = await both(self._exists(observed), self._planned(observed))
-        if not exists:
+        present = self.observer.graph(key)
+        if not exists or present is None or objects.uid(present) != objects.uid(graph):
             return Result()
         self.report.begin(graph)
         if plan.captures:
