@@ -155,14 +155,14 @@ async def test_a_graph_that_only_state_has_gets_no_children_and_no_status():
     assert (world.applier.lines, world.writer.statuses, world.announced.events) == ([], [], [])
 
 
-async def test_nothing_is_done_about_a_graph_that_is_deleted_while_it_is_planned():
+async def test_nothing_is_done_about_a_graph_that_is_deleted_while_it_is_planned(monkeypatch):
     """It was reported as created after its deletion, and that stayed in memory. A large graph takes seconds."""
     world = World(GRAPH)
 
     async def deleted_meanwhile(graph: KubeObject) -> bool:
         return world.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, KEY, objects.uid(graph))
 
-    world.applier.exists = deleted_meanwhile
+    monkeypatch.setattr(world.applier, "exists", deleted_meanwhile)
     assert await world.reconcile() == Result()
     assert (world.applier.lines, world.writer.statuses, world.announced.events) == ([], [], [])
     assert not world.reconciler.report._new
