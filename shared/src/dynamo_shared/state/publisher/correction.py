@@ -76,8 +76,11 @@ class Correction:
             self._restore(resource, subject, obj)
         return True
 
-    async def compare(self, message: StateMessage) -> bool:
-        """After a wrong sequence: read what STATE has. Returns whether nothing remains to be done for this version."""
+    async def compare(self, message: StateMessage, unanswered: StateMessage) -> bool:
+        """After a wrong sequence: read what STATE has. Returns whether nothing remains to be done for this version.
+
+        `unanswered`: an earlier message that STATE may have, because its acknowledgement may be lost; or the same one.
+        """
         subject, resource = message.subject, message.resource
         try:
             last = await self._bus.last_message(streams.STATE, subject)
@@ -89,11 +92,11 @@ class Correction:
             if before is not None and not before.deleted:
                 self._stream.declare_lost("an object is missing from STATE")
             return False
-        own = last.payload == message.payload and messages.version_in(last.headers)[:2] == message.version[:2]
-        if own or self._truth is None:
+        own = next((each for each in (message, unanswered) if _is_stored(each, last)), None)
+        if own is not None or self._truth is None:
             self._adopt(resource, subject, last)
             # The publisher's own message, whose acknowledgement was lost, or an equal one of another watcher.
-            return own
+            return own is message
         log.info("another client has published an object to STATE", subject=subject)
         newest = self._outbox.newest(subject)
         try:
@@ -146,3 +149,7 @@ class Correction:
         log.warning("removing message without an object from STATE", subject=subject[:500])
         headers = messages.tombstone_headers(_UNKNOWN)
         self._stream.acknowledged(await self._bus.publish(subject, b"", headers=headers, ttl=streams.TOMBSTONE_TTL))
+
+
+def _is_stored(message: StateMessage, last: Message) -> bool:
+    return last.payload == message.payload and messages.version_in(last.headers)[:2] == message.version[:2]

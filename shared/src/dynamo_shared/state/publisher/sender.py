@@ -53,12 +53,15 @@ class Sender:
         self._backoff = backoff
         self._clock = clock
         self._troubled: list[tuple[StateMessage, BusError]] = []
+        self._unanswered: dict[str, StateMessage] = {}
+        """by subject: a message that STATE may have, because its acknowledgement may be lost"""
         self.start_over()
 
     def start_over(self) -> None:
         """Use new message ids: a lost message must be stored again, and must not count as a duplicate."""
         #: Random, so that no other client can publish under these message ids first and make these messages duplicates.
         self._nonce = uuid.uuid4().hex
+        self._unanswered.clear()
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -99,6 +102,8 @@ class Sender:
     def _answered(self, message: StateMessage, future: asyncio.Future[Ack]) -> None:
         error = BusUnavailableError("cancelled") if future.cancelled() else future.exception()
         if error is not None:
+            if type(error) is BusUnavailableError:
+                self._unanswered[message.subject] = message
             self._fail(message, error if isinstance(error, BusError) else BusError(str(error)))
             return
         ack = future.result()
@@ -108,6 +113,7 @@ class Sender:
         known = LastMessage(ack.sequence, message.version, deleted=message.deleted)
         self._ledger.set(message.resource.id, message.subject, known)
         self._refusals.remove(message.subject)
+        self._unanswered.pop(message.subject, None)
         _published(message.resource.id, message.change.value).inc()
         metrics.STATE_LATENCY.observe(self._clock() - message.received)
         self._outbox.settle(message)
@@ -127,7 +133,10 @@ class Sender:
             self._stream.report("")
         fenced = [message for message, error in troubled if isinstance(error, WrongSequenceError)]
         again = [message for message, error in troubled if isinstance(error, BusUnavailableError)]
-        done = await all_of(self._correction.compare(message) for message in fenced)
+        unanswered = self._unanswered
+        done = await all_of(
+            self._correction.compare(message, unanswered.pop(message.subject, message)) for message in fenced
+        )
         again += [message for message, is_done in zip(fenced, done, strict=True) if not is_done]
         for message, error in troubled:
             if isinstance(error, BusClosedError):
