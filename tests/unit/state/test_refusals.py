@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from dynamo_shared.api.resources import DEPLOYMENTS, key_of
 from dynamo_shared.bus import streams
-from dynamo_shared.bus.errors import StreamFullError
+from dynamo_shared.bus.errors import BusError, BusUnavailableError, StreamFullError
 from dynamo_shared.bus.protocol import ACK_TIMEOUT, Ack, OutgoingMessage
 from dynamo_shared.bus.sizes import check_size
 from dynamo_shared.bus.streams import StreamSpec
@@ -17,6 +17,7 @@ from dynamo_shared.state import messages
 from dynamo_shared.state.publisher import StatePublisher, refusals
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire import subjects
+from structlog.testing import capture_logs
 
 from tests.building.memory_bus import MemoryBus
 from tests.building.tasks import in_background
@@ -51,12 +52,13 @@ class Full(MemoryBus):
     """A server whose storage is full until there is room again."""
 
     full = True
+    refusal: BusError = StreamFullError("insufficient storage")
 
     async def send(self, message: OutgoingMessage, *, timeout: float = ACK_TIMEOUT) -> asyncio.Future[Ack]:
         if not self.full:
             return await super().send(message, timeout=timeout)
         refused: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
-        refused.set_exception(StreamFullError("insufficient storage"))
+        refused.set_exception(self.refusal)
         return refused
 
 
@@ -143,11 +145,22 @@ async def stalled(bus: Full) -> AsyncIterator[tuple[StatePublisher, list[str]]]:
 async def test_a_full_server_is_reported_until_it_accepts_messages_again() -> None:
     """The connection is good, but no service receives changes any more."""
     bus = Full()
-    async with stalled(bus) as (publisher, said):
-        assert said == ["cannot publish objects, 1 are waiting: insufficient storage"]
-        bus.full = False
-        await publisher.flushed(DEPLOYMENTS)
-        assert said[1:] == [""]
+    with capture_logs() as lines:
+        async with stalled(bus) as (publisher, said):
+            assert said == ["cannot publish objects, 1 are waiting: insufficient storage"]
+            bus.full = False
+            await publisher.flushed(DEPLOYMENTS)
+            assert said[1:] == [""]
+    logged = [line["event"] for line in lines if line["log_level"] != "debug"]
+    assert logged == ["STATE accepts no objects", "STATE accepts objects again"]
+
+
+async def test_a_server_that_acknowledges_nothing_is_reported_with_what_to_do() -> None:
+    """NATS stores nothing and answers nothing after its disk was full, until it is restarted."""
+    bus = Full()
+    bus.refusal = BusUnavailableError("NATS did not acknowledge in time")
+    async with stalled(bus) as (_, said):
+        assert said[0].endswith("in time; if this lasts, see the log of NATS: after a full disk it must be restarted")
 
 
 async def test_a_server_that_has_the_pending_message_is_no_longer_reported() -> None:

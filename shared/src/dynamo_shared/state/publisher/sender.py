@@ -10,7 +10,7 @@ import structlog
 from dynamo_shared.aio import Backoff, Pauses, all_of
 from dynamo_shared.bus import metrics, streams
 from dynamo_shared.bus.errors import BusClosedError, BusError, BusUnavailableError, WrongSequenceError
-from dynamo_shared.bus.protocol import Ack, OutgoingMessage
+from dynamo_shared.bus.protocol import Ack, BusHealth, OutgoingMessage
 from dynamo_shared.state.publisher.correction import Correction
 from dynamo_shared.state.publisher.desired import Desired
 from dynamo_shared.state.publisher.ledger import LastMessage
@@ -23,6 +23,9 @@ WINDOW = 256
 
 STALLED_AFTER = 6
 """Failures in a row (two seconds, in which a server starts) after which a stalled STATE is reported."""
+
+NO_ANSWER = "; if this lasts, see the log of NATS: after a full disk it must be restarted"
+"""NATS 2.15 does not answer a publish that it cannot write, and writes no more, also when its disk has space again."""
 
 YIELD_EVERY = 32
 """Publishes after which other tasks run; a few milliseconds."""
@@ -155,5 +158,7 @@ class Sender:
         log.debug("publishing to STATE is delayed", error=str(error), backlog=len(self._outbox))
         await asyncio.sleep(self._backoff.next())
         if self._backoff.failures >= STALLED_AFTER:
-            self._stream.report(f"cannot publish objects, {len(self._outbox)} are waiting: {error}")
+            is_connected = self._stream.bus.health is BusHealth.CONNECTED
+            hint = NO_ANSWER if is_connected and type(error) is BusUnavailableError else ""
+            self._stream.report(f"cannot publish objects, {len(self._outbox)} are waiting: {error}{hint}")
         await self._stream.retried(self._stream.adopt)

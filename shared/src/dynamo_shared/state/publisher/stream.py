@@ -96,6 +96,10 @@ class StateStream:
     def report(self, stalled: str) -> None:
         """Why STATE accepts nothing, "" if it does; observers get each change."""
         if stalled != self._stalled:
+            if not self._stalled:
+                log.warning("STATE accepts no objects", reason=stalled)
+            elif not stalled:
+                log.info("STATE accepts objects again")
             self._stalled = stalled
             self.on_stalled(stalled)
 
@@ -111,7 +115,6 @@ class StateStream:
             except BusUnavailableError as error:
                 if self.bus.health is BusHealth.CONNECTED and str(error) != reported:
                     reported = str(error)
-                    log.warning("STATE cannot be used, will be retried", error=reported)
                     self.report(reported)
                 await self.bus.wait_connected()
             else:
