@@ -121,6 +121,17 @@ def test_a_created_child_may_arrive_from_state_before_the_answer_of_its_create()
     assert routed(routes_of(cache), SERVICES, KEY, None, created) == [(COMPONENT, CREATED)]
 
 
+@pytest.mark.parametrize("resource", [SERVICES, DEPLOYMENTS], ids=lambda each: each.plural)
+def test_a_child_that_this_service_changed_needs_no_second_reconcile(resource: Resource) -> None:
+    """The reconcile that changed it has the answer. Changes by others are corrected at once."""
+    cache, before = indexed(), {**child(OF_COMPONENT), "kind": resource.kind}
+    changed, again = ({**child(OF_COMPONENT, version), "kind": resource.kind, "spec": {"a": 1}} for version in (2, 3))
+    cache.put(resource, changed)
+    assert routed(routes_of(cache), resource, KEY, before, changed) == [(COMPONENT, OBSERVED_WITHIN)]
+    cache.take(resource, KEY, again, version_of(again))
+    assert routed(routes_of(cache), resource, KEY, before, again) == [(COMPONENT, 0.0)]
+
+
 def deployment(generation: int = 1, **status: Any) -> KubeObject:
     obj = child(OF_COMPONENT, generation=1)
     status = {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, **status}

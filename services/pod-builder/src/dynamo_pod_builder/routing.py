@@ -81,13 +81,16 @@ def routes(
         return after_pods(change) or after_children(change)
 
     def after_children(change: CacheChange) -> float:
-        """A changed or deleted child is corrected at once; pods that serve are reported soon; all else is progress."""
-        if change.new is None or _changes_spec(change):
+        """A child that others changed or deleted is corrected at once; pods that serve are reported soon; all else is
+        progress.
+        """
+        written = cache.is_written(change.resource, change.key)
+        if change.new is None or (_changes_spec(change) and not written):
             return 0.0
         if _outlook_changed(change):
             return TOGETHER
-        if change.old is None and cache.is_written(change.resource, change.key):
-            # The reconcile that created it has the answer, and another one begins when it has a status.
+        if written and (change.old is None or _changes_spec(change)):
+            # The reconcile that wrote it has the answer, and another one begins when its status changes.
             return OBSERVED_WITHIN
         if change.old is None or (change.resource in _COUNTED and reported(change.old) == reported(change.new)):
             # Its status is reported, not its existence, nor an annotation of its own controller, which will report more
