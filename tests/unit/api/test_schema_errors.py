@@ -136,20 +136,25 @@ BAD: dict[str, list[str]] = {
         "spec.dgdRef.componentName: no such field; v1alpha1 calls it serviceName",
         "spec.replicas: -1 is too small; at least 0",
     ],
-    "v1beta1 DynamoGraphDeploymentRequest: {model: '', useMocker: true, sla: {ttft: '1'}, overrides: {dgd: []}}": [
+    (
+        "v1beta1 DynamoGraphDeploymentRequest: {model: '', useMocker: true, sla: {ttft: '1'}, overrides: {dgd: []}, "
+        "profilerImage: i}"
+    ): [
         "spec.model: must not be empty",
         "spec.sla.ttft: must be a number, not '1'",
         "spec.overrides.dgd: must be an object, not a list",
         "spec.useMocker: no such field; v1beta1 has features.mocker.enabled",
+        "spec.profilerImage: no such field; v1beta1 calls it image",
     ],
     (
-        "v1alpha1 DynamoGraphDeploymentRequest: {model: m, backend: llama, sla: {}, "
+        "v1alpha1 DynamoGraphDeploymentRequest: {model: m, backend: llama, sla: {}, profilerImage: i, "
         "profilingConfig: {resources: {limits: {cpu: 1X}}}}"
     ): [
         "spec.backend: 'llama' is not allowed; one of 'auto', 'vllm', 'sglang', 'trtllm'",
         "spec.profilingConfig.profilerImage: required, and missing",
         "spec.profilingConfig.resources.limits.cpu: '1X' is not a quantity; examples: 8Gi, 500m, 2, 1e9",
         "spec.sla: no such field; v1alpha1 has it in profilingConfig.config",
+        "spec.profilerImage: no such field; v1alpha1 has it in profilingConfig",
     ],
     "v1alpha1 DynamoModel: {modelName: m, modelType: LoRA, source: {}, enabled: true}": [
         "spec.baseModelName: required, and missing",

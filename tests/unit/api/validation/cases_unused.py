@@ -123,8 +123,29 @@ CASES = [
             c: {sharedMemory: {disabled: true}, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}}
         """),
         f"warning: spec.services.a.volumeMounts[1]: {SHARED_ALPHA}",
-        f"warning: spec.services.b.extraPodSpec.mainContainer.volumeMounts[0]: {SHARED_ALPHA}",
         f"warning: spec.services.b.extraPodSpec.volumes[0]: {SHARED_ALPHA}",
+    ),
+    Case(
+        "alpha: shared memory of the author's, with the size of the platform's",
+        alpha("""
+            a:
+              sharedMemory: {size: 64Gi}
+              main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}
+              pod: {volumes: [{name: s, emptyDir: {medium: Memory, sizeLimit: 65536Mi}}]}
+        """),
+    ),
+    Case(
+        "beta: shared memory of the author's, with the size of the platform's, with another, on disk",
+        beta(
+            "a: {log: true, sharedMemorySize: 1Gi, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}, "
+            "pod: {volumes: [{name: s, emptyDir: {medium: Memory, sizeLimit: 1024Mi}}]}}",
+            "b: {log: true, sharedMemorySize: 1Gi, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}, "
+            "pod: {volumes: [{name: s, emptyDir: {medium: Memory, sizeLimit: 2Gi}}]}}",
+            "c: {log: true, sharedMemorySize: 1Gi, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}, "
+            "pod: {volumes: [{name: s, emptyDir: {sizeLimit: 1Gi}}]}}",
+        ),
+        f"warning: spec.components[1].podTemplate.spec.containers[1].volumeMounts[0]: {SHARED_BETA}",
+        f"warning: spec.components[2].podTemplate.spec.containers[1].volumeMounts[0]: {SHARED_BETA}",
     ),
     Case(
         "beta: shared memory of the author's",

@@ -29,6 +29,7 @@ MOVED_IN_REQUESTS = {
     "features": "v1alpha1 has the planner in profilingConfig.config, and useMocker",
     "overrides": "v1alpha1 has deploymentOverrides, and parts of the job in profilingConfig",
     "image": "v1alpha1 calls it profilingConfig.profilerImage",
+    "profilerImage": "v1alpha1 has it in profilingConfig",
     "searchStrategy": "v1alpha1 has none",
 }
 """What to write instead of a newer name, in requests."""

@@ -33,6 +33,7 @@ MOVED = {
 
 MOVED_IN_REQUESTS = {
     "profilingConfig": "v1beta1 has sla, workload, hardware, modelCache and image instead, and overrides.profilingJob",
+    "profilerImage": "v1beta1 calls it image",
     "deploymentOverrides": "v1beta1 has overrides.dgd",
     "enableGpuDiscovery": "gone: what hardware does not say is discovered",
     "useMocker": "v1beta1 has features.mocker.enabled",

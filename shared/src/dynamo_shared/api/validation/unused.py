@@ -86,16 +86,31 @@ def shared_memory_is_the_platforms(component: ComponentView, _facts: Facts) -> V
     field, off = ("sharedMemory.size", "disabled: true") if component.is_alpha else ("sharedMemorySize", "0")
     main, main_at = component.main
     pod, pod_at = component.pod
+    volumes = list(entries(pod.get("volumes")))
+    # Equal memory is the same for the engine; the volume with the reserved name has its own warning below.
+    unnoticed = {SHARED_MEMORY for _, volume in volumes if volume.get("name") == SHARED_MEMORY}
+    unnoticed |= {text(volume.get("name")) for _, volume in volumes if _is_memory_as_given(component, volume)}
     mounts = [(main, main_at, "mountPath")]
     if component.has_fields:
         mounts.append((component.spec, component.at, "mountPoint"))
     for owner, at, place in mounts:
         for index, mount in entries(owner.get("volumeMounts")):
-            if mount.get("name") == SHARED_MEMORY or mount.get(place) == SHARED_MEMORY_PATH:
+            name = text(mount.get("name"))
+            if name not in unnoticed and (name == SHARED_MEMORY or mount.get(place) == SHARED_MEMORY_PATH):
                 yield broken((*at, "volumeMounts", index), path=SHARED_MEMORY_PATH, field=field, off=off)
-    for index, volume in entries(pod.get("volumes")):
-        if volume.get("name") == SHARED_MEMORY:
+    for index, volume in volumes:
+        if volume.get("name") == SHARED_MEMORY and not _is_memory_as_given(component, volume):
             yield broken((*pod_at, "volumes", index), path=SHARED_MEMORY_PATH, field=field, off=off)
+
+
+def _is_memory_as_given(component: ComponentView, volume: dict[str, Any]) -> bool:
+    """Whether a volume is memory of the size that the component gives the platform's."""
+    own = mapping(volume.get("emptyDir"))
+    field = ("sharedMemory", "size") if component.is_alpha else ("sharedMemorySize",)
+    size = quantity.amount_of(own.get("sizeLimit"))
+    return (
+        own.get("medium") == "Memory" and size is not None and size == quantity.amount_of(below(component.spec, field))
+    )
 
 
 #: Fields of the metadata of a pod template that have an effect, or that clients always write.
