@@ -138,6 +138,13 @@ def deployment(generation: int = 1, **status: Any) -> KubeObject:
     return {**obj, "kind": DEPLOYMENTS.kind, "spec": {"replicas": 2}, "status": status}
 
 
+def test_serving_pods_are_reported_soon_even_if_this_service_changed_their_workload() -> None:
+    cache, before = indexed(), deployment(availableReplicas=1)
+    after = {**with_metadata(deployment(availableReplicas=2), resourceVersion="2"), "spec": {"replicas": 2, "a": 1}}
+    cache.put(DEPLOYMENTS, after)
+    assert routed(routes_of(cache), DEPLOYMENTS, KEY, before, after) == [(COMPONENT, TOGETHER)]
+
+
 def annotated(obj: KubeObject) -> KubeObject:
     return with_metadata(obj, annotations={"deployment.kubernetes.io/revision": "1"})
 
