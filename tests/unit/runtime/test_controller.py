@@ -37,6 +37,8 @@ TRACER = TracerProvider(shutdown_on_exit=False).get_tracer("test")
 class Share(AllKeys):
     """All keys except those of some namespaces."""
 
+    is_shared = True
+
     def __init__(self) -> None:
         super().__init__()
         self.without: set[str] = set()
@@ -163,6 +165,15 @@ async def test_a_replica_stops_after_state_has_the_writes() -> None:
         pass
     assert controller.cache.get(DEPLOYMENTS, key) == written
     assert not controller.cache.is_written(DEPLOYMENTS, key)
+
+
+async def test_a_single_replica_stops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other one acts on older objects, and the watcher may stop together with it."""
+    monkeypatch.setattr(own_writes, "CONFIRMED_WITHIN", 3600.0)
+    key = ObjectKey("ns", "a")
+    async with asyncio.timeout(60), served([], Deployments, AllKeys()) as (controller, _):
+        controller.cache.put(DEPLOYMENTS, deployment(key))
+    assert controller.cache.is_written(DEPLOYMENTS, key)
 
 
 async def test_gained_partitions_reconcile_only_their_own_keys() -> None:

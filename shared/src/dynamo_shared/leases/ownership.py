@@ -18,6 +18,9 @@ Drainer: TypeAlias = Callable[[Callable[[ObjectKey], bool]], Awaitable[None]]
 class Ownership(ABC):
     """Which keys this replica may work on. The answer can change at any moment, and is right when it is given."""
 
+    is_shared = True
+    """Whether another replica may own the same keys after this one."""
+
     def __init__(self) -> None:
         self.detach()
 
@@ -74,6 +77,8 @@ class Leadership(Protocol):
 
 class AllKeys(Ownership):
     """Ownership of a single replica: nothing is ever gained, lost or given away."""
+
+    is_shared = False
 
     def owns(self, key: ObjectKey) -> bool:
         """Always True."""

@@ -196,8 +196,9 @@ class Controller:
                             keep(working, name, part)
                         health.ok(self.name)
                 finally:
-                    # When the process has ended, other replicas take over its keys at once.
-                    await own_writes.confirmed(self.cache)
+                    # When the process has ended, another replica takes over its keys at once.
+                    if self.ownership.is_shared:
+                        await own_writes.confirmed(self.cache)
         finally:
             await self.publisher.flush(FLUSH_WITHIN)
 

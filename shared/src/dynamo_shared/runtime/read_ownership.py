@@ -20,6 +20,7 @@ class ReadOwnership(Ownership):
         self._ownership = ownership
         self._reader = reader
         self._cache = cache
+        self.is_shared = ownership.is_shared
         ownership.on_gain(reader.cover)
 
     def owns(self, key: ObjectKey) -> bool:
