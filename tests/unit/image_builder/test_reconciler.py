@@ -407,9 +407,8 @@ async def test_a_waiting_request_shares_a_build_that_runs() -> None:
     assert phases(stage, "a", "b", "one") == ["Building", "Building", "Building"]
 
 
-async def test_builds_that_begin_at_the_same_time_keep_the_limit() -> None:
-    names = [f"r{number}" for number in range(5)]
-    stage = Stage(*map(other, names), of=LIMIT_OF_TWO)
+def slow_to_create(stage: Stage) -> None:
+    """Let other reconciles begin while a Job is created."""
     create = stage.kube.create
 
     async def slow(resource: Resource, obj: KubeObject) -> KubeObject:
@@ -417,8 +416,27 @@ async def test_builds_that_begin_at_the_same_time_keep_the_limit() -> None:
         return await create(resource, obj)
 
     stage.kube.create = slow  # type: ignore[method-assign, assignment]
+
+
+async def test_builds_that_begin_at_the_same_time_keep_the_limit() -> None:
+    names = [f"r{number}" for number in range(5)]
+    stage = Stage(*map(other, names), of=LIMIT_OF_TWO)
+    slow_to_create(stage)
     await asyncio.gather(*map(stage.reconcile, names))
     assert len(stage.kube.stored(JOBS)) == 2
+
+
+async def test_requests_that_begin_one_build_at_the_same_time_share_it() -> None:
+    """All but the first of them failed, and were retried."""
+    names = ["r0", "r1"]
+    stage = Stage(*map(request, names))
+    for name in names:
+        await stage.reconciler.reconcile(ObjectKey("ns", name))
+    await stage.archives.read(await stage.reads.get())
+    slow_to_create(stage)
+    await asyncio.gather(*(stage.reconciler.reconcile(ObjectKey("ns", name)) for name in names))
+    assert phases(stage, *names) == ["Building", "Building"]
+    assert (stage.kube.writes, stage.reconciler._beginning) == ([CREATE], {})
 
 
 async def test_only_the_oldest_requests_of_a_namespace_try_to_create_refused_jobs() -> None:

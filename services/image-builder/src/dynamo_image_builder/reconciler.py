@@ -172,9 +172,9 @@ class NimRequestReconciler:
             job = await self.kube.create(JOBS, build_job(build, namespace, self.settings))
             self.cache.put(JOBS, job)
         finally:
-            self._beginning[namespace] -= {key}
-            if not self._beginning[namespace]:
-                del self._beginning[namespace]
+            # Requests for one build may create its Job at the same time: the first of them removed it here.
+            if left := self._beginning.pop(namespace, frozenset()) - {key}:
+                self._beginning[namespace] = left
         return job
 
     async def _follow(self, request: KubeObject, build: Build, job: KubeObject, *, began: bool) -> Result:
