@@ -1,5 +1,6 @@
 """The requests of an etcd watch, and errors that prevent a call."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import grpc.aio
 import pytest
 from dynamo_shared.leases.channel import Channel, EtcdOptions
 from dynamo_shared.leases.errors import CertificateFileError, EtcdUnavailableError
+from etcd3 import etcdrpc
 
 
 class Watching:
@@ -38,6 +40,19 @@ async def test_a_watch_ends_when_its_member_has_lost_the_leader() -> None:
                 _ = [answer async for answer in answers]
     finally:
         await channel.close()
+
+
+async def test_a_slow_connection_is_awaited_as_long_as_a_response() -> None:
+    """A member that needed more than 0.1 s to begin (another region, TLS on a busy node) was never reached."""
+    silent = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    channel = Channel(EtcdOptions(endpoints=(f"http://127.0.0.1:{port}",)))
+    try:
+        with pytest.raises(EtcdUnavailableError, match="Deadline Exceeded"):
+            await channel.call(etcdrpc.KVStub, "Range", etcdrpc.RangeRequest(key=b"a"), timeout=0.5)
+    finally:
+        await channel.close()
+        silent.close()
 
 
 async def test_an_invalid_password_is_an_etcd_error_and_is_not_repeated(tmp_path: Path) -> None:

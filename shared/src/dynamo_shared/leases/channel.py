@@ -31,7 +31,8 @@ DEFAULT_PORT = 2379
 _OPTIONS: tuple[tuple[str, Any], ...] = (
     # A returning member is noticed within one or two seconds, not after gRPC's default of up to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    # Despite its name the time that one attempt to connect may take, with TLS: as long as a request (`timeout`).
+    ("grpc.min_reconnect_backoff_ms", 3_000),
     ("grpc.max_reconnect_backoff_ms", 1000),
     # Pings detect a connection that broke silently (a node that vanished). etcd allows one ping per 5 s.
     ("grpc.keepalive_time_ms", 10_000),
