@@ -132,6 +132,15 @@ def test_a_child_that_this_service_changed_needs_no_second_reconcile(resource: R
     assert routed(routes_of(cache), resource, KEY, before, again) == [(COMPONENT, 0.0)]
 
 
+def test_a_change_by_others_is_corrected_at_once_although_an_own_write_has_no_answer_or_confirmation() -> None:
+    cache, before = indexed(), {**child(OF_COMPONENT), "kind": SERVICES.kind}
+    changed, again = ({**before, **child(OF_COMPONENT, version), "spec": {"a": version}} for version in (2, 3))
+    with cache.writing(SERVICES, KEY):
+        assert routed(routes_of(cache), SERVICES, KEY, before, changed) == [(COMPONENT, 0.0)]
+    cache.put(SERVICES, changed)
+    assert routed(routes_of(cache), SERVICES, KEY, changed, again) == [(COMPONENT, 0.0)]
+
+
 def deployment(generation: int = 1, **status: Any) -> KubeObject:
     obj = child(OF_COMPONENT, generation=1)
     status = {"observedGeneration": generation, "replicas": 2, "updatedReplicas": 2, **status}

@@ -84,12 +84,11 @@ def routes(
         """A child that others changed or deleted is corrected at once; pods that serve are reported soon; all else is
         progress.
         """
-        written = cache.is_written(change.resource, change.key)
-        if change.new is None or (_changes_spec(change) and not written):
+        if change.new is None or (_changes_spec(change) and not cache.is_answer(change.resource, change.new)):
             return 0.0
         if _outlook_changed(change):
             return TOGETHER
-        if written and (change.old is None or _changes_spec(change)):
+        if _changes_spec(change) or (change.old is None and cache.is_written(change.resource, change.key)):
             # The reconcile that wrote it has the answer, and another one begins when its status changes.
             return OBSERVED_WITHIN
         if change.old is None or (change.resource in _COUNTED and reported(change.old) == reported(change.new)):

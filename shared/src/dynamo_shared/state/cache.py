@@ -337,6 +337,11 @@ class ObjectCache:
         slot = (resource.id, key)
         return slot in self._written or slot in self._under_way
 
+    def is_answer(self, resource: Resource, obj: KubeObject) -> bool:
+        """Whether this version of an object is the answer to this service's last write, which STATE has not confirmed."""
+        written = self._written.get((resource.id, key_of(obj)))
+        return written is not None and written.version == version_of(obj)
+
     async def confirmed(self) -> None:
         """Return when STATE has the writes that this service has made until now.
 
