@@ -301,6 +301,8 @@ WORKLOAD = object_of(resources.DEPLOYMENTS, "w", "ns", spec={"replicas": 4})
         pytest.param({"status": {"readyReplicas": 1}}, ["patch Deployment w"], id="another status"),
         pytest.param({"spec": {"replicas": 3}}, [], id="already written"),
         pytest.param({"spec": {"replicas": 2}}, None, id="another number"),
+        pytest.param({"spec": {"replicas": 4, "paused": True}}, None, id="another spec"),
+        pytest.param({"spec": {"replicas": 3, "paused": True}}, None, id="already written, and another spec"),
     ],
 )
 async def test_a_number_is_set_only_if_it_was_decided_from_the_present_one(

@@ -312,23 +312,23 @@ class Applier:
     async def _replace_number(
         self, resource: Resource, observed: KubeObject, replicas: int, outdated: Conflict
     ) -> KubeObject:
-        """Set `spec.replicas` of an object whose status changes constantly, if its uid and number stay the same.
+        """Set `spec.replicas` of an object whose status changes constantly, if its uid and spec stay the same.
 
         Raises `outdated` if another object has its name, or another writer was faster: the cache then has its version.
         """
         key, uid = resources.key_of(observed), observed["metadata"]["uid"]
         now = await self._kube.get(resource, key)
-        place = "/spec/replicas"
-        number = now["spec"].get("replicas")
-        if now["metadata"]["uid"] == uid and number == replicas:
+        is_same = now["metadata"]["uid"] == uid
+        if is_same and now["spec"] == {**observed["spec"], "replicas": replicas}:
             return now
-        if now["metadata"]["uid"] != uid or number != observed["spec"].get("replicas"):
+        if not is_same or now["spec"] != observed["spec"]:
             self._cache.put(resource, now)
             raise outdated
-        operations: list[KubeObject] = [{"op": "test", "path": "/metadata/uid", "value": uid}]
-        if number is not None:
-            operations.append({"op": "test", "path": place, "value": number})
-        operations.append({"op": "add", "path": place, "value": replicas})
+        operations: list[KubeObject] = [
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "test", "path": "/metadata/generation", "value": now["metadata"]["generation"]},
+            {"op": "add", "path": "/spec/replicas", "value": replicas},
+        ]
         try:
             return await self._kube.json_patch(resource, key, operations)
         except Invalid as changed:
