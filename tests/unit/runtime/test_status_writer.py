@@ -1,5 +1,6 @@
 """A status is written if it differs: at once if it matters, later if more may follow, never after the deletion."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,8 +31,11 @@ class Kube:
         self.lacks: tuple[str, ...] = ()
         """fields of components that its definition does not have"""
         self.refusal: KubeError | None = None
+        self.meanwhile: Callable[[], object] = lambda: None
+        """what happens during a request"""
 
     async def apply_status(self, resource: Resource, obj: KubeObject) -> KubeObject:
+        self.meanwhile()
         if self.refusal is not None:
             raise self.refusal
         if self.gone:
@@ -188,6 +192,16 @@ async def test_progress_of_a_missing_object_is_not_recorded() -> None:
     assert not world.writer._waiting, "another replica has it now"
     assert await world.write(obj, state="pending", replicas=2) is None
     assert not world.writer._waiting, "a reconcile that ended late"
+
+
+async def test_a_refused_status_of_an_object_that_was_deleted_meanwhile_is_not_recorded() -> None:
+    obj = graph(state="pending")
+    world = World(obj)
+    world.kube.refusal = Unauthorized(401, "Unauthorized", "Unauthorized")
+    world.kube.meanwhile = lambda: world.cache.remove(GRAPHS, KEY, "u")
+    with pytest.raises(Unauthorized):
+        await world.write(obj, state="successful")
+    assert not world.writer._waiting
 
 
 async def test_a_not_found_answer_removes_the_object_from_the_cache() -> None:

@@ -94,7 +94,7 @@ class StatusWriter:
             return None
         except KubeError:
             # The retry must not wait for more progress: for the queue that is a success, and its delays start over.
-            self._waiting[uid] = self.clock()
+            self._waiting.keep(obj, self.clock())
             raise
         self.cache.put(resource, written)
         return None
