@@ -172,24 +172,46 @@ async def test_errors_are_reported_and_do_not_end_the_lease_early(etcd: FakeEtcd
     assert lease.id == 1
 
 
-async def test_keys_that_etcd_refuses_are_reported_although_it_renews_the_lease(lease: Lease) -> None:
+async def test_keys_that_etcd_refuses_are_reported_although_it_renews_the_lease(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without space, or without the permission, a replica would hold nothing and appear healthy."""
+    monkeypatch.setattr("dynamo_shared.leases.view.RETRY_PAUSE", 0.01)
     heard = await troubles_of(lease)
-    view, refused = PrefixView(Keys(), "/p"), [EtcdUnavailableError("no space")]  # type: ignore[arg-type]
+    view, refused = PrefixView(Keys(), "/p"), ["no answer"]  # type: ignore[arg-type]
 
     async def sync(_: asyncio.TaskGroup) -> float:
-        if refused:
-            raise refused[0]
+        for reason in refused:
+            raise EtcdUnavailableError(reason)
         return 10.0
 
     async with in_background(view.keep_synced(lease, sync)):
-        await until(lambda: heard == ["no space"])
-        view.wake()
-        await turns()
+        for reason in ("no answer", "no space"):
+            refused[:] = [reason]
+            await until(lambda: heard[-1:] == refused)
         refused.clear()
-        view.wake()
-        await until(lambda: len(heard) == 2)
-    assert (heard, lease.id) == (["no space", ""], 1)
+        await until(lambda: heard[-1:] == [""])
+    assert (heard, lease.id) == (["no answer", "no space", ""], 1)
+
+
+async def test_a_reason_that_changes_each_time_does_not_hurry_the_next_attempt(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listeners read the keys again when they hear of a trouble: with two unavailable members, without any pause."""
+    monkeypatch.setattr("dynamo_shared.leases.view.RETRY_PAUSE", 3600.0)
+    heard, attempts = await troubles_of(lease), 0
+    view = PrefixView(Keys(), "/p")  # type: ignore[arg-type]
+    lease.on_change(view.wake)
+
+    async def sync(_: asyncio.TaskGroup) -> float:
+        nonlocal attempts
+        attempts += 1
+        raise EtcdUnavailableError(f"member {attempts % 2} refused")
+
+    async with in_background(view.keep_synced(lease, sync)):
+        await until(lambda: heard)
+        await turns()
+    assert (heard, attempts) == (["member 1 refused"], 1)
 
 
 async def test_a_grant_that_took_too_long_is_not_used(etcd: FakeEtcd) -> None:

@@ -68,7 +68,7 @@ class Lease:
         """Record why the keys under a prefix cannot be read or written, although the lease may be renewed: etcd has no
         space, or the user lacks the permission. "" if they can.
         """
-        if bool(trouble) == (prefix in self._refused):
+        if trouble == self._refused.get(prefix, ""):
             return
         if trouble:
             if not self.trouble:

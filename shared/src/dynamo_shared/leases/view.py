@@ -62,7 +62,9 @@ class PrefixView:
                     lease.check()
                 except EtcdError as error:
                     lease.note(self.prefix, str(error))
-                    wait = spread(RETRY_PAUSE)
+                    # Not shortened by `wake`, which listeners of the lease call after each new reason.
+                    await asyncio.sleep(spread(RETRY_PAUSE))
+                    continue
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait):
                         await self._awake.wait()
