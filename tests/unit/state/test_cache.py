@@ -121,6 +121,20 @@ def test_a_write_is_not_replaced_by_older_messages_of_state() -> None:
     assert said(cache, obj(19)), "STATE has caught up, and what it says then counts"
 
 
+def test_an_answer_is_this_services_until_state_confirms_it() -> None:
+    cache = ObjectCache()
+    own: list[bool] = []
+    cache.on_change(lambda resource, _key, _old, new: own.append(new is not None and cache.is_answer(resource, new)))
+    said(cache, obj(10))
+    cache.put(DEPLOYMENTS, obj(20))
+    said(cache, obj(30))
+    assert own == [False, True, False]
+    cache.put(DEPLOYMENTS, obj(40))
+    assert not cache.is_answer(DEPLOYMENTS, obj(50))
+    cache.confirm(DEPLOYMENTS, KEY, version_of(obj(40)))
+    assert not cache.is_answer(DEPLOYMENTS, obj(40))
+
+
 def test_only_the_last_unconfirmed_write_is_confirmed() -> None:
     clock = ManualClock()
     cache = ObjectCache(clock=clock)
@@ -229,8 +243,10 @@ def test_an_existing_write_waits_for_state() -> None:
 
 def test_a_later_write_of_another_client_counts_and_older_messages_of_state_do_not() -> None:
     cache, write = overdue(ManualClock())
+    own: list[bool] = []
+    cache.on_change(lambda resource, _key, _old, new: own.append(new is not None and cache.is_answer(resource, new)))
     assert cache.correct(KEY, write, obj(25))
-    assert held(cache) == "u1-25"
+    assert (held(cache), own) == ("u1-25", [False])
     assert not said(cache, obj(20))
     assert held(cache) == "u1-25"
 

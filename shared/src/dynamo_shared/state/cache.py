@@ -466,7 +466,10 @@ class ObjectCache:
             return False
         if version.uid == write.version.uid:
             if not deleted and version.resource_version > write.version.resource_version:
-                return self.put(resource, obj)
+                changed = self._set(resource, key, without_managed_fields(obj))
+                # Only now, so that listeners do not take another client's change for this service's own.
+                self._written[slot] = OwnWrite(resource, version, self._clock() + GRACE)
+                return changed
             log.warning(
                 "own write is gone: the API server's data store was restored", resource=resource.id, key=str(key)
             )
