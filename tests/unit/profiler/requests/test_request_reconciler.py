@@ -225,11 +225,15 @@ async def test_a_missing_right_of_the_profiler_does_not_end_a_request(given, wri
     before = (await world.status()).get("phase")
     with pytest.raises(MissingRight):
         await world.reconcile(times=2)
-    assert (await world.status()).get("phase") == before
-    assert [line.split()[1] for line in world.announced.lines] == [event]
+    waits = await world.status()
+    assert waits.get("phase", "Pending") == (before or "Pending")
+    assert str(NO_RIGHT) in [each["message"] for each in waits["conditions"] if each["type"] == "Reconciled"]
+    assert [line.split()[1] for line in world.announced.lines][:1] == [event]
     world.kube.refusals.clear()
     await world.reconcile()
-    assert (await world.status())["phase"] != "Failed"
+    continues = await world.status()
+    assert continues["phase"] != "Failed"
+    assert "Reconciled" not in [each["type"] for each in continues["conditions"]]
 
 
 measuring = partial(profiling, spec={**thorough, **offered})

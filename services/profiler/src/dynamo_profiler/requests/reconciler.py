@@ -111,7 +111,13 @@ class RequestReconciler:
             RequestPhase.FAILED: self._failed,
         }
         step = steps.get(draft.phase)
-        return await step(obj, draft) if step else Result()
+        try:
+            return await step(obj, draft) if step else Result()
+        except MissingRight as error:
+            # The request continues when a user has given the right.
+            status, _ = reconcile_failed(obj, str(error), self.now())
+            await self._write_status(obj, status)
+            raise
 
     def _was_changed(self, obj: KubeObject, draft: StatusDraft) -> bool:
         """Whether the spec differs from the observed one, and the status does not report this yet."""
@@ -298,7 +304,9 @@ class RequestReconciler:
         return await self._write(obj, draft) if resumed or draft.recovers else Result()
 
     async def _write(self, obj: KubeObject, draft: StatusDraft, *, urgent: bool = True) -> Result:
-        status = draft.done()
+        return await self._write_status(obj, draft.done(), urgent=urgent)
+
+    async def _write_status(self, obj: KubeObject, status: KubeObject, *, urgent: bool = True) -> Result:
         wait = await self.statuses.write(
             DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
             obj,
