@@ -63,6 +63,8 @@ class Deployments(Controller):
         super().__init__(context, SERVICE, [DEPLOYMENTS])
         self.answers: dict[str, Exception] = {}
         self.reconciled: list[ObjectKey] = []
+        self.waiting = 0
+        """reconciles that wait for `go`"""
         self.go = asyncio.Event()
         self.go.set()
         self.wire(
@@ -71,7 +73,9 @@ class Deployments(Controller):
         )
 
     async def reconcile(self, key: ObjectKey) -> Result:
+        self.waiting += 1
         await self.go.wait()
+        self.waiting -= 1
         self.reconciled.append(key)
         if (error := self.answers.get(key.name)) is not None:
             raise error
@@ -118,7 +122,7 @@ async def test_keys_are_given_away_after_state_has_the_writes() -> None:
     async with controlling([key], share) as controller:
         controller.go.clear()
         controller.enqueue(task("given"))
-        await until(lambda: controller._queue.working)
+        await until(lambda: controller.waiting)
         given_away = asyncio.create_task(share.give("given"))
         await asyncio.sleep(0)
         written = deployment(key)
