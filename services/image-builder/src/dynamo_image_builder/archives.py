@@ -100,8 +100,7 @@ class Archives:
             self._queue.add(archive)
 
     def _exists(self, key: ObjectKey, uid: str) -> bool:
-        request = self._cache.get(DYNAMO_NIM_REQUESTS, key)
-        return request is not None and objects.uid(request) == uid
+        return self._cache.get_by_uid(DYNAMO_NIM_REQUESTS, key, uid) is not None
 
 
 class ArchiveFinder:

@@ -224,6 +224,11 @@ class ObjectCache:
         table = self._tables.get(resource.id)
         return table.get(key) if table is not None else None
 
+    def get_by_uid(self, resource: Resource, key: ObjectKey, uid: str) -> KubeObject | None:
+        """The object, or None if it is gone, also if another one has its name now. Read only."""
+        obj = self.get(resource, key)
+        return obj if obj is not None and obj["metadata"]["uid"] == uid else None
+
     def list(self, resource: Resource, namespace: str | None = None) -> Objects:
         """All objects of a resource, or only of one namespace. Read only."""
         table = self._tables.get(resource.id)
@@ -535,7 +540,7 @@ class ObjectCache:
 
     def memory(self) -> ObjectMemory[_V]:
         """A dict for a writer's data per object, by uid. The cache removes the entries of objects that leave it."""
-        memory: ObjectMemory[_V] = ObjectMemory(self.get)
+        memory: ObjectMemory[_V] = ObjectMemory(self.get_by_uid)
         self.on_leave(lambda _, obj: memory.pop(obj["metadata"]["uid"], None))
         return memory
 

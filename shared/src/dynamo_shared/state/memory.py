@@ -13,17 +13,17 @@ V = TypeVar("V")
 class ObjectMemory(dict[str, V]):
     """Data by uid of an object. The cache that created it removes the entry of an object that leaves the cache.
 
-    `get_object` reads that cache.
+    `get_by_uid` reads that cache.
     """
 
-    def __init__(self, get_object: Callable[[Resource, ObjectKey], KubeObject | None]) -> None:
+    def __init__(self, get_by_uid: Callable[[Resource, ObjectKey, str], KubeObject | None]) -> None:
         super().__init__()
-        self._get_object = get_object
+        self._get_by_uid = get_by_uid
 
     def keep(self, obj: KubeObject, value: V) -> None:
         """Set the data of an object, if it is still in the cache: it may have left during a request, and then nothing
         would remove the entry.
         """
-        known = self._get_object(of(obj), key_of(obj))
-        if known is not None and objects.uid(known) == objects.uid(obj):
-            self[objects.uid(obj)] = value
+        uid = objects.uid(obj)
+        if self._get_by_uid(of(obj), key_of(obj), uid) is not None:
+            self[uid] = value

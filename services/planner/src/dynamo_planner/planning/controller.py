@@ -194,7 +194,7 @@ class Plans(Controller):
             self._prometheus(plan)
         except (NotPlannable, InputError) as error:
             await self._end(key)
-            if self._present(key, objects.uid(graph)) is None:
+            if self.cache.get_by_uid(DYNAMO_GRAPH_DEPLOYMENTS, key, objects.uid(graph)) is None:
                 # Deleted meanwhile: nothing would forget what is reported now.
                 return Result()
             reason = error.reason if isinstance(error, NotPlannable) else "InvalidPlannerConfig"
@@ -302,7 +302,7 @@ class Plans(Controller):
             ).run()
 
     async def _report(self, plan: PlannedGraph, ticked: TickResult) -> None:
-        if (graph := self._present(plan.graph, plan.uid)) is None:
+        if (graph := self._graph(plan)) is None:
             return
         outcome = self._reporter.tick(graph, plan, ticked, now())
         missing = missing_inputs(plan, ticked)
@@ -320,7 +320,7 @@ class Plans(Controller):
         return before != message and self.context.clock() - self._written.get(plan.uid, float("-inf")) >= interval
 
     async def _report_failure(self, plan: PlannedGraph, error: Exception) -> None:
-        if (graph := self._present(plan.graph, plan.uid)) is None:
+        if (graph := self._graph(plan)) is None:
             return
         why = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
         message = f"planning fails, and replicas do not change: {why}; the planner retries every {FAULT_PAUSE:.0f} s"
@@ -328,10 +328,9 @@ class Plans(Controller):
         self._metrics.tick((plan.graph.namespace, plan.graph.name), {}, {}, FAILED)
         await self._write(plan, graph, PlanningCondition(False, FAILED, message))
 
-    def _present(self, key: ObjectKey, uid: str) -> KubeObject | None:
-        """The graph, if it still exists."""
-        graph = self.cache.get(DYNAMO_GRAPH_DEPLOYMENTS, key)
-        return graph if graph is not None and objects.uid(graph) == uid else None
+    def _graph(self, plan: PlannedGraph) -> KubeObject | None:
+        """The graph of a plan, if it still exists."""
+        return self.cache.get_by_uid(DYNAMO_GRAPH_DEPLOYMENTS, plan.graph, plan.uid)
 
     async def _write(self, plan: PlannedGraph, graph: KubeObject, condition: PlanningCondition) -> None:
         try:

@@ -276,8 +276,8 @@ class RequestReconciler:
             why = f"the result cannot be written into the status: {error}; make spec.overrides smaller in a new request"
             self.announcer.announce(obj, events.PROFILING_FAILED(in_request_fields(why, obj)))
             return await self._write(obj, StatusDraft(obj, self.now()).fail(SPEC_GENERATED, "GenerationFailed", why))
-        written = self.cache.get(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj))
-        if written is None or objects.uid(written) != objects.uid(obj):
+        written = self.cache.get_by_uid(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, key_of(obj), objects.uid(obj))
+        if written is None:
             return Result()
         for remark in result.remarks:
             self.announcer.announce(obj, events.REMARK.named(remark.reason)(in_request_fields(remark.message, obj)))

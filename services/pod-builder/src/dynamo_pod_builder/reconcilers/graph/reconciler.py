@@ -43,8 +43,7 @@ class GraphReconciler:
         observed = await self.observer.observe(graph)
         # Both at once, so that a new graph does not wait for the API server's answer in addition to its plan.
         exists, plan = await both(self._exists(observed), self._planned(observed))
-        present = self.observer.graph(key)
-        if not exists or present is None or objects.uid(present) != objects.uid(graph):
+        if not exists or self.observer.cache.get_by_uid(DYNAMO_GRAPH_DEPLOYMENTS, key, objects.uid(graph)) is None:
             return Result()
         self.report.begin(graph)
         if plan.captures:
