@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
 from dynamo_pod_builder.render import MANAGED_BY
-from dynamo_pod_builder.routing import CREATED, TOGETHER
+from dynamo_pod_builder.routing.delays import CREATED, TOGETHER
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (

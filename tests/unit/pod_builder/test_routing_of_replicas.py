@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from dynamo_pod_builder.routing import CREATED, SETTLE
+from dynamo_pod_builder.routing.delays import CREATED, SETTLE
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
