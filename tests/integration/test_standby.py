@@ -11,7 +11,7 @@ from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, L
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound, NotHeld
 from dynamo_shared.leases.term import lease_clock
-from dynamo_shared.runtime.standby import KubeClaim
+from dynamo_shared.runtime.leasing.claim import KubeClaim
 from dynamo_watcher.app import WatcherService
 
 from tests.building.tasks import in_background

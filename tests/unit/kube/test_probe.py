@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from dynamo_shared.kube.transport import ATTEMPTS
-from dynamo_shared.runtime.leasing import answers
+from dynamo_shared.runtime.leasing.etcd import answers
 
 from . import steps
 

@@ -2,7 +2,7 @@
 
 import pytest
 from dynamo_shared.runtime import InvalidSettings, load_settings
-from dynamo_shared.runtime.leasing import stands_by
+from dynamo_shared.runtime.leasing.standby import stands_by
 from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 
 HEAD = "apiVersion: operator.config.dynamo.nvidia.com/v1alpha1\nkind: OperatorConfiguration\n"

@@ -8,7 +8,7 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import PLATFORM, labels
 from dynamo_shared.api.resources import LEASES, ObjectKey, Resource, key_of
 from dynamo_shared.kube.errors import Conflict, NotFound, Unavailable
-from dynamo_shared.runtime.standby import KubeClaim
+from dynamo_shared.runtime.leasing.claim import KubeClaim
 
 from tests.building.memory_kube import MemoryKube
 from tests.building.tasks import in_background

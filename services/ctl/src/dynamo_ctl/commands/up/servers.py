@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
 
 import structlog
@@ -25,11 +24,10 @@ from dynamo_devcluster import (
 )
 from dynamo_shared.bus import permissions, server_config
 from dynamo_shared.bus.sizes import MAX_PAYLOAD
-from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.epoch import Epoch
 from dynamo_shared.leases.password import USER, require_password
-from dynamo_shared.runtime.leasing import etcd_password
+from dynamo_shared.runtime.leasing.etcd import options_of, prefix_of
 from dynamo_shared.runtime.settings import Settings
 
 from dynamo_ctl import credentials
@@ -130,12 +128,7 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
 
 
 async def _skip_wait_for_lost_leases(settings: Settings) -> None:
-    """Spare a new local etcd the wait for leases that it might have lost (leases.epoch).
-
-    If the prefix differed from runtime.leasing's, the platform would wait, and still work correctly.
-    """
-    etcd = settings.platform.etcd
-    prefix = f"{etcd.prefix.rstrip('/')}/{settings.platform.cluster_name}"
-    options = EtcdOptions(endpoints=etcd.endpoints, user=etcd.user, password=partial(etcd_password, etcd))
-    async with EtcdClient(options) as client:
-        await client.create(Epoch(client, prefix, math.ceil(etcd.lease_ttl)).marker, b"")
+    """Spare a new local etcd the wait for leases that it might have lost (leases.epoch)."""
+    platform = settings.platform
+    async with EtcdClient(options_of(platform.etcd)) as client:
+        await client.create(Epoch(client, prefix_of(platform), math.ceil(platform.etcd.lease_ttl)).marker, b"")
