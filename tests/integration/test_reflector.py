@@ -183,7 +183,7 @@ async def test_a_compaction_during_an_outage_causes_a_relist_that_reports_only_c
         before = len(follower.kinds)
         reflector = follower.reflector
         held = reflector._client
-        reflector._client = _Unreachable()  # type: ignore[assignment]
+        reflector._client = reflector._lists._client = _Unreachable()  # type: ignore[assignment]
         await small_plane.api_server.restart()
         remade = ObjectKey("default", "remade")
         await small_kube.apply(CONFIG_MAPS, config_map("default", "changed", x="1"))
@@ -194,7 +194,7 @@ async def test_a_compaction_during_an_outage_causes_a_relist_that_reports_only_c
         latest = (await small_kube.list_page(CONFIG_MAPS, "default"))["metadata"]["resourceVersion"]
         await compact(small_plane, int(latest))
         await small_plane.api_server.restart()
-        reflector._client = held
+        reflector._client = reflector._lists._client = held
         await follower.until(lambda: follower.syncs == 2)
         assert sorted(follower.kinds[before:]) == [
             *("ADDED new", "ADDED remade", "DELETED remade", "DELETED vanished", "MODIFIED changed")

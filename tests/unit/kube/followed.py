@@ -2,11 +2,13 @@
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
 from dynamo_shared.api.resources import PODS
 from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
+from dynamo_shared.kube.transport import MAX_RESPONSE_BYTES
 
 
 def pod(name: str, version: int, uid: str = "") -> dict[str, Any]:
@@ -33,15 +35,23 @@ def failure(code: int, reason: str = "", **more: Any) -> dict[str, Any]:
 class Followed:
     """A reflector of the scripted server, and its events."""
 
-    def __init__(self, server: Any, *, timeout: float = 5, **options: Any) -> None:
+    def __init__(
+        self,
+        server: Any,
+        *,
+        timeout: float = 5,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        clock: Callable[[], float] | None = None,
+        **options: Any,
+    ) -> None:
         self.health: list[tuple[bool, str]] = []
         self.waits: list[float] = []
-        clock = itertools.count(1000)
+        seconds = itertools.count(1000.0)
         self.reflector = Reflector(
-            server.client(timeout=timeout),
+            server.client(timeout=timeout, max_response_bytes=max_response_bytes),
             PODS,
             on_health=lambda ok, message: self.health.append((ok, message)),
-            clock=lambda: float(next(clock)),
+            clock=clock or (lambda: next(seconds)),
             sleep=self._sleep,
             randomness=lambda: 0.5,
             **options,

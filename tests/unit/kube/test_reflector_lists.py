@@ -215,8 +215,7 @@ async def test_pages_keep_their_size_if_the_whole_list_is_too_large(server: Any)
     whole = steps.text("x" * 1000)
     server.then(page, expired, page, expired, whole, page, expired, page, expired, whole, page, steps.answer(listed(5)))
     server.watches.extend([steps.watch(then="hang")] * 5)
-    followed = Followed(server)
-    followed.reflector._client = server.client(max_response_bytes=900)
+    followed = Followed(server, max_response_bytes=900)
     assert await followed.take(2) == ["ADDED a@3", "SYNCED 5"]
     asked = [each.query.get("limit") for each in server.requests if "watch" not in each.query]
     assert asked == [*["500"] * 4, None, *["500"] * 4, None, *["500"] * 2]
@@ -227,8 +226,7 @@ async def test_pages_grow_again_after_large_objects(server: Any) -> None:
     page, last = steps.answer(listed(5, more="t")), steps.answer(listed(5))
     server.then(steps.text("x" * 301), steps.text("x" * 301), last, *[page] * 8, last)
     server.watches += [steps.refuse(410, "Expired"), steps.refuse(410, "Expired"), steps.watch(then="hang")]
-    followed = Followed(server)
-    followed.reflector._client = server.client(max_response_bytes=300)
+    followed = Followed(server, max_response_bytes=300)
     assert await followed.take(2) == ["SYNCED 5", "SYNCED 5"]
     asked = [each.query["limit"] for each in server.requests if "watch" not in each.query]
     assert asked == ["500", "62", "7", "7", "14", "28", *["56"] * 6]
@@ -258,8 +256,7 @@ async def test_an_answer_of_a_gateway_is_an_error_and_deletes_nothing(server: An
 
 
 async def test_a_too_large_page_is_requested_in_smaller_pages(server: Any) -> None:
-    followed = Followed(server)
-    followed.reflector._client = server.client(max_response_bytes=300)
+    followed = Followed(server, max_response_bytes=300)
     server.then(steps.text("x" * 301), steps.answer(listed(5)), steps.watch(then="hang"))
     assert await followed.take(1) == ["SYNCED 5"]
     assert server.requests[1].query["limit"] == "62"
@@ -291,9 +288,9 @@ async def test_pages_grow_again_while_they_arrive_quickly(
 ) -> None:
     """After one slow minute of the API server, a kind kept small pages, ten times as many requests, until a restart."""
     sizes: list[str] = []
-    followed = Followed(server, page_size=200)
-    sent, now = followed.reflector._client.raw_get, itertools.count(0.0, seconds)
-    followed.reflector._clock = lambda: next(now)
+    now = itertools.count(0.0, seconds)
+    followed = Followed(server, page_size=200, clock=lambda: next(now))
+    sent = followed.reflector._client.raw_get
 
     async def raw_get(path: str, *, accept: str = "") -> bytes:
         sizes.append(path.partition("limit=")[2].partition("&")[0])
@@ -339,7 +336,7 @@ async def test_a_list_whose_later_pages_are_slow_is_completed(server: Any, monke
 async def test_comparisons_do_not_enlarge_pages(server: Any) -> None:
     """Metadata arrive quickly even if objects do not: each list would start with pages that time out."""
     followed = Followed(server, compare=True)
-    followed.reflector._page_size = 50
+    followed.reflector._lists._size = 50
     server.then(
         *[
             steps.answer(listed(5)),
@@ -355,8 +352,7 @@ async def test_comparisons_do_not_enlarge_pages(server: Any) -> None:
 
 async def test_a_too_large_comparison_is_requested_in_smaller_pages(server: Any) -> None:
     # The annotations of one object may have 256 KiB: those of one tenant can fill an answer.
-    followed = Followed(server, compare=True)
-    followed.reflector._client = server.client(max_response_bytes=300)
+    followed = Followed(server, compare=True, max_response_bytes=300)
     server.then(
         *[steps.answer(listed(5)), steps.watch(bookmark(6)), steps.text("x" * 301), steps.answer(listed(6))],
         steps.watch(event("ADDED", pod("a", 7)), then="hang"),

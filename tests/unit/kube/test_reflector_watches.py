@@ -74,7 +74,7 @@ async def test_a_watch_continues_at_the_version_of_the_last_one(server: Any, end
     ],
 )
 async def test_a_silent_connection_is_closed(
-    server: Any, silent: Any, times: dict[str, float], level: str, error: str
+    server: Any, silent: Any, times: dict[str, Any], level: str, error: str
 ) -> None:
     server.then(steps.answer(listed(5)), silent, steps.watch(event("ADDED", pod("a", 6)), then="hang"))
     with capture_logs() as logs:

@@ -29,12 +29,10 @@ Backpressure: while the iterator is not advanced, nothing is read; the socket's 
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Set
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from typing import Literal
-from urllib.parse import urlencode
 
 import msgspec
 import structlog
@@ -44,17 +42,12 @@ from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.kube import errors, watch_wire
 from dynamo_shared.kube.client import PAGE_SIZE, KubeClient
+from dynamo_shared.kube.follow_health import FollowHealth
+from dynamo_shared.kube.list_pages import ExpiredMidwayError, ListPages, query_of
 from dynamo_shared.kube.reported_versions import ReportedVersions, vanished
 
 log = structlog.get_logger("dynamo.kube")
 
-# If a page does not arrive in time, the page size is halved, down to this: pages must not become smaller because a
-# server answers nothing.
-SLOW_PAGE_SIZE = 50
-# If a page is too large, the next ones have this part of its size, until a list is complete.
-LARGE_PAGE_PARTS = 8
-# If a page arrives within this time, a sixth of its timeout, the next one has twice the size, up to the usual size.
-QUICK_PAGE_SECONDS = 5.0
 # Bytes of a page that are handled before other tasks run, which takes a few milliseconds, and what an object counts in
 # addition to its bytes.
 BYTES_AT_ONCE, _OF_OBJECT = 2**18, 512
@@ -127,10 +120,6 @@ class _WatchedEvent(msgspec.Struct, frozen=True):
     received_at: float
 
 
-class _ExpiredMidwayError(Exception):
-    """The list expired on the server while it was being read."""
-
-
 class Reflector:
     """Follows one resource; `changes` may be iterated once at a time.
 
@@ -169,13 +158,18 @@ class Reflector:
         self._optional = optional
         self._served = served
         self._missing_seconds = 0.0
-        self._midway = 0
-        """lists in a row that expired midway"""
         self._compares = compare
-        self._page_size = self._usual_page = self._largest_page = self._timely_page = page_size
-        self._gate = gate
+        self._lists = ListPages(
+            client,
+            resource,
+            namespace,
+            selectors=self._selectors,
+            page_size=page_size,
+            gate=gate,
+            clock=clock,
+        )
         self._silence = silence
-        self._on_health = on_health or (lambda _ok, _message: None)
+        self._health = FollowHealth(resource, on_health)
         self._clock = clock
         self._sleep = sleep
         self._randomness = randomness
@@ -188,7 +182,6 @@ class Reflector:
         """whether pages of a list are missing: until they arrive, a parallel watch does not prove that everything works
         """
         self._failures = 0
-        self._healthy: bool | None = None
         self.last_contact = 0.0
         """time of the API server's last message (bookmarks count), on `clock`; 0 before the first"""
 
@@ -209,9 +202,8 @@ class Reflector:
                 if self._compares:
                     await (self._compare() if resumed or self._is_due() else self._check_number())
                 self._interrupted = False
-            except _ExpiredMidwayError:
+            except ExpiredMidwayError:
                 log.info("list expired, starting over", resource=self.resource.id)
-                self._midway += 1
             except errors.Expired as error:
                 log.info("listing again", resource=self.resource.id, cause=error.message)
                 self._version = ""
@@ -265,11 +257,9 @@ class Reflector:
                     self._listing = False
                     self._version = self._version or version
                     self._compared = asyncio.get_running_loop().time()
-                    # The next list may have larger pages again: the large objects may be gone.
-                    self._largest_page = min(self._usual_page, self._largest_page * LARGE_PAGE_PARTS)
-                    self._timely_page = self._largest_page
-                    self._served, self._missing_seconds, self._midway = True, 0.0, 0
-                    self._report_success()
+                    self._lists.complete()
+                    self._served, self._missing_seconds = True, 0.0
+                    self._health.works()
                     yield Synced(version, self._known)
         finally:
             if self._listing:
@@ -277,25 +267,16 @@ class Reflector:
 
     async def _pages(self, begun: asyncio.Event) -> AsyncGenerator[watch_wire.ListPage, None]:
         """All pages of a list. `begun` is set once the first page was consumed: then a watch may begin."""
-        token = ""
-        while True:
-            async with self._gate.passed() if self._gate is not None else nullcontext():
-                try:
-                    page = await self._page(token, limit=0 if self._midway > 1 and not token else None)
-                except errors.Expired as error:
-                    if not token:
-                        raise
-                    raise _ExpiredMidwayError from error
+        async with aclosing(self._lists.all()) as pages:
+            async for page in pages:
                 self.last_contact = self._clock()
-                token, version = page.metadata.continue_, page.metadata.resource_version
+                version = page.metadata.resource_version
                 yield page
                 # Release megabytes before the next page.
                 del page
-            if not begun.is_set():
-                self._version = version
-                begun.set()
-            if not token:
-                break
+                if not begun.is_set():
+                    self._version = version
+                    begun.set()
 
     def _listed(
         self, item: msgspec.Raw, listed_keys: set[ObjectKey] | None, overtaken: Set[ObjectKey]
@@ -313,7 +294,7 @@ class Reflector:
 
     async def _check_number(self) -> None:
         """Expired if the server's resourceVersion is lower than the known one."""
-        self._refuse_older(await self._page("", limit=1))
+        self._refuse_older(await self._lists.read(limit=1))
 
     def _refuse_older(self, page: watch_wire.ListPage) -> None:
         number = page.metadata.resource_version
@@ -327,7 +308,7 @@ class Reflector:
         token = ""
         met: set[ObjectKey] = set()
         while True:
-            page = await self._page(token, accept=METADATA_ONLY)
+            page = await self._lists.read(token, accept=METADATA_ONLY)
             self._refuse_older(page)
             for item in page.items or ():
                 meta = watch_wire.item_meta(item)
@@ -363,45 +344,8 @@ class Reflector:
         for key, uid in await self._known.others(()):
             yield self._gone(key, uid, self._known[key][1], received_at)
         self._served = False
-        self._report_success()
+        self._health.works()
         yield Absent()
-
-    async def _page(self, token: str, *, limit: int | None = None, accept: str = "") -> watch_wire.ListPage:
-        """A page of `limit` objects (0: of all).
-
-        By default of the usual size; smaller after a page that was too large, and after one that was too slow, until a
-        list is complete and pages arrive quickly again.
-        """
-        while True:
-            size = self._page_size if limit is None else limit
-            query = self._query({"limit": str(size) if size else "", "continue": token})
-            path = f"{self.resource.path(self._namespace)}?{query}"
-            asked_at = self._clock()
-            try:
-                page = watch_wire.decode_page(await self._client.raw_get(path, accept=accept))
-            except errors.ResponseTooLarge:
-                if size == 1:
-                    raise
-                limit = None
-                if size:
-                    self._page_size = self._largest_page = self._timely_page = max(
-                        1, self._page_size // LARGE_PAGE_PARTS
-                    )
-                else:
-                    # All objects do not fit into an answer, which says nothing about pages.
-                    self._midway = 0
-                continue
-            except errors.Unavailable as error:
-                if error.reason == "Timeout" and limit is None:
-                    self._page_size = min(self._page_size, max(SLOW_PAGE_SIZE, self._page_size // 2))
-                    # Until a list is complete: its first pages may be quick each time, and a later one too slow.
-                    self._timely_page = self._page_size
-                raise
-            # The last page of a list may be quick because it is short, and metadata because they are small.
-            quick = self._clock() - asked_at < QUICK_PAGE_SECONDS
-            if limit is None and not accept and page.metadata.continue_ and quick:
-                self._page_size = min(self._page_size * 2, self._timely_page)
-            return page
 
     def _item(self, item: msgspec.Raw) -> KubeObject:
         """An item of a list with the apiVersion and kind that built-in lists omit."""
@@ -427,8 +371,9 @@ class Reflector:
         shortest, longest = RESUMED_SECONDS if resumed else COMPARED_SECONDS if self._compares else WATCH_SECONDS
         seconds = int(spread(longest, least=shortest / longest, randomness=self._randomness))
         version = self._version
-        query = self._query(
+        query = query_of(
             {
+                **self._selectors,
                 "watch": "true",
                 "allowWatchBookmarks": "true",
                 "resourceVersion": version,
@@ -441,7 +386,7 @@ class Reflector:
         async with self._client.stream(self.resource, self._namespace, query, silence=self._silence) as stream:
             self.last_contact = self._clock()
             if not self._listing:
-                self._report_success()
+                self._health.works()
             try:
                 while chunk := await stream.readany():
                     received_at = self.last_contact = self._clock()
@@ -502,9 +447,6 @@ class Reflector:
         self._known.forget(key)
         return ObjectChange("DELETED", key, vanished(self.resource, key, uid, version), received_at, listed=True)
 
-    def _query(self, parameters: dict[str, str]) -> str:
-        return urlencode({name: value for name, value in {**self._selectors, **parameters}.items() if value})
-
     async def _wait(self, error: errors.KubeError) -> None:
         first, longest = _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS
         if isinstance(error, errors.NotServed | errors.Forbidden):
@@ -513,33 +455,14 @@ class Reflector:
                 longest = _PERHAPS_GONE_WAIT_SECONDS
         seconds = delay(self._failures + 1, first, longest, self._randomness, most=1.5) + (error.retry_after or 0.0)
         if not (self._optional and isinstance(error, errors.NotServed)):
-            self._report_failure(error)
+            if error.retriable and not self._failures and self._version:
+                # It is reported if resuming fails, too.
+                self._health.interrupted(error, self._version)
+            else:
+                self._health.failed(error)
         await self._sleep(seconds)
         if isinstance(error, errors.NotServed):
             self._missing_seconds += seconds
-
-    def _report_failure(self, error: errors.KubeError) -> None:
-        # A single lost connection is normal; it is reported if resuming fails, too. Kinds without changes have silent
-        # watches.
-        if error.retriable and not self._failures and self._version:
-            level = logging.DEBUG if error.reason == errors.SILENCE else logging.INFO
-            log.log(level, "watch interrupted", resource=self.resource.id, version=self._version, error=str(error))
-            return
-        if isinstance(error, errors.NotServed):
-            message = f"the cluster does not serve {self.resource.id}; install its CustomResourceDefinition"
-        elif isinstance(error, errors.Forbidden):
-            message = f"no permission to list or watch {self.resource.id}: {error.message}"
-        else:
-            message = f"cannot watch {self.resource.id}: {error}"
-        if self._healthy is not False:
-            log.warning(message, resource=self.resource.id)
-        self._healthy = False
-        self._on_health(False, message)
-
-    def _report_success(self) -> None:
-        if self._healthy is not True:
-            self._healthy = True
-            self._on_health(True, f"watching {self.resource.id}")
 
 
 def _event(line: bytes, received_at: float) -> _WatchedEvent:
