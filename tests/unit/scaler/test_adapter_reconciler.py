@@ -26,7 +26,7 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, Unavailable
 from dynamo_shared.runtime.settings.scaler import Scaler
 from dynamo_shared.runtime.status_writer import StatusWriter
-from dynamo_shared.state.cache import _Table
+from dynamo_shared.state.table import ObjectTable
 from prometheus_client import CollectorRegistry
 
 from tests.building.clock import ManualClock
@@ -204,14 +204,14 @@ def pod(name: str, phase: str = "Running", component: str = "Decode", **conditio
 def reads_of_pods(harness: ReconcilerHarness, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the pods that are read from now on."""
     read: list[str] = []
-    get = _Table.get
+    get = ObjectTable.get
 
-    def recorded(table: _Table, key: ObjectKey) -> KubeObject | None:
+    def recorded(table: ObjectTable, key: ObjectKey) -> KubeObject | None:
         if (obj := get(table, key)) is not None and obj["kind"] == PODS.kind:
             read.append(key.name)
         return obj
 
-    monkeypatch.setattr(_Table, "get", recorded)
+    monkeypatch.setattr(ObjectTable, "get", recorded)
     return read
 
 

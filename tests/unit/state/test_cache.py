@@ -9,8 +9,9 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.state import ObjectCache
-from dynamo_shared.state.cache import FEW, GRACE, READ_AT_A_TIME, OwnWrite
+from dynamo_shared.state.cache import GRACE, READ_AT_A_TIME, OwnWrite
 from dynamo_shared.state.memory import ObjectMemory
+from dynamo_shared.state.table import FEW
 from dynamo_shared.state.versions import Version, version_of
 
 from tests.building.clock import ManualClock

@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, TypeAlias, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import structlog
 
@@ -30,11 +30,11 @@ from dynamo_shared.api.objects import KubeObject, without_managed_fields
 from dynamo_shared.api.resources import ObjectKey, Resource, key_of
 from dynamo_shared.lru import LaneLruCache
 from dynamo_shared.state.memory import ObjectMemory
-from dynamo_shared.state.packer import Form, Packer, Recent, encode
+from dynamo_shared.state.packer import Packer, Recent
+from dynamo_shared.state.table import IndexFunction, ObjectIndex, ObjectRecords, ObjectTable
 from dynamo_shared.state.versions import Version, version_of
 
 Objects: TypeAlias = list[KubeObject]
-IndexFunction: TypeAlias = Callable[[KubeObject], Iterable[str]]
 Listener: TypeAlias = Callable[[Resource, ObjectKey, KubeObject | None, KubeObject | None], None]
 LeaveListener: TypeAlias = Callable[[Resource, KubeObject], object]
 
@@ -54,129 +54,6 @@ READ_AT_A_TIME = 250
 """Objects that `read_by_index` reads before other tasks run: about ten milliseconds."""
 
 log = structlog.get_logger("dynamo.bus.cache")
-
-
-FEW = 8
-"""Keys of one index value that are kept as a tuple at most: a dict takes 200 bytes, and most values have one key."""
-
-
-class _Index:
-    """Values of one index function, and the keys of the objects that have them."""
-
-    def __init__(self, function: IndexFunction) -> None:
-        self._function = function
-        self._keys: dict[str, tuple[ObjectKey, ...] | dict[ObjectKey, None]] = {}
-
-    def values(self, obj: KubeObject | None) -> set[str]:
-        return set(self._function(obj)) if obj is not None else set()
-
-    def replace(self, key: ObjectKey, before: set[str], after: set[str]) -> None:
-        for value in before - after:
-            self._remove(value, key)
-        for value in after - before:
-            self._add(value, key)
-
-    def keys(self, value: str) -> Collection[ObjectKey]:
-        return self._keys.get(value, ())
-
-    def all(self) -> Iterator[tuple[str, ObjectKey]]:
-        for value, keys in self._keys.items():
-            for key in keys:
-                yield value, key
-
-    def _add(self, value: str, key: ObjectKey) -> None:
-        keys = self._keys.get(value, ())
-        if isinstance(keys, dict):
-            keys[key] = None
-        elif key not in keys:
-            self._keys[value] = (*keys, key) if len(keys) < FEW else dict.fromkeys((*keys, key))
-
-    def _remove(self, value: str, key: ObjectKey) -> None:
-        keys = self._keys[value]
-        if isinstance(keys, dict):
-            keys.pop(key, None)
-        else:
-            keys = self._keys[value] = tuple(each for each in keys if each != key)
-        if not keys:
-            del self._keys[value]
-
-
-class _Records(NamedTuple):
-    """What a function returned for each object."""
-
-    function: Callable[[KubeObject], object]
-    by_key: dict[ObjectKey, object]
-
-
-class _Table:
-    """Objects of one resource, by namespace and name. If objects are packed, recently used ones are unpacked.
-
-    `recent` is shared by all tables of a cache.
-    """
-
-    def __init__(self, recent: Recent[tuple[_Table, ObjectKey]]) -> None:
-        self.namespaces: dict[str, dict[str, KubeObject | bytes]] = {}
-        self.indexes: dict[str, _Index] = {}
-        self.records: dict[str, _Records] = {}
-        self.kept: Callable[[KubeObject], KubeObject] | None = None
-        self.count = 0
-        self.packer: Packer | None = None
-        self._recent = recent
-
-    def get(self, key: ObjectKey) -> KubeObject | None:
-        observed = self.namespaces.get(key.namespace, {}).get(key.name)
-        if self.packer is None or observed is None:
-            return cast("KubeObject | None", observed)
-        if isinstance(observed, bytes):
-            obj, size = self.packer.unpack_sized(observed)
-            self._use(key, obj, Form(observed, size, packed=True))
-            return obj
-        self._recent.touch((self, key))
-        return observed
-
-    def set(self, key: ObjectKey, obj: KubeObject | None, content: bytes | None = None) -> None:
-        """Add or replace an object; remove it if `obj` is None. `content`: the object as JSON, if known."""
-        old = self.get(key)
-        # Call all index functions first: if one fails on an object, no index may be changed by half.
-        moves = [(index, index.values(old), index.values(obj)) for index in self.indexes.values()]
-        recorded = [(each, each.function(obj)) for each in self.records.values()] if obj is not None else []
-        for index, before, after in moves:
-            index.replace(key, before, after)
-        for records, record in recorded:
-            records.by_key[key] = record
-        names = self.namespaces.setdefault(key.namespace, {})
-        if obj is None:
-            self.count -= names.pop(key.name, None) is not None
-            self._recent.forget((self, key))
-            for each in self.records.values():
-                each.by_key.pop(key, None)
-        else:
-            self.count += old is None
-            names[key.name] = obj
-            if self.packer is not None:
-                self._use(key, obj, Form.of_json(encode(obj) if content is None else content))
-        if not names:
-            del self.namespaces[key.namespace]
-
-    def objects(self) -> Iterator[KubeObject]:
-        for namespace in self.namespaces:
-            yield from self.objects_in(namespace)
-
-    def objects_in(self, namespace: str) -> Iterator[KubeObject]:
-        """Packed objects stay packed: a list of all objects does not count as use."""
-        for observed in self.namespaces.get(namespace, {}).values():
-            yield self.packer.unpack(observed) if self.packer is not None and isinstance(observed, bytes) else observed  # type: ignore[misc]
-
-    def _use(self, key: ObjectKey, obj: KubeObject, form: Form) -> None:
-        self.namespaces[key.namespace][key.name] = obj
-        for (table, idle), known in self._recent.use((self, key), form):
-            table._pack(idle, known)
-
-    def _pack(self, key: ObjectKey, form: Form) -> None:
-        names = self.namespaces[key.namespace]
-        if self.packer is not None and not isinstance(names[key.name], bytes):
-            names[key.name] = form.content if form.packed else self.packer.pack(form.content)
-
 
 _Slot: TypeAlias = tuple[str, ObjectKey]
 """Resource id and key."""
@@ -204,8 +81,8 @@ class ObjectCache:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._tables: dict[str, _Table] = {}
-        self._recent: Recent[tuple[_Table, ObjectKey]] = Recent()
+        self._tables: dict[str, ObjectTable] = {}
+        self._recent: Recent[tuple[ObjectTable, ObjectKey]] = Recent()
         self._listeners: list[Listener] = []
         self._on_leave: list[LeaveListener] = []
         self._deleted: LaneLruCache[str, bool] = LaneLruCache(REMEMBERED_DELETIONS)
@@ -258,7 +135,7 @@ class ObjectCache:
     def add_index(self, resource: Resource, name: str, function: IndexFunction) -> None:
         """Index objects, including existing ones, by the values that `function` returns for them."""
         table = self._table(resource)
-        index = table.indexes[name] = _Index(function)
+        index = table.indexes[name] = ObjectIndex(function)
         for obj in table.objects():
             index.replace(key_of(obj), set(), index.values(obj))
 
@@ -267,7 +144,7 @@ class ObjectCache:
 
         Call it before objects are added.
         """
-        self._table(resource).records[name] = _Records(function, {})
+        self._table(resource).records[name] = ObjectRecords(function, {})
 
     def record(self, resource: Resource, name: str, key: ObjectKey) -> object | None:
         """The record of an object, None without the object. KeyError if no such record is kept."""
@@ -544,10 +421,10 @@ class ObjectCache:
         self.on_leave(lambda _, obj: memory.pop(obj["metadata"]["uid"], None))
         return memory
 
-    def _table(self, resource: Resource) -> _Table:
+    def _table(self, resource: Resource) -> ObjectTable:
         table = self._tables.get(resource.id)
         if table is None:
-            table = self._tables[resource.id] = _Table(self._recent)
+            table = self._tables[resource.id] = ObjectTable(self._recent)
         return table
 
     def _notify(self, resource: Resource, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
