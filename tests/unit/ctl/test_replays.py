@@ -5,11 +5,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dynamo_ctl.simulations.replays import replay
+from dynamo_ctl.simulations.replays import curves_of, replay
 from dynamo_dynadmin.api.simulation import NotSimulated, ReplayCase
 from dynamo_dynadmin.api.traffic import TrafficStep
 from dynamo_planner.replay.job import Replays
 from dynamo_profiler.profiling.simulation.wire import JobStatus
+from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
 from dynamo_shared.api.device_claims import KnownClaims
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, RESOURCE_CLAIM_TEMPLATES
 from dynamo_shared.runtime.settings.planner import Rapid
@@ -68,3 +69,11 @@ async def test_gpus_of_claims_count() -> None:
 async def test_a_graph_whose_claims_cannot_be_counted_is_not_replayed() -> None:
     with pytest.raises(NotSimulated, match="four does not exist"):
         await gpus(KnownClaims(no_claim, no_claim))
+
+
+def test_engines_without_a_profile_are_simulated_by_their_configuration() -> None:
+    sizes = {"hf_id": "Qwen/Qwen3-32B", "system": "h200_sxm", "backend": "vllm", "isl": 4000, "osl": 500}
+    grid = {"sweep_max_context_length": 9000, "prefill_interpolation_granularity": 10**6}
+    engines = AicInterpolation.model_validate({**sizes, **grid, "decode_pick": {"tp": 2}})
+    made = curves_of(engines, "Qwen/Qwen3-32B", "SILICON")
+    assert (made.system, made.decode["tp"], made.prefill["tp"], made.prefill_points) == ("h200_sxm", 2, 1, 32)

@@ -12,11 +12,11 @@ from dynamo_planner.core.profile_arrays import from_arrays
 from dynamo_planner.inputs.startup import StartupTimes
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, read_plan
 from dynamo_planner.replay.whatif import InvalidChange, changed_plan, job_of
-from dynamo_profiler.profiling.interpolation import curves_of
 from dynamo_profiler.profiling.models import known_model
 from dynamo_profiler.profiling.simulated import Simulations
-from dynamo_profiler.profiling.simulation.wire import JobStatus
+from dynamo_profiler.profiling.simulation.wire import Curves, JobStatus
 from dynamo_shared.api import objects
+from dynamo_shared.api.contracts.planner_interpolation import AicInterpolation
 from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -33,6 +33,8 @@ SHOWN = (
     "max_gpu_budget",
     "min_endpoint",
 )
+FINEST = 32
+"""Largest number of points on an axis of simulated curves; limits the configuration's value."""
 
 
 async def replay(simulations: Simulations, settings: Rapid, case: ReplayCase) -> dict[str, Any]:
@@ -113,6 +115,22 @@ async def _profile(simulations: Simulations, settings: Rapid, plan: PlannedGraph
     for name, arrays in answer.curves.items():
         profile = profile.joined(from_arrays(arrays, name))
     return profile, "simulated by AI Configurator with the values of aic_interpolation"
+
+
+def curves_of(engines: AicInterpolation, model: str, database: str) -> Curves:
+    """The simulation job for the engines of a graph without a profile, from its `aic_interpolation`."""
+    return Curves(
+        model=model,
+        system=engines.system,
+        backend=engines.backend,
+        osl=engines.osl,
+        max_context=engines.sweep_max_context_length,
+        prefill=engines.prefill_pick.model_dump(),
+        decode=engines.decode_pick.model_dump(),
+        prefill_points=min(engines.prefill_interpolation_granularity, FINEST),
+        decode_points=min(engines.decode_interpolation_granularity, FINEST),
+        database=database,
+    )
 
 
 def _startup(case: ReplayCase) -> tuple[float, str]:

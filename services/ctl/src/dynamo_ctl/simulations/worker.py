@@ -9,12 +9,12 @@ from typing import Any
 
 from dynamo_planner.replay.job import KIND, Replays
 from dynamo_profiler.profiling.simulation import child
-from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus
+from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, ReportProgress
 
 COMMAND = (sys.executable, "-m", "dynamo_ctl.simulations.worker")
 
 
-def replayed(given: dict[str, Any], report: child.Report) -> JobResult:
+def replayed(given: dict[str, Any], report: ReportProgress) -> JobResult:
     """A row for each configuration. INFEASIBLE if the traffic has no request."""
     # The import takes half a second, and sweeps do not need it.
     from dynamo_planner.replay.rows import replay  # noqa: PLC0415

@@ -4,13 +4,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import ceil
+from math import ceil, isnan
 
 from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.v1beta1.request import OptimizationType
 
 from dynamo_profiler.profiling.objective import AGG, Picking, ServingObjective
-from dynamo_profiler.profiling.pareto import pareto_front
 from dynamo_profiler.profiling.points import DECODE, DECODE_SHARE, PREFILL, PREFILL_SHARE, WORKER, Point
 
 
@@ -214,3 +213,20 @@ def _front(choices: Sequence[Choice], objective: ServingObjective) -> tuple[Choi
     ]
     front = pareto_front(slowness, [choice.tokens_per_second_per_gpu for choice in choices])
     return tuple(choices[place] for place in front)
+
+
+def pareto_front(x: Sequence[float], y: Sequence[float]) -> list[int]:
+    """Indices of the points whose y is the largest of all points with the same or a smaller x, in ascending order of x
+    (planner.md, sections b.4 and c.5, case 25).
+
+    Ignores points with a NaN. Of equal points, the first counts. Raises ValueError if x and y differ in length.
+    """
+    points = [
+        (cost, gain, index) for index, (cost, gain) in enumerate(zip(x, y, strict=True)) if not isnan(cost + gain)
+    ]
+    points.sort(key=lambda point: (point[0], -point[1], point[2]))
+    front: list[int] = []
+    for _, gain, index in points:
+        if not front or gain > y[front[-1]]:
+            front.append(index)
+    return front

@@ -1,7 +1,7 @@
 """Simulations for requests, from the cache or the pool. Concurrent requests share one computation."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import structlog
 from dynamo_shared.aio import Joined, spread
@@ -10,13 +10,19 @@ from dynamo_shared.runtime.settings.planner import Rapid
 from dynamo_profiler.metrics import ProfilingMetrics
 from dynamo_profiler.profiling.cache import AnswerCache, key_of
 from dynamo_profiler.profiling.simulation.pool import CHILD, MemoryExceeded, PoolBusy, WorkerDied, WorkerPool
-from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep, WorkerJob
+from dynamo_profiler.profiling.simulation.wire import (
+    Curves,
+    JobResult,
+    JobStatus,
+    ReportProgress,
+    SimulationSweep,
+    WorkerJob,
+)
 
 _log = structlog.get_logger("dynamo.planner.profiling")
 _AGAIN = 1.0
 """Approximate interval between attempts at a full pool. Seconds."""
 
-ReportProgress = Callable[[str, str], None]
 Simulation = SimulationSweep | Curves
 
 

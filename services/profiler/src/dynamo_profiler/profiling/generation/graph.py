@@ -2,6 +2,7 @@
 
 from dynamo_shared.api.engines import BACKENDS, Command, Role, mocker
 from dynamo_shared.api.engines.command import EngineSpec
+from dynamo_shared.api.engines.engine import EngineLayout
 from dynamo_shared.api.engines.images import runtime_image
 from dynamo_shared.api.engines.storage import model_path, mount_model
 from dynamo_shared.api.gpus import NVIDIA_GPU
@@ -11,7 +12,6 @@ from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.registry.labels import GPU_PRODUCT
 from dynamo_shared.api.untrusted.reading import items, mapping
 
-from dynamo_profiler.profiling.generation.context import longest
 from dynamo_profiler.profiling.generation.names import desired_name, graph_name
 from dynamo_profiler.profiling.generation.parts import GenerationInputs
 from dynamo_profiler.profiling.points import Layout
@@ -20,6 +20,14 @@ FRONTEND = "Frontend"
 #: Role -> name and type of the component.
 COMPONENTS = {"prefill": ("prefill", "prefill"), "decode": ("decode", "decode"), "agg": ("worker", "worker")}
 _PROFILE_VOLUME, _PROFILE_FOLDER = "profile-data", "/workspace/profile-data"
+_USABLE = 0.9
+"""Share of a GPU's memory that vLLM uses by default."""
+_OTHER_USE = 3 * 1024**3
+"""Approximate bytes of a GPU for activations, graphs and communication."""
+_MARGIN = 0.9
+"""Share of the estimate to use: with a slightly short length vLLM serves, with a too long one it does not start."""
+_STEP = 256
+_MIB = 1024 * 1024
 
 
 def graph_of(layout: Layout, parts: GenerationInputs) -> KubeObject:
@@ -59,7 +67,7 @@ def _worker(layout: Layout, role: str, graph: str, image: str, parts: Generation
         path=model_path(parts.request.spec),
         isl=parts.objective.isl,
         latent=parts.model is not None and parts.model.latent,
-        longest=longest(engine, parts),
+        longest=_longest(engine, parts),
     )
     command = (
         _mocked(desired, graph, pod, container, parts) if parts.mocked else BACKENDS[layout.backend].command(desired)
@@ -112,3 +120,20 @@ def _of_job(parts: GenerationInputs, field: str) -> list[KubeObject]:
     overrides = parts.request.spec.overrides
     template = mapping(mapping(overrides and overrides.profiling_job).get("template"))
     return [dict(each) for each in items(mapping(template.get("spec")).get(field)) if isinstance(each, dict)]
+
+
+def _longest(engine: EngineLayout, parts: GenerationInputs) -> int | None:
+    """The longest sequence that one engine can hold, tokens: vLLM does not start if its KV cache is too small for the
+    model's limit. None if the model's own limit fits, or if too little is known.
+    """
+    model, vram = parts.model, parts.objective.vram_mib
+    if model is None or vram is None or None in (model.max_context, model.weights_bytes, model.cache_bytes):
+        return None
+    made_for, weights, cache = model.max_context or 0, model.weights_bytes or 0, model.cache_bytes or 0
+    of_a_gpu = cache / engine.pp / min(engine.tp, model.cache_heads) / (2 if engine.eight_bit_cache else 1)
+    free = _USABLE * vram * _MIB - weights / engine.gpus - _OTHER_USE
+    held = int(_MARGIN * free / of_a_gpu) // _STEP * _STEP
+    if held >= made_for:
+        return None
+    typical = -(-(parts.objective.isl + parts.objective.osl) // _STEP) * _STEP
+    return min(made_for, max(held, typical))

@@ -18,15 +18,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
-from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep
+from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, ReportProgress, SimulationSweep
 
 #: Factor above the limit that the service enforces by measuring: covers memory growth between two measurements.
 _HARD_FACTOR = 1.5
 _MIB = 1024 * 1024
-
-
-Report = Callable[[str, str], None]
-Handler = Callable[[dict[str, Any], Report], JobResult]
+Handler = Callable[[dict[str, Any], ReportProgress], JobResult]
 
 
 def main(arguments: list[str], more: Mapping[str, Handler] = MappingProxyType({})) -> None:

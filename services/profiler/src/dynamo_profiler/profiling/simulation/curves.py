@@ -3,7 +3,7 @@
 Grids and arrays equal the thorough profiler's (planner.md, b.4), so that both kinds of profile have one reader.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,9 @@ from dynamo_shared.api.engines import BACKENDS
 
 from dynamo_profiler.profiling.objective import DISAGG
 from dynamo_profiler.profiling.simulation.sweep import admit, disaggregated, memory_of
-from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus
+from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, ReportProgress
 
 Arrays = dict[str, list[float]]
-ReportProgress = Callable[[str, str], None]
 
 #: Names of the files in the thorough profiler's ConfigMap.
 PREFILL_FILE, DECODE_FILE = "prefill_raw_data.json", "decode_raw_data.json"

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -19,9 +19,7 @@ from typing import Any, NoReturn, Self
 from dynamo_shared.aio import Process, Turns, either, ended
 from dynamo_shared.runtime.settings.planner import Rapid
 
-from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, WorkerJob, answer_from
-
-ReportProgress = Callable[[str, str], None]
+from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus, ReportProgress, WorkerJob, answer_from
 
 #: Command of a worker. Its arguments are the memory limit in MiB and the niceness.
 CHILD = (sys.executable, "-m", "dynamo_profiler.profiling.simulation.child")

@@ -3,7 +3,7 @@
 Builds tasks like AI Configurator's command line (0.12), so that the figures equal its tables.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
@@ -27,10 +27,8 @@ from dynamo_shared.api.engines.engine import EngineLayout
 
 from dynamo_profiler.profiling.objective import AGG, NO_LIMIT_MS, split
 from dynamo_profiler.profiling.points import DECODE, PREFILL, WORKER, Point
-from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, SimulationSweep
+from dynamo_profiler.profiling.simulation.wire import Curves, JobResult, JobStatus, ReportProgress, SimulationSweep
 
-ReportProgress = Callable[[str, str], None]
-"""Receives a job's progress: prefill or decode, and a sentence."""
 _EVERY = 0.5
 """Interval between two reports of progress, seconds."""
 _CONFIGURATIONS = Path(aiconfigurator_core.__file__).with_name("model_configs")

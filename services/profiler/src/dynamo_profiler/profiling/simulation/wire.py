@@ -3,9 +3,13 @@
 Does not import AI Configurator: the service never loads it.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Protocol
+
+ReportProgress = Callable[[str, str], None]
+"""Receives a job's progress: prefill or decode, and a sentence."""
 
 
 class WorkerJob(Protocol):
