@@ -7,9 +7,7 @@ from contextlib import asynccontextmanager
 
 
 class Lanes:
-    """Lets `of_one` callers of each lane in at a time, and `at_once` of all lanes. A lane is a namespace, a user or a
-    client.
-    """
+    """Lets `of_one` callers of each lane in at a time, and `at_once` of all lanes. A lane is a namespace, a user or a client."""
 
     def __init__(self, at_once: int, *, of_one: int = 1) -> None:
         self._slots = asyncio.Semaphore(at_once)

@@ -15,9 +15,7 @@ def is_name(text: str) -> bool:
 
 
 def component_deployment(graph: str, component: str, worker_hash: str = "") -> str:
-    """Name of a component's DCD, Deployment and selector, and, without a hash, of its adapter. Only workers have a
-    hash.
-    """
+    """Name of a component's DCD, Deployment and selector, and, without a hash, of its adapter. Only workers have a hash."""
     name = f"{graph}-{component.lower()}"
     return f"{name}-{worker_hash}" if worker_hash else name
 

@@ -133,9 +133,7 @@ def of(kind: str, version: str) -> tuple[Deprecation, ...]:
 
 
 def used(obj: Any) -> Iterator[tuple[str, Deprecation]]:
-    """Deprecated parts that an object uses, each with its path in the object; "" for the kind and version. Accepts any
-    value.
-    """
+    """Deprecated parts that an object uses, each with its path in the object; "" for the kind and version. Accepts any value."""
     if not isinstance(obj, dict):
         return
     kind, api_version = obj.get("kind"), obj.get("apiVersion")

@@ -42,9 +42,7 @@ def band_tolerance(min_gpus: int, max_gpus: int, gpus_per_replica: Iterable[int]
 
 
 def bounds(total: int, min_gpus: int, max_gpus: int, allowance: int = 0) -> BudgetFit:
-    """Relation of a total of GPUs to the bounds: within iff `min_gpus - allowance <= total <= max_gpus`; the ceiling is
-    checked first.
-    """
+    """Relation of a total to the bounds: within iff `min_gpus - allowance <= total <= max_gpus`; the ceiling comes first."""
     if 0 <= max_gpus < total:
         return BudgetFit.ABOVE_CEILING
     if min_gpus >= 0 and total < min_gpus - allowance:

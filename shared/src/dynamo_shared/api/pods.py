@@ -8,8 +8,7 @@ from dynamo_shared.api.registry import labels
 GRACE_PERIOD = 60
 #: Default termination grace period of endpoint pickers, because a gateway may have a stream open for so long. Seconds.
 GRACE_PERIOD_OF_PICKER = 130
-#: Variable with the time after which terminating workers of the Dynamo runtime abort their requests, and its default.
-#: Seconds.
+#: Variable with the time after which terminating workers of the Dynamo runtime abort their requests, and its default. Seconds.
 DRAIN_VARIABLE, DRAIN_SECONDS = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS", 5
 
 _ENDED = ("Succeeded", "Failed")
@@ -21,9 +20,7 @@ def has_ended(pod: KubeObject) -> bool:
 
 
 def is_active(pod: KubeObject) -> bool:
-    """Whether a pod is active, as controllers of Kubernetes define it: it has not ended, and its deletion was not
-    requested.
-    """
+    """Whether a pod is active, as controllers of Kubernetes define it: it has not ended, and its deletion was not requested."""
     return not objects.is_deleting(pod) and not has_ended(pod)
 
 

@@ -95,9 +95,7 @@ def is_zero(value: int | float | str) -> bool:
 
 
 def canonical(value: int | float | str) -> str:
-    """The quantity in the format of resource.Quantity after parsing: `0.5` as 500m, `1024Mi` as 1Gi. Raises
-    InvalidQuantity.
-    """
+    """The quantity in the format of resource.Quantity after parsing: `0.5` as 500m, `1024Mi` as 1Gi. Raises InvalidQuantity."""
     # Without the spaces, of which there may be a million.
     return _canonical(str(value).strip(" "))
 

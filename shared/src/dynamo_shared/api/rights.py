@@ -20,9 +20,7 @@ SERIES = "an Event that repeats is counted in place of being written again"
 
 
 class RightScope(enum.StrEnum):
-    """Scope of a right: the namespaces that a platform serves, its own namespace, the namespace of image builds, or
-    cluster-scoped resources.
-    """
+    """Scope of a right: the served namespaces, the platform's own, that of image builds, or cluster-scoped resources."""
 
     SERVED = "served"
     OWN = "own"

@@ -40,8 +40,7 @@ _FIRST_PODS, _PODS_BYTES = 8, 2 << 20
 
 _AS_TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-# Both content types send JSON, which is valid YAML: for apply, the server accepts no content type with JSON in its
-# name.
+# Both content types send JSON, which is valid YAML: for apply, the server accepts no content type with JSON in its name.
 APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -337,9 +336,7 @@ class KubeClient:
                 raise
 
     async def raw_get(self, path: str, *, accept: str = "", most: int | None = None) -> bytes:
-        """GET any path of the server (`/version`, `/openapi/v3`, discovery), with an optional query. `most` as in
-        `get`.
-        """
+        """GET any path of the server (`/version`, `/openapi/v3`, discovery), with an optional query. `most` as in `get`."""
         path, _, query = path.partition("?")
         return await self._request("GET", path, query, retry=True, accept=accept, most=most)
 
@@ -385,9 +382,7 @@ class KubeClient:
         return _object(content)
 
     def _query(self, *, dry_run: bool, strict: bool = True) -> str:
-        """If `strict`, the server refuses unknown fields, like in an apply: silently dropped fields would be permanent
-        "drift".
-        """
+        """If `strict`, the server refuses unknown fields, as in an apply: fields dropped silently would be permanent "drift"."""
         query = f"{self._manager}&fieldValidation={'Strict' if strict else 'Ignore'}"
         return f"{query}&dryRun=All" if dry_run else query
 
@@ -418,9 +413,7 @@ async def get_if_present(kube: KubeClient, resource: Resource, key: ObjectKey) -
 
 
 async def first_pods(kube: KubeClient, namespace: str, label_selector: str) -> KubeObjects:
-    """The pods of a Job, by labels that every user may give to any number of pods of any size: at most eight, and none if
-    these are large.
-    """
+    """The pods of a Job, at most eight, and none if these are large: every user may give its labels to any pods."""
     try:
         page = await kube.list_page(PODS, namespace, label_selector=label_selector, limit=_FIRST_PODS, most=_PODS_BYTES)
     except ResponseTooLarge:

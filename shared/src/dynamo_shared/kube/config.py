@@ -187,8 +187,7 @@ async def _from_kubeconfig(paths: str, context: str | None, environ: Mapping[str
 
     async def login() -> tuple[LoadedConfiguration, float | None, ssl.SSLContext | None]:
         loader, settings = new_loader(), LoadedConfiguration()
-        # The library writes keys into files, because TLS contexts are loaded from files. Delete them as soon as
-        # possible.
+        # The library writes keys into files, because TLS contexts are loaded from files. Delete them as soon as possible.
         try:
             await loader.load_and_set(settings)
             tls = _tls(settings)

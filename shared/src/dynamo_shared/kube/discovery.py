@@ -94,9 +94,7 @@ def _without_conversion(entry: dict[str, Any], manager: str) -> dict[str, Any]:
 
 
 async def _apply(client: KubeClient, manifest: KubeObject, deadline: float, sleep: Sleep) -> KubeObject:
-    """Apply one CRD, and return it. The server's controllers write its status at the same time, which may conflict
-    repeatedly.
-    """
+    """Apply one CRD, and return it. The server's controllers write its status at the same time, which may conflict repeatedly."""
     while True:
         try:
             return await client.apply(CUSTOM_RESOURCE_DEFINITIONS, manifest)

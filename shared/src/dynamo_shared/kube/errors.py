@@ -106,9 +106,7 @@ class Conflict(KubeError):
 
 
 class Invalid(KubeError):
-    """422, 400, 413, or a body that does not fit the schema: only a changed request can succeed. `causes` name the
-    fields.
-    """
+    """422, 400, 413, or a body that does not fit the schema: only a changed request can succeed. `causes` name the fields."""
 
 
 class UnknownField(Invalid):
@@ -126,9 +124,7 @@ class MissingRight(Forbidden):
 
 
 class NamespaceTerminating(KubeError):
-    """403: the namespace is being deleted and accepts nothing new. Its content is deleted with it: do not report, do
-    not retry.
-    """
+    """403: the namespace is being deleted, with its content, and accepts nothing new: do not report, do not retry."""
 
 
 class Unauthorized(KubeError):
@@ -150,17 +146,13 @@ class NotHeld(KubeError):
 
 
 class Unavailable(KubeError):
-    """5xx, connection failures and time-outs: the same request may succeed later. Without an answer, `status` is 0 and
-    the cause is chained.
-    """
+    """5xx, connection failures and time-outs: try again later. Without an answer, `status` is 0 and the cause is chained."""
 
     retriable = True
 
 
 class WebhookUnavailable(Unavailable):
-    """5xx: a webhook that the API server called did not answer, or failed. The error lasts until someone repairs the
-    webhook.
-    """
+    """5xx: a webhook that the API server called did not answer, or failed. The error lasts until someone repairs the webhook."""
 
 
 class ResponseTooLarge(KubeError):
@@ -195,9 +187,7 @@ def from_status(status: int, body: KubeObject, *, request: str = "") -> KubeErro
 
 
 def from_response(status: int, content: bytes, *, retry_after: str | None = None, request: str = "") -> KubeError:
-    """The error for an HTTP answer: from its Status if the body is one, otherwise with the start of the body as
-    message.
-    """
+    """The error for an HTTP answer: from its Status if the body is one, otherwise with the start of the body as message."""
     try:
         decoded: Any = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):

@@ -90,8 +90,7 @@ class EventCorrelator:
         """The series to write now, or the outcome of the occurrence if nothing is written."""
         now = self._clock()
         series = self._series.touch(identity.namespace, identity)
-        # Compare absolute differences: after a clock was set back, a series must not be silent until the clock catches
-        # up.
+        # Compare absolute differences: after a clock was set back, a series must not be silent until the clock catches up.
         if series is not None and abs(now - series.last_at) <= SERIES_SECONDS:
             series.count += 1
             series.last_at = now

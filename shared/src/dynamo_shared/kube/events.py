@@ -218,9 +218,7 @@ async def warnings_about(kube: KubeClient, namespace: str, selector: str) -> lis
 
 
 def last_observed(event: KubeObject) -> str:
-    """The last observation of an Event (events.k8s.io); "" if it has none. Some controllers write the fields of
-    core/v1.
-    """
+    """The last observation of an Event (events.k8s.io); "" if it has none. Some controllers write the fields of core/v1."""
     series = event.get("series") or {}
     return str(series.get("lastObservedTime") or event.get("deprecatedLastTimestamp") or event.get("eventTime") or "")
 

@@ -55,8 +55,7 @@ BYTES_AT_ONCE, _OF_OBJECT = 2**18, 512
 WATCH_SECONDS = (300.0, 600.0)
 # If everything is compared after each watch: all objects within five minutes.
 COMPARED_SECONDS = (200.0, 280.0)
-# With more than about 4,000 objects not after each watch: the API server reads at most this many objects per second on
-# average.
+# With more than about 4,000 objects not after each watch: the API server reads at most this many objects per second on average.
 COMPARED_A_SECOND = 20.0
 # And soon after an interruption: while a kind was not served yet, a restored server may have passed the known number.
 RESUMED_SECONDS = (10.0, 20.0)
@@ -179,8 +178,7 @@ class Reflector:
         self._compared = 0.0
         """time of the last full comparison or list, on the loop's clock"""
         self._listing = False
-        """whether pages of a list are missing: until they arrive, a parallel watch does not prove that everything works
-        """
+        """whether pages of a list are missing: until they arrive, a parallel watch does not prove that everything works"""
         self._failures = 0
         self.last_contact = 0.0
         """time of the API server's last message (bookmarks count), on `clock`; 0 before the first"""
@@ -394,8 +392,7 @@ class Reflector:
                         event = _event(line, received_at)
                         spoken = True
                         if _is_older(event.version, version):
-                            # Only a data store that was set back (restored, or another cluster at this address) counts
-                            # backwards.
+                            # Only a data store that was set back (restored, or another cluster at this address) counts backwards.
                             message = f"resourceVersion {event.version} came after {version}"
                             raise errors.Expired(410, "Expired", message)
                         version = event.version

@@ -27,9 +27,7 @@ def stamped(desired: KubeObject, *, with_owners: bool = True) -> KubeObject:
 
 
 def difference(stamped_object: KubeObject, observed: KubeObject) -> str:
-    """Why an object must be written: the path that it lacks, or a hash of another desired object; "" if nothing
-    differs.
-    """
+    """Why an object must be written: the path that it lacks, or a hash of another desired object; "" if nothing differs."""
     known, asked = (objects.annotations(each).get(LAST_APPLIED_HASH) for each in (observed, stamped_object))
     if known != asked:
         return "the desired object has changed"

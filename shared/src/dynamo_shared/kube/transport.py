@@ -31,8 +31,7 @@ from dynamo_shared.kube import errors
 from dynamo_shared.kube.config import Connection
 from dynamo_shared.kube.warning_header import text_of
 
-# One process uses one API server: more connections than this would only queue there (max-requests-inflight 400,
-# mutating 200).
+# One process uses one API server: more connections than this would only queue there (max-requests-inflight 400, mutating 200).
 CONNECTIONS: Final = 64
 # Watches hold a connection for minutes: they must not take a connection from a write, nor wait for another watch to
 # end. There are as many as reflectors; 0: no limit.
@@ -87,9 +86,7 @@ _may_write: ContextVar[Callable[[], bool]] = ContextVar("may_write", default=_al
 
 
 class _GuardedRequest(aiohttp.ClientRequest):
-    """Refuses, last of all, a request that must not be sent: the process may have been stopped while it waited for a
-    connection.
-    """
+    """Refuses, last of all, a request that must not be sent: the process may have been stopped while it waited to connect."""
 
     async def send(self, conn: HttpConnection) -> aiohttp.ClientResponse:
         if self.method != "GET" and not _may_write.get()():
@@ -205,8 +202,7 @@ class Transport:
             try:
                 return await self._once(outgoing, headers)
             except errors.Unauthorized:
-                # Not authenticated, so not executed: any request may be repeated. Another request may have renewed
-                # meanwhile.
+                # Not authenticated, so not executed: any request may be repeated. Another request may have renewed meanwhile.
                 outdated = used != (self._credentials.authorization, self._credentials.tls)
                 if renewed or not (outdated or await self._renew(outgoing.path)):
                     raise

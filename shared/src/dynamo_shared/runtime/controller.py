@@ -99,8 +99,7 @@ class Controller:
         self.announcer = Announcer(self.recorder, self.publisher)
         self.supervisor = context.supervisor(name)
         self._queue: WorkQueue[Task] = context.queue(name, lambda task: _namespace(task.key), self._is_urgent)
-        #: The trace of the change that first requested a task; later changes join the waiting task. At most one per
-        #: queued key.
+        #: The trace of the change that first requested a task; later changes join the waiting task. At most one per queued key.
         self._causes: dict[Task, str] = {}
         #: By namespace: until when a claim that another platform deleted there still counts.
         self._handed_over: dict[str, float] = {}

@@ -50,9 +50,7 @@ class _OwnThreads:
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolves names of servers that tenants name. `forbidden`: names or addresses of the platform's own hosts. `lane`: the
-    tenant's namespace.
-    """
+    """Resolves servers that tenants name. `forbidden`: names or addresses of own hosts. `lane`: the tenant's namespace."""
 
     def __init__(self, forbidden: Iterable[str] = (), names: AbstractResolver | None = None, *, lane: str = "") -> None:
         self._forbidden = frozenset(host.lower().rstrip(".") for host in forbidden if host)
@@ -105,9 +103,7 @@ def check(host: str, forbidden: frozenset[str] = frozenset()) -> None:
 
 
 def connector(limit: int, forbidden: Iterable[str] = (), *, lane: str = "") -> aiohttp.TCPConnector:
-    """A connector that connects only to allowed addresses. Literal addresses in URLs must go through `check`. `lane`: the
-    tenant's namespace.
-    """
+    """A connector to allowed addresses only. `check` the literal addresses in URLs. `lane`: the tenant's namespace."""
     # Without its own cache: the connected address is the one that was checked for this connection.
     return aiohttp.TCPConnector(
         limit=limit, keepalive_timeout=30, resolver=CheckedResolver(forbidden, lane=lane), use_dns_cache=False

@@ -41,9 +41,7 @@ async def check_always(cache: ObjectCache, kube: KubeClient) -> None:
 
 
 async def confirmed(cache: ObjectCache) -> None:
-    """Wait at most `CONFIRMED_WITHIN` until STATE has this service's writes, so that the next owner of its keys knows
-    them.
-    """
+    """Wait at most `CONFIRMED_WITHIN` until STATE has this service's writes, so that the next owner of its keys knows them."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CONFIRMED_WITHIN):
             await cache.confirmed()

@@ -33,8 +33,7 @@ class Supervisor:
         def failed(error: Exception) -> None:
             log.error("background task failed, restarting", service=self.service, part=part, exc_info=error)
             failures.inc()
-            # Only the kind of error: its text may quote a tenant's input, and anyone who can connect may read
-            # `/readyz`.
+            # Only the kind of error: its text may quote a tenant's input, and anyone who can connect may read `/readyz`.
             words = f"failed with {kind_of(error)}, restarting; see the log"
             self.health.set(health_part, HealthState.FAILED if essential else HealthState.DEGRADED, words)
 

@@ -31,8 +31,7 @@ K = TypeVar("K", bound=Hashable)
 FIRST_RETRY = 0.005
 #: Longest delay, in seconds: a key that fails for long gets one reconcile a minute.
 LAST_RETRY = 60.0
-#: Failures of one lane that may come back at once, and per second: more of them are a problem that more attempts do not
-#: solve.
+#: Failures of one lane that may come back at once, and per second: more of them are a problem that more attempts do not solve.
 RETRIES_AT_ONCE = 200
 RETRIES_PER_SECOND = 100.0
 #: How long work under way may take after the cancellation of the queue, in seconds.

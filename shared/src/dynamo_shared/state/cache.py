@@ -46,9 +46,7 @@ If there are more, the namespace with the most forgets its oldest.
 """
 
 GRACE = 30.0
-"""Seconds within which STATE must confirm a write. The watcher publishes a change within milliseconds, and within
-seconds of a reconnection.
-"""
+"""Seconds within which STATE must confirm a write: the watcher needs milliseconds, or seconds after a reconnection."""
 
 READ_AT_A_TIME = 250
 """Objects that `read_by_index` reads before other tasks run: about ten milliseconds."""
@@ -388,8 +386,7 @@ class ObjectCache:
         if old == obj:
             return False
         if old is not None and obj is not None and version_of(old).uid != version_of(obj).uid:
-            # Another object with the same name: first report the end of the old one, so that what depends on it is
-            # removed.
+            # Another object with the same name: first report the end of the old one, so that what depends on it is removed.
             self._set(resource, key, None)
             old = None
         table.set(key, obj, content)

@@ -21,9 +21,7 @@ class ObjectMemory(dict[str, V]):
         self._get_by_uid = get_by_uid
 
     def keep(self, obj: KubeObject, value: V) -> None:
-        """Set the data of an object, if it is still in the cache: it may have left during a request, and then nothing
-        would remove the entry.
-        """
+        """Set the data of an object, unless it has left the cache, during a request: nothing would remove the entry."""
         uid = objects.uid(obj)
         if self._get_by_uid(of(obj), key_of(obj), uid) is not None:
             self[uid] = value

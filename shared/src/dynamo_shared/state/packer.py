@@ -15,13 +15,10 @@ from dynamo_shared.api.objects import KubeObject
 Slot = TypeVar("Slot")
 
 UNPACKED = 128
-"""Limit of unpacked objects of a cache. 512 save no CPU with a hundred graphs at once, and take 6 MiB more per service.
-"""
+"""Limit of unpacked objects of a cache. 512 save no CPU with a hundred graphs at once, and take 6 MiB more per service."""
 
 UNPACKED_BYTES = 4 << 20
-"""Limit of their total JSON size, which they keep for packing. A dict of small values takes twenty times as much, and an
-object may have 1 MB.
-"""
+"""Limit of their total JSON size, kept for packing. A dict may take twenty times as much, and an object may have 1 MB."""
 
 _SAMPLES = 3
 _WINDOW, _LEVEL, _MEMORY = -14, 3, 6

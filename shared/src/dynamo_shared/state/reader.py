@@ -183,8 +183,7 @@ class StateReader:
         await self._again.wait()
         await self._sleep(GATHER)
         if self._share.adds():
-            # A restart would delay the partitions of this reading, and without end if gains come faster than a reading
-            # ends.
+            # A restart would delay the partitions of this reading, and without end if gains come faster than a reading ends.
             await self._caught_up.wait()
 
     async def _read(self, subscription: Subscription) -> None:

@@ -9,9 +9,7 @@ a briefly lost lease, nothing must be read again.
 
 
 class Share:
-    """Partitions that are read, and those that have been read completely. `keeps` returns the needed ones; `clock`:
-    monotonic, in seconds.
-    """
+    """Partitions that are read, and those read completely. `keeps` returns the needed ones; `clock`: monotonic, in seconds."""
 
     def __init__(self, keeps: Callable[[], frozenset[int]], clock: Callable[[], float]) -> None:
         self._keeps = keeps

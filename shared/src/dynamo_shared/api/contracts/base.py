@@ -30,9 +30,7 @@ def _whole(value: Any) -> Any:
 
 
 OLDER_NAME_OF = "x-older-name-of"
-"""Key of an older name in pydantic's schema: the type, and the current name. The published schema refers to the current
-name.
-"""
+"""Key of an older name in pydantic's schema: the type, and the current name. The published schema refers to the current name."""
 
 Whole = Annotated[int, Strict(), BeforeValidator(_whole)]
 """A whole number; a string of digits is not accepted."""

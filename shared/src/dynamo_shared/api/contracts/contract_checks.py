@@ -40,9 +40,7 @@ def problems(model: type[BaseModel], value: Any) -> list[Problem]:
 
 
 def remarks(model: type[BaseModel], value: Any) -> list[Problem]:
-    """Settings that are allowed but probably mistakes: unknown keys, older names, and if all is valid, settings without
-    effect.
-    """
+    """Settings that are allowed but probably mistakes: unknown keys, older names and, if all is valid, some without effect."""
     result = list(_keys(model, value, (), iter(range(HINTS))))
     try:
         parsed = model.model_validate(value)

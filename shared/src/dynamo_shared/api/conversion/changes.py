@@ -31,9 +31,7 @@ _ABSENT: Any = object()
 
 
 def diff(base: Any, desired: Any, keys: Keys = KEYS) -> Changes:
-    """The changes that turn `base` into `desired`, each as close to the root as possible without touching
-    equal values.
-    """
+    """The changes that turn `base` into `desired`, each as close to the root as possible without touching equal values."""
     if base == desired:
         return []
     comparison = _Comparison(keys)

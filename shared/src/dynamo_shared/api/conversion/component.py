@@ -1,6 +1,4 @@
-"""Converts a component: a v1alpha1 service or a v1beta1 component, with the fields that component deployments also
-have.
-"""
+"""Converts a component: a v1alpha1 service or a v1beta1 component, with the fields that component deployments also have."""
 
 from typing import Any
 

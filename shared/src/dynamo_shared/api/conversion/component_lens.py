@@ -25,9 +25,7 @@ IN_MAIN = ("extraPodSpec", "mainContainer")
 
 
 def split(change: list[Any]) -> Changes:
-    """Separate changes for the fields of extraPodSpec and of its mainContainer; applied together, they are equivalent
-    to the given change.
-    """
+    """Separate changes for the fields of extraPodSpec and of its mainContainer, together equivalent to the given change."""
     path, value = change[0], change[1] if len(change) == 2 else None
     if not isinstance(value, dict) or not value:
         return [change]
@@ -41,9 +39,7 @@ def split(change: list[Any]) -> Changes:
 
 
 def by_service_field(change: list[Any]) -> str:
-    """The group of a change that `split` returned: a field of the service, also for the equivalent field of
-    mainContainer.
-    """
+    """The group of a change that `split` returned: a field of the service, also for the equivalent field of mainContainer."""
     path, value = [*change[0]], change[1] if len(change) == 2 else None
     while len(path) < 3 and path == [*IN_MAIN][: len(path)] and isinstance(value, dict) and value:
         name, value = next(iter(value.items()))

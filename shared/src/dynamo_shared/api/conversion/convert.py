@@ -35,8 +35,7 @@ def convert(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
     if not isinstance(kind, str) or kind not in KINDS or source is None or target is None:
         raise NotConvertible(f"{kind} has no conversion from {current} to {api_version}")
     converter = _CONVERTERS.get(kind)
-    # For server-side apply, the API server converts partial objects without metadata, and requires metadata in the
-    # result.
+    # For server-side apply, the API server converts partial objects without metadata, and requires metadata in the result.
     metadata = mapping(obj.get("metadata"))
     if converter is None:
         return {**obj, "apiVersion": api_version, "metadata": metadata}

@@ -1,6 +1,4 @@
-"""Converts features that have a field `enabled` in v1alpha1, and are below `experimental` in v1beta1, without such a
-field.
-"""
+"""Converts features that have a field `enabled` in v1alpha1, and are below `experimental` in v1beta1, without such a field."""
 
 from typing import Any
 

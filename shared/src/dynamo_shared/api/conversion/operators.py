@@ -47,9 +47,7 @@ class OperatorData:
 
 
 def read(kind: str, metadata: dict[str, Any], target: str) -> OperatorData:
-    """The operator's data for `target`. Without such data, or with this platform's own annotation, the metadata is
-    unchanged.
-    """
+    """The operator's data for `target`. Without such data, or with this platform's own annotation, the metadata is unchanged."""
     annotations = mapping(metadata.get("annotations"))
     annotation = ANNOTATIONS.get(kind, "")
     envelope = _envelope(annotations.get(annotation))
@@ -114,9 +112,7 @@ def _by_name(entries: list[Any]) -> dict[str, dict[str, Any]]:
 
 
 def _is_for(kind: str, spec: dict[str, Any], target: str) -> bool:
-    """Whether a partial spec may be of the target version; after a manual change of an object it may be of the other
-    one.
-    """
+    """Whether a partial spec may be of the target version; after a manual change of an object it may be of the other one."""
     if kind == _REQUEST:
         return operators_request.is_for(spec, to_beta=target == BETA)
     if kind == _COMPONENT:

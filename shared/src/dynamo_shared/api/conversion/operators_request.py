@@ -34,8 +34,7 @@ def changes(spec: dict[str, Any], *, to_beta: bool) -> Changes:
 def _of_alpha(spec: dict[str, Any]) -> Changes:
     profiling = mapping(spec.get("profilingConfig"))
     config = mapping(profiling.get("config"))
-    # A change for each key, so that a key that contradicts a field does not affect others; one change for too many
-    # keys.
+    # A change for each key, so that a key that contradicts a field does not affect others; one change for too many keys.
     parts = [{name: value} for name, value in config.items()] if len(config) <= MAX_TRIALS else [config]
     result = [_below({"profilingConfig": {"config": each}}) for each in parts]
     for name in ("configMapRef", "outputPVC"):
@@ -60,9 +59,7 @@ def _of_beta(spec: dict[str, Any]) -> Changes:
 
 
 def _job(job: dict[str, Any]) -> Changes:
-    """The changes for the profiling Job, without the fields of v1alpha1, which the operator removed; one for each
-    container.
-    """
+    """The changes for the profiling Job, without the fields of v1alpha1, which the operator removed; one for each container."""
     template = mapping(job.get("template"))
     pod = mapping(template.get("spec"))
     containers = [_written(each) for each in items(pod.get("containers")) if isinstance(each, dict)]

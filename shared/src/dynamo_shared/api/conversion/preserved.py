@@ -33,9 +33,7 @@ def preserved_fields(obj: dict[str, Any]) -> tuple[str, ...]:
 
 
 def without_counterpart(obj: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
-    """Path and value of the preserved spec fields for which the object's version has no field; paths are those of the
-    other version.
-    """
+    """Path (of the other version) and value of the preserved spec fields that the object's version does not have."""
     if obj["kind"] not in _CONVERSIONS:
         return
     _, _, version = obj["apiVersion"].partition("/")

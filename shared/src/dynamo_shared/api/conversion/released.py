@@ -64,9 +64,7 @@ def _hashable(path: Path) -> tuple[Any, ...]:
 
 
 def _without(obj: dict[str, Any], taken: list[tuple[Path, int]]) -> dict[str, Any]:
-    """The object without the values at some paths, and without objects that become empty above them, up to the given
-    depth (stem).
-    """
+    """The object without the values at some paths, and without objects that become empty above them, down to a depth (stem)."""
     while taken:
         obj = apply_changes(obj, [[path] for path, _ in taken])
         above: dict[tuple[Any, ...], tuple[Path, int]] = {}

@@ -1,6 +1,4 @@
-"""Converts a DynamoGraphDeploymentRequest: v1beta1 has fields for the profiler's free-form settings, and a Job
-template.
-"""
+"""Converts a DynamoGraphDeploymentRequest: v1beta1 has fields for the profiler's free-form settings, and a Job template."""
 
 from functools import partial
 from typing import Any

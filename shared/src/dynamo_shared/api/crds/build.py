@@ -44,9 +44,7 @@ def schema_of(resource: Resource) -> Schema:
 
 
 def at(schema: Schema, path: str) -> Schema:
-    """The part of a schema at a path in inventory form, such as `spec.services{}.envs[].name`; KeyError if there is
-    none.
-    """
+    """The part of a schema at a path in inventory form, such as `spec.services{}.envs[].name`; KeyError if there is none."""
     for step in re.findall(r"[^.{}\[\]]+|\{\}|\[\]", path):
         match step:
             case "{}":

@@ -137,9 +137,7 @@ REQUEST = Definition(
 
 
 def _of_both_versions(short_names: tuple[str, ...], stored: VersionDefinition) -> Definition:
-    """A kind whose v1beta1 has the same fields as v1alpha1. v1alpha1 remains the stored version, because workers and
-    older releases write it.
-    """
+    """A kind with the same fields in both versions. v1alpha1 is stored, because workers and older releases write it."""
     return Definition(short_names, (stored, stored.unchanged_in("v1beta1")))
 
 

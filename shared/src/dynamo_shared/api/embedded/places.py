@@ -1,6 +1,4 @@
-"""Finds the embedded types of Kubernetes in the schema of a kind, and builds functions that visit only these in an
-object.
-"""
+"""Finds the embedded types of Kubernetes in the schema of a kind, and builds functions that visit only these in an object."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -9,9 +9,7 @@ _PAGE, _LATENT_PAGE = 16, 64
 
 
 def command(spec: EngineSpec) -> Command:
-    """The command of a worker. SGLang's `--tp` is the number of GPUs of a pipeline stage; data parallel ranks of
-    attention are a part of them.
-    """
+    """The command of a worker. SGLang's `--tp` is the GPUs of a pipeline stage, which include data parallel attention ranks."""
     engine, role = spec.engine, spec.role
     args = ["--model-path", spec.path, "--served-model-name", spec.model]
     args += ["--page-size", str(_LATENT_PAGE if spec.latent else _PAGE)]

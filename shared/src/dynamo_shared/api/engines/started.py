@@ -85,9 +85,7 @@ def flags_at(script: str, engine: str) -> int | None:
 
 
 def launcher_at(script: str, engine: str) -> int | None:
-    """Position for a launcher of an engine in a shell script, before its Python; None if the script does not start the
-    engine.
-    """
+    """Position for a launcher of an engine in a shell script, before its Python; None if the script does not start the engine."""
     span = _start(script, engine)
     if span is None:
         return None

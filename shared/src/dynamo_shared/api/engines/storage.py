@@ -9,9 +9,7 @@ VOLUME = "model-cache"
 
 
 def model_path(spec: DynamoGraphDeploymentRequestSpec) -> str:
-    """Path of the model in containers, or its name. `pvcModelPath` may be relative to the volume, or begin with the
-    mount path.
-    """
+    """Path of the model in containers, or its name. `pvcModelPath` is relative to the volume, or begins with the mount path."""
     cache = spec.model_cache
     if cache is None or not cache.pvc_name or not cache.pvc_model_path:
         return spec.model

@@ -42,9 +42,7 @@ def _prompts(spec: EngineSpec) -> int:
 
 
 def _settings(spec: EngineSpec) -> dict[str, Any]:
-    """Settings without flags: chunked prefill, format and transfer of the KV cache, and no overlap scheduler for
-    prefill.
-    """
+    """Settings without flags: chunked prefill, format and transfer of the KV cache, and no overlap scheduler for prefill."""
     settings: dict[str, Any] = {}
     if spec.role is not Role.DECODE and spec.engine.batch_size and not spec.latent:
         # Without it, prompts that exceed the token limit would be refused. Not all MLA kernels support it.

@@ -8,9 +8,7 @@ _BLOCK, _LATENT_BLOCK = 16, 64
 
 
 def command(spec: EngineSpec) -> Command:
-    """The command of a worker. Flags and values are separate arguments, by which rendering recognizes
-    multi-node flags.
-    """
+    """The command of a worker. Flags and values are separate arguments, by which rendering recognizes multi-node flags."""
     engine, role = spec.engine, spec.role
     args = ["--model", spec.path, "--served-model-name", spec.model]
     args += ["--tensor-parallel-size", str(engine.tp)]

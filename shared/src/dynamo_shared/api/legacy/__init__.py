@@ -1,6 +1,4 @@
-"""Legacy kinds, from before DynamoGraphDeployment: served and validated, so that old manifests can be read and
-migrated.
-"""
+"""Legacy kinds, from before DynamoGraphDeployment: served and validated, so that old manifests can be read and migrated."""
 
 from dynamo_shared.api.legacy.deployment import DynamoDeployment
 from dynamo_shared.api.legacy.nim_deployment import DynamoNimDeployment

@@ -53,9 +53,7 @@ def graph_of_deployment(deployment: DynamoDeployment) -> Successor:
 
 
 def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
-    """The graph of the services of one artifact. It has the name of the service, or of the artifact if there are
-    several.
-    """
+    """The graph of the services of one artifact. It has the name of the service, or of the artifact if there are several."""
     objects = [to_dict(each) for each in deployments]
     written = {each["spec"]["serviceName"]: each["spec"] for each in objects}
     services: KubeObject = {}
@@ -74,9 +72,7 @@ def graph_of_services(deployments: Sequence[DynamoNimDeployment]) -> Successor:
 
 
 def command_of_artifact(service: str, variables: Sequence[KubeObject] = ()) -> KubeObject:
-    """The command with which an image of an artifact starts one of its services; the entry is read from the
-    artifact.
-    """
+    """The command with which an image of an artifact starts one of its services; the entry is read from the artifact."""
     return _serve(service, _ENTRY_OF_ARTIFACT, variables)
 
 

@@ -12,8 +12,6 @@ __all__ = ["CATALOGS", "OPERATOR", "PLATFORM", "Catalog", "annotations", "env", 
 CATALOGS: tuple[Catalog, ...] = (labels.CATALOG, annotations.CATALOG, ports.CATALOG, env.CATALOG)
 
 OPERATOR = "dynamo-operator"
-"""Value of both managed-by labels: the same as the reference's, so that each control plane recognizes the other's
-objects.
-"""
+"""Value of both managed-by labels: the same as the reference's, so that each control plane recognizes the other's objects."""
 PLATFORM = "dynamo-platform"
 """Value of the usual part-of label; the charts use the same value."""

@@ -54,9 +54,7 @@ class Catalog:
         where: str = "",
         stability: Stability = Stability.STABLE,
     ) -> str:
-        """Add a name; ValueError if it is already registered with the same `where`, because a name has only one
-        meaning.
-        """
+        """Add a name; ValueError if it is already registered with the same `where`, because a name has only one meaning."""
         if any(entry.name == name and entry.where == where for entry in self.entries):
             raise ValueError(f"{self.title}: {name} is registered twice")
         set_by, read_by = set_by or self.set_by, read_by or self.read_by

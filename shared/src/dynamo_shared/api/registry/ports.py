@@ -16,9 +16,7 @@ class Port:
     number: int
 
     def container_port(self) -> dict[str, str | int]:
-        """Entry of a container's `ports`; the protocol is explicit, so that a comparison with the stored object shows
-        no drift.
-        """
+        """Entry of a container's `ports`; it states the protocol, so that a comparison with the stored object shows no drift."""
         return {"name": self.name, "containerPort": self.number, "protocol": "TCP"}
 
 

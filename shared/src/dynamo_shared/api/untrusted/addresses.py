@@ -1,14 +1,11 @@
-"""The addresses that the platform may call if a tenant names them: not those of this host, or of a cloud's metadata
-server.
-"""
+"""The addresses that the platform may call if a tenant names them: not those of this host, or of a cloud's metadata server."""
 
 import ipaddress
 from typing import TypeAlias
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-#: Metadata servers of clouds, which return credentials, at other than link-local addresses: Alibaba, Azure, AWS,
-#: Google.
+#: Metadata servers of clouds, which return credentials, at other than link-local addresses: Alibaba, Azure, AWS, Google.
 _METADATA_SERVERS = frozenset(
     map(ipaddress.ip_address, ("100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254"))
 )
@@ -33,9 +30,7 @@ def in_url(host: str) -> str:
 
 
 def may_be_called(address: Address) -> bool:
-    """Whether an address is neither of this host, nor multicast, nor reserved, nor a metadata server, nor embeds
-    another address.
-    """
+    """Whether an address is not of this host, multicast, reserved or a metadata server's, and embeds no other address."""
     return not (
         address.is_loopback
         or address.is_link_local

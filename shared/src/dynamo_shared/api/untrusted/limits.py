@@ -24,8 +24,7 @@ class ReadLimits:
 
 #: Limits of manifests: they have a few kilobytes, and etcd stores at most 1.5 MiB of an object.
 MANIFEST = ReadLimits(1024 * 1024, 250_000, 64)
-#: Limits of an annotation or a key of a ConfigMap that configures one graph: twice those of 25 components with 100
-#: values each.
+#: Limits of an annotation or a key of a ConfigMap that configures one graph: twice those of 25 components with 100 values each.
 SETTINGS = ReadLimits(128 * 1024, 5_000, 32)
 
 

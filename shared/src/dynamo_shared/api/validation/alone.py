@@ -1,6 +1,4 @@
-"""Rules that depend on whether a graph controls a component deployment: fields without effect, changes that do not
-last.
-"""
+"""Rules that depend on whether a graph controls a component deployment: fields without effect, changes that do not last."""
 
 from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.registry.annotations import (

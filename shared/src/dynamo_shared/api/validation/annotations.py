@@ -62,9 +62,7 @@ def graph_labels_and_annotations_can_be_written(graph: GraphView, _facts: Facts)
 
 @ANNOTATIONS_OF_COMPONENTS.rule("{problem}", versions=(ALPHA,), added=True)  # the messages for all objects
 def component_labels_and_annotations_can_be_written(component: ComponentView, _facts: Facts) -> Violations:
-    """The labels and annotations of a service and its pods follow the same rule. In v1beta1 the check of pod templates
-    requires this.
-    """
+    """The labels and annotations of a service and its pods follow this rule, too; in v1beta1 as part of pod templates."""
     for at, problem in objects.metadata(component.spec):
         yield component.field(*at), problem
     for at, problem in objects.metadata(mapping(component.spec.get("extraPodMetadata"))):
@@ -100,9 +98,7 @@ _NOT_COHERENT = (
 
 @ANNOTATIONS.rule(_NO_SUCH_STRATEGY, _NOT_COHERENT, added=True)
 def grove_update_strategy_is_known(graph: GraphView, _facts: Facts) -> Violations:
-    """Grove's update strategy is an enum with Grove's spelling; with another value, Grove would delete pods that should
-    stay.
-    """
+    """Grove's update strategy is an enum with Grove's spelling; with another value, Grove would delete pods that should stay."""
     value = annotation(graph.annotations, GROVE_UPDATE_STRATEGY)
     if value is not None and value not in GROVE_UPDATE_STRATEGIES:
         message = _NOT_COHERENT if value == "Coherent" else _NO_SUCH_STRATEGY.format(value=shown(value))
@@ -125,9 +121,7 @@ def workload_provider_is_there(graph: GraphView, facts: Facts) -> Violations:
 
 @ANNOTATIONS.rule("component {name} is a planner, and this annotation enables the planner service: keep one of them")
 def a_graph_has_one_planner(graph: GraphView, _facts: Facts) -> Violations:
-    """Two planners would revert each other's decisions, so a graph uses the planner service or a planner component, not
-    both.
-    """
+    """Two planners would revert each other's decisions, so a graph uses the planner service or a planner component, not both."""
     if annotation(graph.annotations, PLANNER_CONFIG):
         for component in graph.components:
             if component.type == "planner":
@@ -189,9 +183,7 @@ def scaling_policy_is_understood(graph: GraphView, _facts: Facts) -> Violations:
 def _by_component(
     graph: GraphView, name: str, model: type[ContractModel], not_a_map: str
 ) -> Generator[tuple[Location, str], None, dict[str, Any]]:
-    """The annotation's values by component; {} if it is absent. Errors by its contract, and another value than a map,
-    are violations.
-    """
+    """The annotation's values by component; {} if it is absent. Violations: errors by its contract, or no map."""
     at, given = ("metadata", "annotations", name), _map_of(graph, name)
     if given is None:
         yield at, not_a_map.format(value=shown(annotation(graph.annotations, name)))
@@ -270,9 +262,7 @@ def grove_is_not_switched_off_for_graphs_that_it_must_run(graph: GraphView, _fac
     _NOT_ON_GRAPHS, _NO_QUEUE, _NO_GROVE, _NO_SWITCH, _NO_BACKEND, _NO_STRATEGY, _NO_UPDATE, _MISSPELT, added=True
 )
 def graph_annotations_have_an_effect(graph: GraphView, facts: Facts) -> Violations:
-    """Update strategy and pull secret annotations are read only from pods; discovery backends and strategies have known
-    names.
-    """
+    """Update strategy and pull secret annotations are read only from pods; discovery backends and strategies have known names."""
     for name in OF_PODS:
         if annotation(graph.annotations, name) is not None:
             yield ("metadata", "annotations", name), _NOT_ON_GRAPHS

@@ -95,8 +95,7 @@ _ABOUT_COMPONENTS = (
     ABOUT_SIDECARS,
     UNUSED,
 )
-#: Reported locations for one rule and one subject. A tenant may write thousands, and an author needs only the first
-#: few.
+#: Reported locations for one rule and one subject. A tenant may write thousands, and an author needs only the first few.
 _REPORTED = 100
 
 

@@ -251,9 +251,7 @@ def engine_has_an_image(component: ComponentView, _facts: Facts) -> Violations:
 
 
 def _lacks_template(component: ComponentView) -> bool:
-    """Whether the component is refused because a role has no template; templates of roles without an image are refused,
-    too.
-    """
+    """Whether the component is refused because a role has no template; templates of roles without an image are refused, too."""
     field = component.pod.at[len(component.at)]
     return bool(component.role_templates) and not isinstance(component.spec.get(str(field)), dict)
 
@@ -305,9 +303,7 @@ def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts)
 
 
 def _asked(component: ComponentView) -> tuple[ports.Port | None, str]:
-    """The port of the engine's container that probes and the Service use by name, if any, and the variable that sets
-    it.
-    """
+    """The port of the engine's container that probes and the Service use by name, if any, and the variable that sets it."""
     within_pod = component.failover is not None and not component.failover.inter_pod
     if component.type not in _WITH_PORTS or within_pod:
         return None, ""

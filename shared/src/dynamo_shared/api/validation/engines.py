@@ -96,9 +96,7 @@ def only_engines_fail_over_between_pods(component: ComponentView, _facts: Facts)
     of="checkpoint",
 )
 def shared_gpu_memory_is_in_no_checkpoint(component: ComponentView, facts: Facts) -> Violations:
-    """An engine has either a checkpoint or a GPU memory service; a platform can be configured to allow both with
-    DynamoCheckpoints.
-    """
+    """An engine has either a checkpoint or a GPU memory service; a platform may allow both with DynamoCheckpoints."""
     allowed = facts.gms_snapshot and not component.takes_checkpoint
     if component.checkpoint is not None and component.gms is not None and not allowed:
         yield broken(component.checkpoint)

@@ -40,9 +40,7 @@ class Facts:
 
     @property
     def may_set_adapted_replicas(self) -> bool:
-        """Whether the user may change replicas that an adapter owns: the platform's services, and planners of any
-        namespace.
-        """
+        """Whether the user may change replicas that an adapter owns: the platform's services, and planners of any namespace."""
         if self.user and self.user in self.operators:
             return True
         namespace, _, account = self.user.removeprefix(_SERVICE_ACCOUNT).partition(":")

@@ -1,6 +1,4 @@
-"""Requirements of a graph as a whole: components, at most one endpoint picker, complete claims, a complete restart
-order.
-"""
+"""Requirements of a graph as a whole: components, at most one endpoint picker, complete claims, a complete restart order."""
 
 from dynamo_shared.api import quantity
 from dynamo_shared.api.embedded.rules.names import wrong_object_name

@@ -76,9 +76,7 @@ _OTHER_SHADOWS = (
 
 @CHANGES.rule(_MODE_TOGGLED, _OTHER_SHADOWS)
 def sharing_between_pods_stays(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """Shared GPU memory and failover between pods cannot be switched on or off, and their number of engines cannot
-    change.
-    """
+    """Shared GPU memory and failover between pods cannot be switched on or off, and their number of engines cannot change."""
     mode = shown(graph.words.inter_pod)
     for component, before in _pairs(graph, old):
         memory = component.gms is not None and component.gms.inter_pod
@@ -147,9 +145,7 @@ _NOT_YET_ADAPTED = (
 
 @CHANGES.rule(_ADAPTED, _NOT_YET_ADAPTED)
 def replicas_of_an_adapter_are_its_own(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
-    """If an adapter owns the replicas, a graph sets the adapter's number or none; only the platform and planners may
-    set others.
-    """
+    """If an adapter owns the replicas, a graph sets its number or none; only the platform and planners may set others."""
     if facts.may_set_adapted_replicas:
         return
     owned = facts.adapter_replicas or {}
@@ -177,9 +173,7 @@ def what_runs_a_graph_stays(graph: GraphView, old: GraphView, _facts: Facts) -> 
 
 @CHANGES.rule("cannot be changed while a rolling update is {phase}: wait until it is complete")
 def no_restart_during_a_rolling_update(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """The restart id cannot change while a rolling update is pending or in progress, because the update replaces the
-    pods anyway.
-    """
+    """The restart id cannot change while a rolling update is pending or in progress, which replaces the pods anyway."""
     phase = mapping(old.status.get("rollingUpdate")).get("phase")
     if phase not in ("Pending", "InProgress"):
         return

@@ -59,9 +59,7 @@ def preference_has_a_weight(graph: GraphView, _facts: Facts) -> Violations:
     added=True,
 )
 def workers_of_a_policy_load_their_model(graph: GraphView, _facts: Facts) -> Violations:
-    """A worker reads its own domain when it starts; a worker that is restored from a checkpoint started on another
-    node.
-    """
+    """A worker reads its own domain when it starts; a worker that is restored from a checkpoint started on another node."""
     policy = policy_of(graph)
     for component in graph.components if policy is not None else ():
         if component.checkpoint is not None and component.is_worker and policy is not None:
@@ -70,9 +68,7 @@ def workers_of_a_policy_load_their_model(graph: GraphView, _facts: Facts) -> Vio
 
 @CHANGES_OF_KV_TRANSFER.rule("cannot be added, removed or changed later: recreate the DynamoGraphDeployment")
 def policies_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
-    """The policy of a graph cannot be changed. A stored policy with a ClusterTopology, of another platform, may add its
-    label.
-    """
+    """The policy of a graph cannot be changed. A stored policy with a ClusterTopology, of another platform, may add its label."""
     before, now = _effective(old), _effective(graph)
     if before is not None and now is not None and not before[0]:
         before = (now[0], *before[1:])
@@ -86,9 +82,7 @@ def policies_stay(graph: GraphView, old: GraphView, _facts: Facts) -> Violations
     added=True,
 )
 def labels_of_nodes_can_be_read(graph: GraphView, facts: Facts) -> Violations:
-    """If the platform may not read nodes, it copies no labels from them; with this chart value it also discovers no
-    GPUs.
-    """
+    """If the platform may not read nodes, it copies no labels from them; with this chart value it also discovers no GPUs."""
     if policy_of(graph) is not None and not facts.gpu_discovery:
         yield broken((*AT, "labelKey"))
 

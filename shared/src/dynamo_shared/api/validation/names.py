@@ -48,9 +48,7 @@ def services_have_names_of_components(graph: GraphView, _facts: Facts) -> Violat
     added=True,
 )
 def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violations:
-    """The Deployment and Service of a component are named after graph and component; workers get a suffix of 8
-    characters.
-    """
+    """The Deployment and Service of a component are named after graph and component; workers get a suffix of 8 characters."""
     if not graph.name:
         return
     hashed = graph.of_grove(facts.grove) is False
@@ -73,9 +71,7 @@ _LONG_NAMESPACE = (
 
 @NAMES.rule(_DIGIT_FIRST, _LONG_NAMESPACE, added=True)
 def graph_gives_names(graph: GraphView, _facts: Facts) -> Violations:
-    """The names of a graph's Services begin with the graph's name, and its Dynamo namespace, a label value, ends with
-    it.
-    """
+    """The names of a graph's Services begin with the graph's name, and its Dynamo namespace, a label value, ends with it."""
     own = any(each.spec.get("globalDynamoNamespace") is not True for each in graph.components)
     yield from _of_deployment(graph.name, graph.namespace, own=own)
 

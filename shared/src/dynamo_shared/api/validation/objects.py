@@ -53,9 +53,7 @@ _SOME_DOMAIN = "local"
 
 @CLAIMS_AND_INGRESSES.rule(_NO_HOST_NAME, _ADDRESS, _WHOLE_MESH, _NO_OBJECT_NAME, versions=(ALPHA,), added=True)
 def ingresses_can_be_made(component: ComponentView, _facts: Facts) -> Violations:
-    """An ingress has a DNS name as host, object names for class and Secret, valid metadata, and a gateway other than
-    `mesh`.
-    """
+    """An ingress has a DNS name as host, object names for class and Secret, valid metadata, and a gateway other than `mesh`."""
     ingress, at = mapping(component.spec.get("ingress")), component.field("ingress")
     host = text(ingress.get("host"))
     if ingress.get("enabled") is not True or not host:

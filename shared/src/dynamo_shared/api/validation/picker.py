@@ -33,9 +33,7 @@ _SEVERAL_REPLICAS = "must be 1 for an endpoint picker, not {replicas}"
 
 @PICKERS.rule(_SEVERAL_NODES, _SEVERAL_REPLICAS)
 def picker_is_one_process(component: ComponentView, _facts: Facts) -> Violations:
-    """An endpoint picker runs on one node. A picker that reads an eppConfig has one replica; later pickers share the
-    requests.
-    """
+    """An endpoint picker runs on one node. A picker that reads an eppConfig has one replica; later pickers share the requests."""
     if component.type != _EPP:
         return
     if component.nodes > 1:
@@ -59,9 +57,7 @@ _NO_CONFIG_MAP = "required: the name of a ConfigMap in the same namespace"
 
 @PICKERS.rule(_NO_CONFIG, _CONFIG_OF_OTHER, _NO_CONFIG_MAP)
 def picker_has_a_configuration(component: ComponentView, _facts: Facts) -> Violations:
-    """Before runtime 1.5.0 an endpoint picker requires a configuration; later ones have none. A ConfigMap reference has
-    a name.
-    """
+    """Before runtime 1.5.0 an endpoint picker requires a configuration; later ones have none. A configMapRef has a name."""
     config = component.spec.get("eppConfig")
     if component.type != _EPP:
         return
@@ -119,9 +115,7 @@ def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
     of="eppConfig",
 )
 def picker_is_of_a_runtime_that_has_it(component: ComponentView, _facts: Facts) -> Violations:
-    """Images of Dynamo 1.5.0 and later lack the endpoint picker that reads a configuration. An image tag may state
-    another version.
-    """
+    """Images of Dynamo 1.5.0 and later lack the endpoint picker that reads a configuration. A tag may state another version."""
     version = runtime_version(text(component.image.value))
     is_stated = component.spec.get("runtimeVersionOverride") or component.spec.get("eppConfig") is None
     if component.type == _EPP and not is_stated and version is not None and version >= OF_1_5:
@@ -139,9 +133,7 @@ _NO_MOUNT = "replaces the platform's mounts, so the picker has no configuration:
 
 @ADVICE_FOR_PICKERS.rule(_NO_VOLUME, _NO_MOUNT, added=True)
 def picker_keeps_its_configuration(component: ComponentView, _facts: Facts) -> Violations:
-    """Volumes and mounts in the template of an endpoint picker replace the platform's, which its configuration or cache
-    needs.
-    """
+    """Volumes and mounts in the template of an endpoint picker replace the platform's, which its configuration or cache needs."""
     if component.type != _EPP:
         return
     (pod, pod_at), (main, main_at) = component.pod, component.main

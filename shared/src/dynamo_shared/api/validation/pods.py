@@ -118,9 +118,7 @@ def main_claims(component: ComponentView) -> bool:
 
 @PODS.rule("{problem}", versions=(ALPHA,), added=True)  # the messages for all pods
 def secrets_of_variables_have_names(component: ComponentView, _facts: Facts) -> Violations:
-    """A Secret that provides variables must have a valid object name. In v1beta1 the check of pod templates requires
-    this.
-    """
+    """A Secret that provides variables must have a valid object name. In v1beta1 the check of pod templates requires this."""
     for at in (("envFromSecret",), ("frontendSidecar", "envFromSecret")):
         if problem := names.wrong_object_name(text(below(component.spec, at))):
             yield component.field(*at), problem
@@ -217,9 +215,7 @@ class _Mount(NamedTuple):
 @PODS.rule("is read as the name of a claim, because the pod has no volume of this name, and {problem}", added=True)
 @of_each_role
 def mounts_name_volumes_or_claims(component: ComponentView, _facts: Facts) -> Violations:
-    """The engine's container mounts a volume of the pod, or else a claim by that name, which must be a valid object
-    name.
-    """
+    """The engine's container mounts a volume of the pod, or else a claim by that name, which must be a valid object name."""
     known = _volumes(component)
     for mount in _mounts(component):
         if mount.name not in known and (problem := names.wrong_object_name(mount.name)):
@@ -236,8 +232,7 @@ def other_containers_mount_volumes(component: ComponentView, _facts: Facts) -> V
         # The platform adds more volumes to these pods.
         return
     if component.nodes > 1 and component.engine in ("", "trtllm"):
-        # TensorRT-LLM mounts its SSH keys, whose name depends on the installation; an unknown engine may be named
-        # later.
+        # TensorRT-LLM mounts its SSH keys, whose name depends on the installation; an unknown engine may be named later.
         return
     known = {_TOPOLOGY, *_volumes(component), *(mount.name for mount in _mounts(component))}
     if component.nodes > 1:

@@ -110,9 +110,7 @@ _OTHER_TARGET = "{value} is not the type that Grove uses here: write {target}, o
 
 @PROVIDER_OVERRIDES.rule(_OTHER_API, _OTHER_TARGET)
 def overrides_are_in_the_words_of_grove(graph: GraphView, _facts: Facts) -> Violations:
-    """An override is a part of an object of Grove: a PodCliqueSet for the graph, a scaling group or a clique for a
-    component.
-    """
+    """An override is a part of an object of Grove: a PodCliqueSet for the graph, a scaling group or a clique for a component."""
     for override in overrides_of(graph):
         version, target = text(override.value.get("apiVersion")), text(override.value.get("target"))
         if version and version != API_VERSION:
@@ -239,9 +237,7 @@ def overrides_belong_to_graphs(component: ComponentView, _facts: Facts) -> Viola
     "cannot be added, removed or changed while Grove runs the graph: recreate the DynamoGraphDeployment", added=True
 )
 def overrides_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
-    """Grove does not change the constraints of a set, and would refuse each later update of a graph with changed
-    constraints.
-    """
+    """Grove does not change the constraints of a set, and would refuse each later update of a graph with changed constraints."""
     if not (graph.of_grove(facts.grove) and old.of_grove(facts.grove)):
         return
     before, now = ({(each.component, each.role): each for each in overrides_of(view)} for view in (old, graph))

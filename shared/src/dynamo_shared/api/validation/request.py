@@ -72,9 +72,7 @@ def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
 
 @REQUESTS.rule(_UNKNOWN_WORD, versions=(ALPHA,))
 def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
-    """The optimization type in the free-form profiling configuration is latency or throughput. In v1beta1 the schema
-    requires this.
-    """
+    """The optimization type in the free-form profiling configuration is latency or throughput. The schema of v1beta1 says so."""
     at = ("profilingConfig", "config", "sla", "optimizationType")
     yield from _unknown_word(below(spec, at), _OPTIMIZATIONS, ("spec", *at))
 
@@ -197,9 +195,7 @@ def the_name_of_a_request_is_a_label(obj: dict[str, Any], _facts: Facts) -> Viol
     "graphs have no such field, so the API server would reject the generated graph{hint}", versions=(BETA,), added=True
 )
 def overrides_are_fields_of_graphs(obj: dict[str, Any], _facts: Facts) -> Violations:
-    """An override becomes part of the graph that is generated after profiling, hours later, so its fields are checked
-    now.
-    """
+    """An override becomes part of the graph that is generated after profiling, hours later, so its fields are checked now."""
     for at, known in unknown_fields(mapping(below(obj, ("spec", "overrides", "dgd")))):
         yield broken(("spec", "overrides", "dgd", *at), hint=suggestion_for(str(at[-1]), known))
 
@@ -295,9 +291,7 @@ def _is_simulated(spec: dict[str, Any]) -> bool:
 
 
 def _unused_in_a_simulation(spec: dict[str, Any]) -> Iterator[Location]:
-    """Fields of a v1beta1 request that go to the profiler of a Job or to its pod. Placement and pull secrets apply to
-    graphs.
-    """
+    """Fields of a v1beta1 request that go to the profiler of a Job or to its pod. Placement and pull secrets apply to graphs."""
     hardware, job = mapping(spec.get("hardware")), mapping(below(spec, ("overrides", "profilingJob")))
     template, at = mapping(job.get("template")), ("spec", "overrides", "profilingJob")
     yield from (("spec", "hardware", name) for name in ("interconnect", "rdma") if hardware.get(name))

@@ -97,9 +97,7 @@ def _override(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _router_modes(override: dict[str, Any]) -> Iterator[tuple[Location, str]]:
-    """Router modes that an override sets, each with its location; the effective one is first. A flag takes precedence
-    over variables.
-    """
+    """Router modes that an override sets, each with its location; the effective one is first: a flag before variables."""
     spec = mapping(override.get("spec"))
     mains = [(at, container) for name, at, container in _main_containers(override) if name.lower() == _FRONTEND]
     for at, container in mains:

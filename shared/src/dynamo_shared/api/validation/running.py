@@ -74,9 +74,7 @@ _NO_ENGINE = (
 
 @RUNNING.rule(_NO_ENGINE_TYPE, _NO_ENGINE, added=True, of="multinode")
 def nodes_are_connected_by_an_engine(component: ComponentView, _facts: Facts) -> Violations:
-    """Replicas can span nodes only if the platform knows the engine, because each engine has its own flags to connect
-    nodes.
-    """
+    """Replicas can span nodes only if the platform knows the engine, because each engine has its own flags to connect nodes."""
     # Another rule covers endpoint pickers.
     if component.nodes < 2 or component.type == "epp":
         return
@@ -113,9 +111,7 @@ def nodes_have_a_number_of_gpus(component: ComponentView, _facts: Facts) -> Viol
     added=True,
 )
 def flags_have_a_place(component: ComponentView, _facts: Facts) -> Violations:
-    """Shared GPU memory between pods, failover and multinode need flags, which the platform adds only to Python or a
-    shell script.
-    """
+    """Shared GPU memory between pods, failover and multinode need flags, which only Python or a shell script gets."""
     features = ", ".join(_features_with_flags(component))
     # A command may be added later, like an image.
     if component.engine in BACKENDS and features and component.has_command and not component.takes_flags:
@@ -218,9 +214,7 @@ _CONNECTED_BY_FLAGS = frozenset({"vllm", "sglang"})
     of="multinode",
 )
 def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) -> Violations:
-    """The platform adds the flags that connect several nodes only to Python, or to a shell script that starts the
-    engine.
-    """
+    """The platform adds the flags that connect several nodes only to Python, or to a shell script that starts the engine."""
     if component.nodes < 2 or component.role_templates or component.engine not in _CONNECTED_BY_FLAGS:
         return
     if component.is_own_launch:
@@ -234,9 +228,7 @@ def own_programs_connect_their_nodes(component: ComponentView, _facts: Facts) ->
 )
 @of_each_role
 def flags_have_a_program(component: ComponentView, _facts: Facts) -> Violations:
-    """Arguments without a command run as a shell script, except for frontends and endpoint pickers: flags alone start
-    nothing.
-    """
+    """Arguments without a command run as a shell script, except for frontends and endpoint pickers: flags alone start nothing."""
     main, at = component.main
     if component.type in ("frontend", "epp") or main.get("command"):
         return

@@ -35,9 +35,7 @@ def only_workers_have_the_runtime_as_a_sidecar(component: ComponentView, _facts:
     "and the platform does not change its command and its pod; leave one of the two out"
 )
 def engines_next_to_the_runtime_stay_as_they_are(component: ComponentView, _facts: Facts) -> Violations:
-    """An engine with the runtime as a sidecar runs on one node, does not share GPU memory, and starts from no
-    checkpoint.
-    """
+    """An engine with the runtime as a sidecar runs on one node, does not share GPU memory, and starts from no checkpoint."""
     if component.runtime_is_sidecar:
         for at in _changing_engines(component):
             yield broken(at)
@@ -71,9 +69,7 @@ def sidecars_do_not_end(component: ComponentView, _facts: Facts) -> Violations:
     added=True,
 )
 def engines_next_to_the_runtime_say_when_they_serve(component: ComponentView, _facts: Facts) -> Violations:
-    """An engine with the runtime as a sidecar has its own readiness probe: the platform has no default probe for
-    unknown engines.
-    """
+    """An engine with the runtime as a sidecar has its own readiness probe: the platform has no default for unknown engines."""
     main, at = component.main
     on_service = component.is_alpha and component.spec.get("readinessProbe")
     if component.runtime_is_sidecar and component.nodes == 1 and not (on_service or main.get("readinessProbe")):

@@ -44,9 +44,7 @@ class Words:
 
 
 class Feature(NamedTuple):
-    """An enabled GPU memory service or failover of a component: `mode` as written, `shadows` as the number of standby
-    engines.
-    """
+    """An enabled GPU memory service or failover of a component: `mode` as written, `shadows` as the number of standby engines."""
 
     at: Location
     inter_pod: bool
@@ -95,8 +93,7 @@ class ComponentView:
     role_templates: dict[str, FieldValue] = field(init=False)
     #: Whether its role has a pod template, which replaces the component's.
     has_own_template: bool = field(init=False)
-    #: Whether its pods are created from the fields of a v1alpha1 service: always in v1alpha1, unless their role has a
-    #: template.
+    #: Whether its pods are created from the fields of a v1alpha1 service: always in v1alpha1, unless their role has a template.
     has_fields: bool = field(init=False)
     #: None if not set.
     replicas: int | None = field(init=False)
@@ -328,9 +325,7 @@ _Check = Callable[[ComponentView, Facts], Iterable[tuple[Location, str | dict[st
 
 
 def of_each_role(check: _Check) -> _Check:
-    """Turns a rule about the pods of one role into a rule about all pods of a component. Common errors are reported
-    once.
-    """
+    """Turns a rule about the pods of one role into a rule about all pods of a component. Common errors are reported once."""
 
     @wraps(check)
     def of_all(component: ComponentView, facts: Facts) -> Iterable[tuple[Location, str | dict[str, object]]]:
@@ -371,9 +366,7 @@ class GraphView:
     status: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Sets the values that both versions have in the same place, and the values that a component gets from its
-        graph.
-        """
+        """Sets the values that both versions have in the same place, and the values that a component gets from its graph."""
         metadata, self.spec = mapping(self.obj.get("metadata")), mapping(self.obj.get("spec"))
         self.name, self.namespace = text(metadata.get("name")), text(metadata.get("namespace"))
         self.annotations, self.status = mapping(metadata.get("annotations")), mapping(self.obj.get("status"))

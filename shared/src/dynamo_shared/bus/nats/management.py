@@ -20,8 +20,7 @@ read once and leave their consumers, and since 2.15 the server refuses more than
 """
 
 MOST_CONSUMERS = 10_000
-"""Limit per stream. Each reader has one, such as a page that shows a graph's decisions; the server's default is 1,000.
-"""
+"""Limit per stream. Each reader has one, such as a page that shows a graph's decisions; the server's default is 1,000."""
 
 NAME_IN_USE, TOO_MANY_CONSUMERS = 10058, 10026
 

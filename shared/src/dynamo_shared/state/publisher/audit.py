@@ -168,8 +168,7 @@ class Audit:
                 marked.append(message)
             elif not self._is_known(message):
                 suspects[message.subject] = resource_of(message.subject) or ""
-        # Only after the reading: if publishing here were cancelled while the reading pauses, the reading would stay
-        # open.
+        # Only after the reading: if publishing here were cancelled while the reading pauses, the reading would stay open.
         for each in marked:
             await self._markers.verify(each.subject, each.sequence)
         unread = await self._ledger.unread(met)

@@ -29,8 +29,7 @@ class LastMessage(NamedTuple):
     version: Version
     deleted: bool
     digest: int = 0
-    """Python's hash (keyed per process) of the payload as read at the start; 0 if this publisher published the message
-    """
+    """Python's hash (keyed per process) of the payload as read at the start; 0 if this publisher published the message"""
 
 
 def _encode(known: LastMessage) -> str:

@@ -78,9 +78,7 @@ class StatePublisher:
         return self._stream.incarnation
 
     def on_refused(self, observer: Callable[[str], None]) -> None:
-        """Register a callback for a sentence about the objects that STATE refuses, whenever they change; "" if it
-        refuses none.
-        """
+        """Register a callback for a sentence about the objects that STATE refuses, at each change; "" if there are none."""
         self._refusals.on_change = observer
 
     def on_stalled(self, observer: Callable[[str], None]) -> None:
@@ -122,8 +120,7 @@ class StatePublisher:
             return False
         newest = self._desired.version(resource, subject)
         if newest is not None and newest.uid == version.uid:
-            # The deletion of a uid is final, even if the list without the object does not state the version of the
-            # deletion.
+            # The deletion of a uid is final, even if the list without the object does not state the version of the deletion.
             version = version._replace(resource_version=max(version.resource_version, newest.resource_version))
         self._outbox.add(tombstone(subject, resource, version, received or self._clock()))
         return True

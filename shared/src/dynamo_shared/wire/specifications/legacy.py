@@ -1,6 +1,4 @@
-"""Events of the kinds before graphs. The DynamoGraphDeployment that they become has its own events, under the same
-name.
-"""
+"""Events of the kinds before graphs. The DynamoGraphDeployment that they become has its own events, under the same name."""
 
 import msgspec
 

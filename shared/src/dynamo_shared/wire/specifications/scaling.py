@@ -36,9 +36,7 @@ class ScaleData(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     dry_run: bool = False
     """whether the decision is only reported"""
     withdraw: bool = False
-    """change no replicas, and drop the requester's earlier requests that are not done; without targets, of all
-    components
-    """
+    """change no replicas, and drop the requester's earlier requests that are not done; without targets, of all components"""
     uid: str = ""
     """the command is refused if the graph deployment has another metadata.uid; empty: not checked"""
 

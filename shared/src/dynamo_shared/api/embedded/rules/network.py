@@ -56,9 +56,7 @@ def host_ports(value: dict[str, Any]) -> Violations:
 
 
 def _containers(value: dict[str, Any]) -> list[tuple[Location, dict[str, Any]]]:
-    """Containers that run at the same time. A v1alpha1 pod may have `mainContainer`, which replaces the container
-    `main`.
-    """
+    """Containers that run at the same time. A v1alpha1 pod may have `mainContainer`, which replaces the container `main`."""
     others: list[tuple[Location, dict[str, Any]]] = [
         (("containers", index), mapping(each)) for index, each in enumerate(items(value.get("containers")))
     ]

@@ -70,9 +70,7 @@ def probe(value: dict[str, Any]) -> Violations:
 
 
 def container(value: dict[str, Any]) -> Violations:
-    """Port names are unique; liveness and startup probes have a successThreshold of 1, readiness probes no grace
-    period.
-    """
+    """Port names are unique; liveness and startup probes have a successThreshold of 1, readiness probes no grace period."""
     known: set[str] = set()
     for index, port in entries(value.get("ports")):
         name = port.get("name")
