@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from dynamo_ctl.commands.crds import losses
-from dynamo_ctl.commands.crds.later_fields import LATER, OTHERS, what_to_do
+from dynamo_ctl.commands.crds.losses import LATER, OTHERS, what_to_do
 from dynamo_ctl.errors import ExitCode
 from dynamo_shared.api.crds import crd_manifests
 from dynamo_shared.api.crds.build import at, schema_of

@@ -20,8 +20,7 @@ from dynamo_admission import facts, server
 from dynamo_admission.address import address_of
 from dynamo_admission.callers import Callers
 from dynamo_admission.metrics import AdmissionMetrics
-from dynamo_admission.ownership import owner_of
-from dynamo_admission.registrar import NotInstalled, Registrar
+from dynamo_admission.registrar import NotInstalled, Registrar, owner_of
 from dynamo_admission.registration import Registration
 from dynamo_admission.restore import PodRestorer, finder
 from dynamo_admission.selftest import Listener, SelfTestFailed, handshake, self_test, trusting

@@ -4,7 +4,13 @@ from dataclasses import dataclass
 
 import structlog
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ObjectKey, Resource
+from dynamo_shared.api.resources import (
+    CLUSTER_ROLES,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    ObjectKey,
+    Resource,
+    owner_reference,
+)
 from dynamo_shared.kube import KubeClient, NotFound, get_if_present
 
 from dynamo_admission.metrics import AdmissionMetrics
@@ -125,3 +131,21 @@ def _converts_elsewhere(resource: Resource, observed: KubeObject, registration: 
         and any(bundles_in(observed))
         and not is_own(observed, registration)
     )
+
+
+async def owner_of(kube: KubeClient, cluster_role: str) -> KubeObject | None:
+    """The owner of the webhook configurations, with which the garbage collector deletes them: an uninstallation never
+    leaves them. An owner reference to a ClusterRole; None without a name, or if it does not exist. Raises KubeError.
+
+    The ClusterRole is read each time: a recreated ClusterRole has another uid, and Kubernetes deletes objects whose
+    owner does not exist.
+    """
+    if not cluster_role:
+        return None
+    role = await get_if_present(kube, CLUSTER_ROLES, ObjectKey("", cluster_role))
+    if role is None:
+        log.warning("the owner of the webhook configurations does not exist", cluster_role=cluster_role)
+        return None
+    # The deletion of the owner does not wait for this object: `blockOwnerDeletion` would require a right on the owner's
+    # finalizers.
+    return owner_reference(CLUSTER_ROLES, cluster_role, role["metadata"]["uid"])

@@ -1,17 +1,32 @@
 """Modes manual and cert-manager: the files of a folder, read again when they change."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
+from cryptography import x509
 
 from dynamo_admission.tls import files, pki
 from dynamo_admission.tls.certificates import Certificates, Clock
 from dynamo_admission.tls.clients import ClientAuthorities
 from dynamo_admission.tls.pki import Unusable
-from dynamo_admission.tls.succession import ServedCertificates, succeed
 from dynamo_admission.tls.timing import Timing
 
 log = structlog.get_logger("dynamo.admission")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedCertificates:
+    """The served certificates, since when, and the announced CAs."""
+
+    given: files.CertificateFiles
+    authorities: tuple[x509.Certificate, ...]
+    since: float
+
+    @property
+    def bundle(self) -> bytes:
+        """The CAs, PEM."""
+        return pki.pem_of(*self.authorities)
 
 
 class FileCertificates(Certificates):
@@ -64,3 +79,34 @@ class FileCertificates(Certificates):
 
     def _read(self) -> files.CertificateFiles:
         return files.read(self._folder, self._name, self._clock(), announced=not self.inject_from)
+
+
+def succeed(
+    shown: ServedCertificates, given: files.CertificateFiles, now: float, timing: Timing, *, settled: bool
+) -> ServedCertificates:
+    """The next state after the files were read and contain `given`, which is not served before the API server can verify
+    it. Pure.
+
+    The CA of the previous certificate stays announced for `timing.overlap`: other replicas may not have read the new
+    files. `settled`: the present bundle has had the time to reach the API server.
+    """
+    if given != shown.given:
+        both = _joined(shown.authorities, given.authorities)
+        if not _verifiable(shown, given, now, settled=settled and both == shown.authorities):
+            return replace(shown, authorities=both)
+        return ServedCertificates(given, both, now)
+    if now >= shown.since + timing.overlap:
+        return replace(shown, authorities=given.authorities)
+    return shown
+
+
+def _verifiable(shown: ServedCertificates, given: files.CertificateFiles, now: float, *, settled: bool) -> bool:
+    """Whether it can be served now."""
+    if not given.authorities or pki.trusted(given.chain, shown.given.authorities):
+        return True
+    # Every client refuses an expired certificate: no reason to wait.
+    return settled or now > pki.ends(shown.given.chain[0])
+
+
+def _joined(old: tuple[x509.Certificate, ...], new: tuple[x509.Certificate, ...]) -> tuple[x509.Certificate, ...]:
+    return (*old, *(each for each in new if each not in old))

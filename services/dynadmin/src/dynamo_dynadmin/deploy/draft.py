@@ -17,6 +17,15 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class PlatformDefaults:
+    """Defaults from the platform's settings for an intent that names no value."""
+
+    image_repository: str = "nvcr.io/nvidia/ai-dynamo"
+    version: str = "1.2.0"
+    model_secret: str = "hf-token-secret"  # noqa: S105 - a name
+
+
+@dataclass(frozen=True, slots=True)
 class Defaulted:
     """A field of the manifest that the caller did not set: its path, its value, and the reason for the value."""
 

@@ -14,9 +14,8 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.api.v1beta1.request import DynamoGraphDeploymentRequestSpec
 from pydantic.alias_generators import to_camel
 
-from dynamo_dynadmin.deploy.draft import Draft
+from dynamo_dynadmin.deploy.draft import Draft, PlatformDefaults
 from dynamo_dynadmin.deploy.intent import Backend, DeployIntent, ServingMode
-from dynamo_dynadmin.deploy.platform_defaults import PlatformDefaults
 
 FRONTEND = "Frontend"
 #: Component (name and type) of each role, with the names that profiling uses.

@@ -13,7 +13,6 @@ from dynamo_shared.runtime import HealthState, ServiceContext
 from dynamo_model_discovery.metrics import WorkerMetrics
 from dynamo_model_discovery.workers.assembly import WorkerObservation, assemble
 from dynamo_model_discovery.workers.differences import StateChange, changes
-from dynamo_model_discovery.workers.etcd_options import etcd_options
 from dynamo_model_discovery.workers.publication import Publication
 from dynamo_model_discovery.workers.retention import Unobserved, settle
 from dynamo_model_discovery.workers.sources.base import RecordSource
@@ -192,12 +191,15 @@ class _Active:
 
     def _others(self) -> list[RecordSource]:
         sources: list[RecordSource] = []
-        options = etcd_options(self._context.settings)
-        if options is not None:
-            from dynamo_model_discovery.workers.sources.etcd import EtcdSource  # noqa: PLC0415 - see `etcd_options`
+        workers = self._context.settings.platform.model_discovery.workers
+        # The addresses that workers get as ETCD_ENDPOINTS.
+        addresses = (each.strip() for each in self._context.settings.infrastructure.etcd_address.split(","))
+        if endpoints := workers.etcd_endpoints or tuple(filter(None, addresses)):
+            # gRPC takes 27 MiB, which installations with workers in Kubernetes do not need.
+            from dynamo_model_discovery.workers.sources.etcd import EtcdSource, etcd_options  # noqa: PLC0415
 
-            sources.append(EtcdSource(options, self._wake.set))
-        directory = self._context.settings.platform.model_discovery.workers.file_directory
+            sources.append(EtcdSource(etcd_options(workers, endpoints), self._wake.set))
+        directory = workers.file_directory
         if directory is not None:
             from dynamo_model_discovery.workers.sources.files import FileSource  # noqa: PLC0415 - for development only
 

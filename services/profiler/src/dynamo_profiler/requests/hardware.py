@@ -5,11 +5,13 @@ Facts: operator behaviour, sections 7.4 and 7.8. Pure: reports of nodes or expor
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
-from dynamo_shared.api import objects
+from dynamo_shared.api import objects, quantity
+from dynamo_shared.api.device_slices import whole_gpus
 from dynamo_shared.api.gpus import NVIDIA_GPU
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -42,6 +44,7 @@ _TOKENS = (
     ("MI250", "mi200"),
     ("MI200", "mi200"),
 )
+_MIB = 1024 * 1024
 _ONLY_SXM = frozenset({"gb200", "b300", "b200", "h200"})
 _BOTH_FORMS = frozenset({"h100", "a100", "v100"})
 #: Short names that occur in other names (A300, L4 in L40, T4 in T400): they count only as separate words.
@@ -109,6 +112,35 @@ def nodes_with_labels(nodes: Iterable[KubeObject]) -> list[GpuNode]:
         if product and gpus > 0 and vram > 0 and _counts(node):
             observed.append(GpuNode(name, product, gpus, vram))
     return observed
+
+
+def nodes_with_slices(slices: Iterable[KubeObject], nodes: Iterable[KubeObject]) -> list[GpuNode]:
+    """Whole GPUs by node from ResourceSlices of drivers for dynamic resource allocation. Ignores nodes on which nothing is
+    scheduled, and GPUs without product or memory.
+
+    If a node has several kinds of GPUs, the most frequent kind counts.
+    """
+    schedulable = {node["metadata"]["name"] for node in nodes if not (node.get("spec") or {}).get("unschedulable")}
+    observed: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for gpu in whole_gpus(slices):
+        vram = _vram(gpu.fields)
+        if gpu.node in schedulable and gpu.product and vram:
+            observed[gpu.node][gpu.product].append(vram)
+    rows = []
+    for name, products in sorted(observed.items()):
+        product, memory = max(products.items(), key=lambda item: (len(item[1]), item[0]))
+        rows.append(GpuNode(name, product, len(memory), min(memory)))
+    return rows
+
+
+def _vram(device: Mapping[str, Any]) -> int:
+    """Memory of a GPU in MiB; 0 if unknown."""
+    capacity = device.get("capacity") or {}
+    try:
+        memory = int(quantity.parse((capacity.get("memory") or {}).get("value") or "0"))
+    except quantity.InvalidQuantity:
+        return 0
+    return max(0, memory // _MIB)
 
 
 def _counts(node: KubeObject) -> bool:

@@ -22,9 +22,9 @@ from dynamo_profiler.requests.hardware import (
     kinds,
     limited_to_nodes,
     nodes_with_labels,
+    nodes_with_slices,
     stated,
 )
-from dynamo_profiler.requests.slices import nodes_with_slices
 
 
 @dataclass(frozen=True, slots=True)

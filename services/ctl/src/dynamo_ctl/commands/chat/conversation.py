@@ -1,16 +1,19 @@
 """The work of `dynamoctl chat`: sends messages to the REST API, and prints answers while they arrive."""
 
+import asyncio
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
 from dynamo_shared.api.untrusted.words import escaped
 
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.lines import lines
 from dynamo_ctl.remote import Remote
+
+_CHUNK = 1 << 16
 
 
 class Conversation:
@@ -47,7 +50,7 @@ async def chat(conversation: Conversation, message: str | None, *, as_json: bool
         return
     prompt = "> " if sys.stdin.isatty() and not as_json else ""
     _write(prompt)
-    async with aclosing(lines(sys.stdin.fileno())) as given:
+    async with aclosing(_lines(sys.stdin.fileno())) as given:
         async for line in given:
             if line:
                 await _say(conversation, line, as_json=as_json)
@@ -87,3 +90,33 @@ def _times(answer: dict[str, Any]) -> str:
         if answer.get(name) is not None:
             parts.append(f"{title} {answer[name]:.1f} ms")
     return ", ".join(parts)
+
+
+async def _lines(file: int) -> AsyncGenerator[str]:
+    """Yields the lines of a file descriptor while they arrive, without their line breaks. Ctrl-C can interrupt it.
+
+    A thread that reads a line cannot be cancelled, and a process waits for its threads.
+    """
+    rest = b""
+    while True:
+        await _readable(file)
+        chunk = os.read(file, _CHUNK)
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole if chunk else [rest]:
+            yield line.decode("utf-8", "replace").rstrip("\r")
+        if not chunk:
+            return
+
+
+async def _readable(file: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(file, ready.set)
+    except PermissionError:
+        # A file on a disk is always readable.
+        return
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(file)

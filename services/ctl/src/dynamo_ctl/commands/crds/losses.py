@@ -1,6 +1,6 @@
 """What objects would lose under this platform's definitions: `dynamoctl crds --check`, before they replace others."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,15 +13,23 @@ from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.manifest import moved, schema_errors, unlisted
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, ObjectKey, Resource
+from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import mapping
 from dynamo_shared.kube import KubeClient, KubeError, NotServed, get_if_present
 
-from dynamo_ctl.commands.crds.later_fields import what_to_do
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.files import NotUsable
 from dynamo_ctl.targets import ClusterOptions
 
 _NO_MANIFEST = "not a manifest, which is an object with apiVersion and kind; remove it"
+#: Fields of Dynamo since 1.3 that this platform's definitions do not have (docs/moving.md has the same table): the end of
+#: a field's path, without indexes and names of components -> what to do. The longest matching end counts.
+LATER: dict[str, str] = {
+    "experimental.componentGroups": "set replicas of each component; one scale command changes several components",
+    "dynamoSidecar": "run the Dynamo runtime in main, or in an init container runtime with restartPolicy: Always",
+    "gpuMemoryService.extraClientPods": "remove it: only pods of the component use the GPU memory service, as with the operator",
+}
+OTHERS = "this platform has no equivalent: remove it, or leave this object to the operator"
 _KINDS = {definition.kind: definition for definition in DEFINITIONS}
 
 
@@ -144,3 +152,11 @@ def _is_manifest(document: Any) -> bool:
 
 def _group(obj: dict[str, Any]) -> str:
     return str(obj["apiVersion"]).partition("/")[0]
+
+
+def what_to_do(field: Location, renamed: Mapping[str, str]) -> str:
+    """What the author should do about a field that would be dropped. `renamed`: the fields that have another name here."""
+    names = [each for each in field if isinstance(each, str)]
+    ends = (".".join(names[start:]) for start in range(len(names)))
+    later = next((LATER[end] for end in ends if end in LATER), None)
+    return later or renamed.get(names[-1] if names else "", OTHERS)
