@@ -54,12 +54,6 @@ async def test_a_working_webhook_passes(authority, host):
         await self_test(listener, [authority.certificate.read_bytes()], {})
 
 
-async def test_a_certificate_of_another_name_is_detected(authority):
-    async with served(authority, name="elsewhere.system.svc") as listener:
-        with pytest.raises(SelfTestFailed, match=r"connecting as hooks\.system\.svc: .*is not valid for"):
-            await self_test(listener, [authority.certificate.read_bytes()], {})
-
-
 async def test_an_authority_of_another_certificate_is_detected(authority, tmp_path: Path):
     other = CertificateAuthority(tmp_path).certificate.read_bytes()
     async with served(authority) as listener:
@@ -70,16 +64,19 @@ async def test_an_authority_of_another_certificate_is_detected(authority, tmp_pa
             await self_test(listener, [b"junk"], {})
 
 
-async def test_a_missing_registration_fails(authority):
-    async with served(authority) as listener:
-        with pytest.raises(SelfTestFailed, match="no webhook is registered"):
-            await self_test(listener, [], {})
-
-
-async def test_a_wrong_path_is_detected(authority):
-    async with served(authority, web.Application()) as listener:
-        with pytest.raises(SelfTestFailed, match="/mutate answers 404"):
-            await self_test(listener, [authority.certificate.read_bytes()], {})
+@pytest.mark.parametrize(
+    ("given", "registered", "match"),
+    [
+        ({"name": "elsewhere.system.svc"}, 1, r"connecting as hooks\.system\.svc: .*is not valid for"),
+        ({}, 0, "no webhook is registered"),
+        ({"app": web.Application()}, 1, "/mutate answers 404"),
+    ],
+    ids=["another name", "no registration", "wrong path"],
+)
+async def test_a_webhook_that_the_api_server_could_not_call_fails(authority, given, registered, match):
+    async with served(authority, **given) as listener:
+        with pytest.raises(SelfTestFailed, match=match):
+            await self_test(listener, [authority.certificate.read_bytes()] * registered, {})
 
 
 async def test_a_webhook_that_accepts_everything_is_detected(authority, monkeypatch):

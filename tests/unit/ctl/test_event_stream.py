@@ -57,22 +57,22 @@ def test_filters_become_subjects(query: EventQuery, expected: list[str]) -> None
     assert filters(query, "local") == expected
 
 
-def test_an_unknown_type_names_the_known_ones() -> None:
-    with pytest.raises(CtlError, match=r"use one of .*ready") as caught:
-        filters(EventQuery(types=["raedy"]), "local")
+KINDS = r": .* use one of .*dcd, dckpt, dgd, dgdr, dgdsa, dm"
+
+
+@pytest.mark.parametrize(
+    ("query", "match"),
+    [
+        (EventQuery(types=["raedy"]), r"use one of .*ready"),
+        (EventQuery(kind="pod"), f"^--kind pod{KINDS}"),
+        (EventQuery(kind="wrong"), f"^--kind wrong{KINDS}"),
+        (EventQuery(kind="dgd/chat"), r"^--kind dgd/chat: write --kind KIND --name NAME$"),
+    ],
+)
+def test_an_unknown_type_or_kind_is_refused_with_what_there_is(query: EventQuery, match: str) -> None:
+    with pytest.raises(CtlError, match=match) as caught:
+        filters(query, "local")
     assert caught.value.code == ExitCode.USAGE
-
-
-@pytest.mark.parametrize("kind", ["pod", "wrong"])
-def test_a_kind_without_events_names_those_that_have_some(kind: str) -> None:
-    with pytest.raises(CtlError, match=rf"^--kind {kind}: .* use one of .*dcd, dckpt, dgd, dgdr, dgdsa, dm") as caught:
-        filters(EventQuery(kind=kind), "local")
-    assert caught.value.code == ExitCode.USAGE
-
-
-def test_an_object_is_named_by_two_options() -> None:
-    with pytest.raises(CtlError, match=r"^--kind dgd/chat: write --kind KIND --name NAME$"):
-        filters(EventQuery(kind="dgd/chat"), "local")
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800)])

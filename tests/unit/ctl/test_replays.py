@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from dynamo_ctl.simulations.replays import curves_of, replay
+from dynamo_ctl.simulations.worker import replayed
 from dynamo_dynadmin.api.simulation import NotSimulated, ReplayCase
 from dynamo_dynadmin.api.traffic import TrafficStep
 from dynamo_planner.replay.job import Replays
@@ -77,3 +78,30 @@ def test_engines_without_a_profile_are_simulated_by_their_configuration() -> Non
     engines = AicInterpolation.model_validate({**sizes, **grid, "decode_pick": {"tp": 2}})
     made = curves_of(engines, "Qwen/Qwen3-32B", "SILICON")
     assert (made.system, made.decode["tp"], made.prefill["tp"], made.prefill_points) == ("h200_sxm", 2, 1, 32)
+
+
+def job(rate: float) -> dict[str, object]:
+    config = {"mode": "agg", "optimization_target": "sla", "ttft_ms": 300, "itl_ms": 20}
+    made = Replays(
+        configs=(config, {**config, "itl_ms": 40}),
+        steps=((rate, 60.0, 1000, 100),),
+        max_kv_tokens=100_000,
+        startup=30.0,
+        replicas={"decode": 1},
+        gpus={"decode": 1},
+        prefill=((1000.0, 80.0), (4000.0, 300.0)),
+        decode=((1000.0, 1e4, 8.0), (1000.0, 1e5, 20.0)),
+    ).job()
+    assert made.pop("job") == "replays"
+    return made
+
+
+def test_a_replay_has_a_row_for_each_configuration() -> None:
+    answer = replayed(job(1.0), lambda *_: None)
+    assert answer.outcome is JobStatus.FEASIBLE
+    assert [row["requests"] > 0 for row in answer.points] == [True, True]
+
+
+def test_a_replay_without_requests_is_infeasible() -> None:
+    answer = replayed(job(0.0), lambda *_: None)
+    assert (answer.outcome, answer.message) == (JobStatus.INFEASIBLE, "no request arrived in this time")

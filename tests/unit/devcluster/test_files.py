@@ -8,18 +8,15 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
-from dynamo_devcluster import CertificateAuthority, LocalClusterError, NodeShape
-from dynamo_devcluster.cache import ProgramCache
-from dynamo_devcluster.catalog import GO_MINIMUM, PROGRAMS
+from dynamo_devcluster import LocalClusterError, NodeShape
+from dynamo_devcluster.certs import CertificateAuthority, signing_key
 from dynamo_devcluster.components import Files, api_server
-from dynamo_devcluster.gobuild import GO_FOLDER, GoBuildSource, go_environment
 from dynamo_devcluster.locks import exclusive
 from dynamo_devcluster.nodes import node_manifest
 from dynamo_devcluster.options import ControlPlaneOptions
 from dynamo_devcluster.ports import PortFile, free_port
-from dynamo_devcluster.progress import Progress
-from dynamo_devcluster.sources import NotAvailableError
 
 
 def test_a_client_certificate_has_user_and_groups(tmp_path: Path) -> None:
@@ -31,11 +28,6 @@ def test_a_client_certificate_has_user_and_groups(tmp_path: Path) -> None:
     }
     assert values == {NameOID.COMMON_NAME: ["alice"], NameOID.ORGANIZATION_NAME: ["ops", "dev"]}
     assert pair.key.stat().st_mode & 0o777 == 0o600
-
-
-def test_certificates_are_reused(tmp_path: Path) -> None:
-    first = CertificateAuthority(tmp_path).server("s").certificate.read_bytes()
-    assert CertificateAuthority(tmp_path).server("s").certificate.read_bytes() == first
 
 
 def test_a_new_ca_replaces_its_certificates(tmp_path: Path) -> None:
@@ -142,35 +134,46 @@ def test_pods_reach_the_api_server_only_if_requested(files: Files) -> None:
     assert "--endpoint-reconciler-type=none" not in reached
 
 
-def test_go_mod_files_have_the_pinned_versions() -> None:
-    for program in PROGRAMS.values():
-        if program.go is None:
-            continue
-        folder = GO_FOLDER / program.go.folder
-        module = (folder / "go.mod").read_text()
-        if "require" in module:
-            assert f"v{program.version}" in module
-            assert (folder / "go.sum").stat().st_size > 0
-        assert program.go.package in module
-        assert f"\ngo {'.'.join(map(str, GO_MINIMUM))}\n" in module
-        assert "\ntoolchain " not in module
+def cut(file: Path, size: int) -> None:
+    file.write_bytes(file.read_bytes()[:size])
 
 
-def test_go_settings_of_the_user_do_not_change_a_build() -> None:
-    environment = go_environment((1, 26, 1), {"GOFLAGS": "-mod=mod", "GOWORK": "x", "GOPROXY": "p"})
-    assert (environment["GOFLAGS"], environment["GOWORK"], environment["GOPROXY"]) == ("", "off", "p")
-    assert environment["GOTOOLCHAIN"] == "local"
-    assert go_environment((1, 22, 0), {})["GOTOOLCHAIN"] == "auto"
+@pytest.mark.parametrize("size", [0, 100])
+@pytest.mark.parametrize("name", ["ca.crt", "ca.key", "etcd.crt", "etcd.key"])
+def test_an_incomplete_file_is_written_again(tmp_path: Path, name: str, size: int) -> None:
+    CertificateAuthority(tmp_path).server("etcd")
+    cut(tmp_path / name, size)
+    authority = CertificateAuthority(tmp_path)
+    pair = authority.server("etcd")
+    certificate = x509.load_pem_x509_certificate(pair.certificate.read_bytes())
+    certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.certificate.read_bytes()))
+    key = serialization.load_pem_private_key(pair.key.read_bytes(), password=None)
+    assert certificate.public_key() == key.public_key()
 
 
-async def test_a_missing_go_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(NotAvailableError, match=r"no Go toolchain is on PATH \(building needs Go 1\.25 or newer\)"):
-        await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], Progress())
+def test_complete_files_are_reused(tmp_path: Path) -> None:
+    CertificateAuthority(tmp_path).server("etcd")
+    signing_key(tmp_path)
+    before = {each: each.read_bytes() for each in tmp_path.iterdir()}
+    CertificateAuthority(tmp_path).server("etcd")
+    signing_key(tmp_path)
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
-async def test_a_go_that_is_too_old_is_reported(tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    go.write_text("#!/bin/sh\necho go1.19.8\n")
-    go.chmod(0o755)
-    with pytest.raises(NotAvailableError, match=r"is go1\.19\.8; Go 1\.25 or newer is needed"):
-        await GoBuildSource(ProgramCache(tmp_path), {"PATH": str(tmp_path)}).find(PROGRAMS["etcd"], Progress())
+def test_a_key_without_its_certificate_is_replaced(tmp_path: Path) -> None:
+    """The key is written before the certificate."""
+    pair = CertificateAuthority(tmp_path).server("etcd")
+    key = CertificateAuthority(tmp_path).server("other").key
+    pair.key.write_bytes(key.read_bytes())
+    certificate = x509.load_pem_x509_certificate(CertificateAuthority(tmp_path).server("etcd").certificate.read_bytes())
+    stored = serialization.load_pem_private_key(pair.key.read_bytes(), password=None)
+    assert certificate.public_key() == stored.public_key()
+
+
+@pytest.mark.parametrize("name", ["service-account.key", "service-account.pub"])
+def test_the_token_key_is_complete(tmp_path: Path, name: str) -> None:
+    signing_key(tmp_path)
+    cut(tmp_path / name, 50)
+    private, public = signing_key(tmp_path)
+    key = serialization.load_pem_private_key(private.read_bytes(), password=None)
+    assert serialization.load_pem_public_key(public.read_bytes()) == key.public_key()

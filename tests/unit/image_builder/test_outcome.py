@@ -43,6 +43,12 @@ def test_a_build_without_a_valid_digest_has_failed_and_is_not_repeated(digest: s
         (ended("fetch", "", 2, reason="Error"), "FetchFailed", "the archive was not fetched: Error"),
         (ended("build", "digest=\n#5 ERROR: process /bin/false", 1), "BuildFailed", "correct it in the archive"),
         (ended("build", "digest=\n", 137, reason="OOMKilled"), "OutOfMemory", "raise platform.imageBuilder.resources"),
+        # A user who raised `resources` raised those of BuildKit, without effect.
+        (
+            ended("fetch", "", 137, reason="OOMKilled"),
+            "OutOfMemory",
+            "raise platform.imageBuilder.fetchResources, or pack the archive with gzip",
+        ),
         (
             ended("build", "digest=\nerror: failed to push r/x: unauthorized", 1),
             "PushFailed",
@@ -95,24 +101,20 @@ def test_a_drained_node_is_not_reported_as_an_error_of_the_archive(pod: KubeObje
     assert words in observed.message
 
 
-def test_a_lack_of_memory_while_fetching_names_its_own_setting() -> None:
-    """A user who raised `resources` raised those of BuildKit, without effect."""
-    observed = observe(job("Failed", reason="BackoffLimitExceeded"), [ended("fetch", "", 137, reason="OOMKilled")], NOW)
-    assert observed.reason == "OutOfMemory"
-    assert "raise platform.imageBuilder.fetchResources, or pack the archive with gzip" in observed.message
-
-
-def test_a_failure_without_a_pod_has_the_message_of_the_job() -> None:
-    observed = observe(job("Failed", message="Job has reached its limit"), [], NOW)
-    assert (observed.reason, observed.message) == ("BuildFailed", "Job has reached its limit")
-
-
-def test_a_build_that_times_out_names_the_setting() -> None:
-    observed = observe(job("Failed", reason="DeadlineExceeded"), [], NOW)
-    assert observed.reason == "DeadlineExceeded"
-    assert (
-        observed.message == "the build took more than 3600 s: make it smaller, or raise platform.imageBuilder.deadline"
-    )
+@pytest.mark.parametrize(
+    ("ended", "reason", "message"),
+    [
+        ({"message": "Job has reached its limit"}, "BuildFailed", "Job has reached its limit"),
+        (
+            {"reason": "DeadlineExceeded"},
+            "DeadlineExceeded",
+            "the build took more than 3600 s: make it smaller, or raise platform.imageBuilder.deadline",
+        ),
+    ],
+)
+def test_a_failure_without_a_pod_is_that_of_the_job(ended: dict[str, str], reason: str, message: str) -> None:
+    observed = observe(job("Failed", **ended), [], NOW)
+    assert (observed.reason, observed.message) == (reason, message)
 
 
 @pytest.mark.parametrize(

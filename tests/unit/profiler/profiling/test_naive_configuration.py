@@ -1,5 +1,7 @@
 """Deployments by memory alone."""
 
+from typing import Any
+
 import pytest
 from dynamo_profiler.profiling.models import KnownFrom, ModelArchitecture
 from dynamo_profiler.profiling.naive import naive
@@ -37,10 +39,20 @@ def test_the_smallest_engine_that_holds_the_weights_is_selected(gib: float, tp: 
     assert layout.serving == "agg"
 
 
-def test_a_model_that_does_not_fit_fails_with_the_reason():
-    with pytest.raises(ProfilingFailed, match="needs 25 GPUs of 81559 MiB or more") as failed:
-        naive(model(1300), objective(**hardware()), "why")
-    assert failed.value.reason == "ModelDoesNotFit"
+SLA = {"features": {"planner": {"optimization_target": "sla", "enable_throughput_scaling": True}}}
+
+
+@pytest.mark.parametrize(
+    ("gib", "spec", "reason", "match"),
+    [
+        (1300, {}, "ModelDoesNotFit", "needs 25 GPUs of 81559 MiB or more"),
+        (10, SLA, "NoFiguresForThroughputScaling", "throughput scaling needs figures"),
+    ],
+)
+def test_what_memory_alone_cannot_give_fails_with_the_reason(gib: float, spec: dict[str, Any], reason: str, match: str):
+    with pytest.raises(ProfilingFailed, match=match) as failed:
+        naive(model(gib), objective(**spec, **hardware()), "why")
+    assert failed.value.reason == reason
 
 
 def test_stated_memory_has_precedence():
@@ -85,10 +97,3 @@ def test_one_gpu_gives_one_pool():
     made = naive(model(10), objective(features=LOAD, **hardware(total=1, node=1)), "why")
     assert made.layout.replicas == {"agg": 1}
     assert [remark.reason for remark in made.remarks] == ["NaiveConfiguration", "PlannerModeChanged"]
-
-
-def test_throughput_scaling_is_disabled_without_a_profile():
-    features = {"planner": {"optimization_target": "sla", "enable_throughput_scaling": True}}
-    with pytest.raises(ProfilingFailed, match="throughput scaling needs figures") as failed:
-        naive(model(10), objective(features=features, **hardware()), "why")
-    assert failed.value.reason == "NoFiguresForThroughputScaling"

@@ -96,21 +96,16 @@ def test_a_planner_gets_one_engine_of_each_role():
     assert chosen.tokens_per_second_per_gpu == pytest.approx(0.9 * 4.0 * 1000 / 10)
 
 
-def test_a_planner_gets_its_minimum_of_engines():
-    features = {"planner": {"mode": "disagg", "min_endpoint": 2}}
-    picked = pick([disagg((1, 2, 4.0), (1, 4, 4.0))], objective(features=features))
-    assert picked.selected.point.replicas == {"prefill": 2, "decode": 2}
-
-
 @pytest.mark.parametrize(
     ("least", "replicas", "enough"),
     [
+        ({"min_endpoint": 2}, {"prefill": 2, "decode": 2}, True),
         ({"prefill_min_endpoint": 1, "decode_min_endpoint": 3}, {"prefill": 1, "decode": 3}, True),
         ({"min_endpoint": 2, "decode_min_endpoint": 0}, {"prefill": 2, "decode": 1}, True),
         ({"min_endpoint": 1, "prefill_min_endpoint": 7}, {"prefill": 2, "decode": 1}, False),
     ],
 )
-def test_a_planner_may_have_another_minimum_for_each_role(
+def test_a_planner_gets_its_minimum_of_engines_of_each_role(
     least: dict[str, int], replicas: dict[str, int], enough: bool
 ):
     features = {"planner": {"mode": "disagg", **least}}
@@ -230,12 +225,15 @@ def test_engines_that_fit_the_planners_minimum_are_preferred():
     assert pick([large], objective(features=features)).selected.point.replicas == {"prefill": 2, "decode": 2}
 
 
-def test_case_25():
-    assert pareto_front([math.nan, 10, 20], [100, math.nan, 200]) == [2]
-
-
-def test_the_largest_gain_of_equal_costs_is_kept():
-    assert pareto_front([1, 1, 2, 3], [5, 7, 7, 9]) == [1, 3]
+@pytest.mark.parametrize(
+    ("x", "y", "front"),
+    [
+        ([math.nan, 10, 20], [100, math.nan, 200], [2]),  # case 25
+        ([1, 1, 2, 3], [5, 7, 7, 9], [1, 3]),  # the largest gain of equal costs
+    ],
+)
+def test_points_of_the_front_have_a_larger_gain_than_all_cheaper_ones(x: list[float], y: list[float], front: list[int]):
+    assert pareto_front(x, y) == front
 
 
 def test_lengths_must_agree():

@@ -170,19 +170,19 @@ def test_a_model_that_fits_is_measured(given):
     require_candidates(request(**given), Rapid())
 
 
-def test_a_model_that_no_engine_holds_fails_with_the_reason():
-    hardware = {"gpuSku": "l40s", "totalGpus": 1, "numGpusPerNode": 1}
-    asked = request(model="deepseek-ai/DeepSeek-R1", backend="sglang", hardware=hardware)
-    with pytest.raises(ProfilingFailed, match=r"DeepSeek-R1 \(653.9 GiB of weights\) fit 1 GPU l40s") as failed:
+@pytest.mark.parametrize(
+    ("model", "sku", "gpus", "match"),
+    [
+        ("deepseek-ai/DeepSeek-R1", "l40s", 1, r"DeepSeek-R1 \(653.9 GiB of weights\) fit 1 GPU l40s"),
+        # Prefill and decode must both fit.
+        ("meta-llama/Meta-Llama-3.1-70B", "h100_sxm", 2, r"fit 2 GPUs h100_sxm"),
+    ],
+)
+def test_a_model_that_no_engine_holds_fails_with_the_reason(model: str, sku: str, gpus: int, match: str):
+    asked = request(model=model, hardware={"gpuSku": sku, "totalGpus": gpus, "numGpusPerNode": gpus})
+    with pytest.raises(ProfilingFailed, match=match) as failed:
         require_candidates(asked, Rapid())
     assert failed.value.reason == "NoCandidates"
-
-
-def test_prefill_and_decode_must_both_fit():
-    hardware = {"gpuSku": "h100_sxm", "totalGpus": 2, "numGpusPerNode": 2}
-    asked = request(model="meta-llama/Meta-Llama-3.1-70B", hardware=hardware)
-    with pytest.raises(ProfilingFailed):
-        require_candidates(asked, Rapid())
 
 
 @pytest.mark.parametrize(

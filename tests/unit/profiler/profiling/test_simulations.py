@@ -1,10 +1,12 @@
 """What several requests ask for at the same time is simulated once, whatever comes of it."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from dynamo_profiler.metrics import ProfilingMetrics
+from dynamo_profiler.profiling.cache import AnswerCache
 from dynamo_profiler.profiling.simulated import Simulations
 from dynamo_profiler.profiling.simulation.wire import JobResult, JobStatus
 from dynamo_shared.runtime.settings.planner import Rapid
@@ -59,3 +61,21 @@ async def test_waiting_requests_count_as_cached() -> None:
         if "cached" in each.labels and each.name.endswith("_total")
     }
     assert sorted((cached, value) for (_, cached), value in samples.items()) == [("false", 1.0), ("true", 2.0)]
+
+
+async def test_processes_with_the_same_id_do_not_write_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In containers that share a volume: the text of both was mixed."""
+    parts: list[Path] = []
+    write = Path.write_text
+
+    def noted(path: Path, text: str) -> int:
+        parts.append(path)
+        return write(path, text)
+
+    monkeypatch.setattr(Path, "write_text", noted)
+    for _ in range(2):
+        await AnswerCache(1, tmp_path).put("key", JobResult(outcome=JobStatus.INFEASIBLE))
+    assert len(set(parts)) == 2
+    assert await AnswerCache(1, tmp_path).get("key") is not None
