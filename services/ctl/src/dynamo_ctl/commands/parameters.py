@@ -86,6 +86,9 @@ Cluster = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Name of the cluster in the subjects. Default: as configured."),
 ]
+Manifests = Annotated[
+    list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of manifests; - for standard input.")
+]
 Folder = Annotated[
     Path,
     typer.Option(
@@ -111,6 +114,14 @@ class LineOutput(StrEnum):
     JSON = "json"
 
 
+class ApiVersion(StrEnum):
+    """Versions of the kinds that have two."""
+
+    V1ALPHA1 = "v1alpha1"
+    V1BETA1 = "v1beta1"
+
+
+AnyOutput = Annotated[Output, typer.Option("--output", "-o", help="Output format: for people or for programs.")]
 JsonOutput = Annotated[LineOutput, typer.Option("--output", "-o", help="For people, or as JSON.")]
 
 

@@ -1,11 +1,10 @@
 """`dynamoctl render`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Config, Namespace
+from dynamo_ctl.commands.parameters import Config, Manifests, Namespace
 
 NOTE = "# Objects of {source}, without owner references: these need the uid of an existing owner."
 NOTHING = "{source}: has no DynamoGraphDeployment and no DynamoComponentDeployment, so there is nothing to render"
@@ -13,9 +12,7 @@ CONVERT = "; dynamoctl convert turns its manifests of earlier kinds into graphs"
 
 
 def render(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of manifests; - for standard input.")
-    ],
+    files: Manifests,
     namespace: Namespace = None,
     grove: Annotated[
         bool, typer.Option("--grove", help="Render for a cluster with Grove. Default: with LeaderWorkerSet.")

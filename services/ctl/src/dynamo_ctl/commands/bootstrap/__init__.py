@@ -9,6 +9,11 @@ from dynamo_ctl.commands.parameters import Context, Kubeconfig, Namespace, valid
 
 bootstrap = typer.Typer(no_args_is_help=True)
 
+GraphNamespace = Annotated[
+    str,
+    typer.Option("--namespace", "-n", metavar="NAME", help="Namespace of the graph.", callback=valid_namespace),
+]
+
 
 @bootstrap.callback()
 def _group() -> None:
@@ -37,16 +42,7 @@ def credentials(
 @bootstrap.command(name="try", short_help="Create a small graph, chat with it, and delete it.")
 def try_(
     *,
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace",
-            "-n",
-            metavar="NAME",
-            help="Namespace in which the graph is created.",
-            callback=valid_namespace,
-        ),
-    ],
+    namespace: GraphNamespace,
     image: Annotated[str, typer.Option(metavar="IMAGE", help="Image of the Dynamo runtime.")],
     model: Annotated[
         str,
@@ -73,16 +69,7 @@ def try_(
 @bootstrap.command(short_help="Check that the webhooks refuse an invalid graph.")
 def webhooks(
     *,
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace",
-            "-n",
-            metavar="NAME",
-            help="Namespace of the invalid graph that must be refused.",
-            callback=valid_namespace,
-        ),
-    ],
+    namespace: GraphNamespace,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", min=1, help="How long to wait for the webhooks.")] = 600,
     kubeconfig: Kubeconfig = None,
     context: Context = None,

@@ -1,23 +1,14 @@
 """`dynamoctl convert`."""
 
-from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-
-class ApiVersion(StrEnum):
-    """API versions to convert to."""
-
-    V1ALPHA1 = "v1alpha1"
-    V1BETA1 = "v1beta1"
+from dynamo_ctl.commands.parameters import ApiVersion, Manifests
 
 
 def convert(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Manifests, or folders of manifests; - for standard input.")
-    ],
+    files: Manifests,
     to: Annotated[ApiVersion, typer.Option("--to", help="Version to write.")] = ApiVersion.V1BETA1,
     forget: Annotated[
         bool,

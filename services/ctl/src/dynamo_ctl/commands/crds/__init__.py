@@ -1,19 +1,11 @@
 """`dynamoctl crds`."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import Context, Kubeconfig
-
-
-class StoredVersion(StrEnum):
-    """Versions in which the kinds that a webhook converts can be stored."""
-
-    V1ALPHA1 = "v1alpha1"
-    V1BETA1 = "v1beta1"
+from dynamo_ctl.commands.parameters import ApiVersion, Context, Kubeconfig
 
 
 def crds(
@@ -38,7 +30,7 @@ def crds(
         bool, typer.Option("--files-only", help="With --check: check only the files, and no cluster.")
     ] = False,
     store: Annotated[
-        StoredVersion | None,
+        ApiVersion | None,
         typer.Option(
             "--store", help="Store all objects in this version of the API, before an operator that needs it starts."
         ),
@@ -110,7 +102,7 @@ def _check(files: list[Path], kubeconfig: Path | None, context: str | None, *, f
     echo(f"no field would be lost under the definitions of this platform (objects: {objects})")
 
 
-def _store(version: StoredVersion, kubeconfig: Path | None, context: str | None, *, dry_run: bool) -> None:
+def _store(version: ApiVersion, kubeconfig: Path | None, context: str | None, *, dry_run: bool) -> None:
     from dynamo_ctl import interrupts, targets  # noqa: PLC0415 - quick help
     from dynamo_ctl.commands.crds.storing import store  # noqa: PLC0415
     from dynamo_ctl.output import echo  # noqa: PLC0415

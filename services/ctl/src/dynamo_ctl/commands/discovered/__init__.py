@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import AllNamespaces, BusOptions, Namespace, Output, with_options
+from dynamo_ctl.commands.parameters import AllNamespaces, AnyOutput, BusOptions, Namespace, Output, with_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +14,7 @@ class DiscoveredQuery:
 
     namespace: Namespace = None
     graph: Annotated[str | None, typer.Option("--graph", "-g", metavar="NAME", help="Only those of this graph.")] = None
-    output: Annotated[Output, typer.Option("--output", "-o", help="Output format: for people or for programs.")] = (
-        Output.TABLE
-    )
+    output: AnyOutput = Output.TABLE
     all_namespaces: AllNamespaces = False
 
 

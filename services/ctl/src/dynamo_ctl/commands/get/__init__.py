@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo_ctl.commands.parameters import AllNamespaces, Context, Namespace, Output, with_options
+from dynamo_ctl.commands.parameters import AllNamespaces, AnyOutput, Context, Namespace, Output, with_options
 from dynamo_ctl.commands.remote import OptionalApiOptions, refuse_with_server
 
 
@@ -28,9 +28,7 @@ class ObjectQuery:
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only the object of this name.")] = None
     namespace: Namespace = None
     all_namespaces: AllNamespaces = False
-    output: Annotated[Output, typer.Option("--output", "-o", help="Output format: for people or for programs.")] = (
-        Output.TABLE
-    )
+    output: AnyOutput = Output.TABLE
 
 
 @with_options

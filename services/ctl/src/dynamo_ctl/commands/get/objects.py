@@ -55,7 +55,7 @@ async def show(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
     for number, (kind, objects) in enumerate(tables):
         if number:
             out("")
-        for line in _table(kind, objects, query):
+        for line in columns(*_table_cells(kind, objects, query)):
             out(line)
 
 
@@ -95,11 +95,6 @@ async def _read(source: ObjectSource, kind: str, query: ObjectQuery) -> list[Kub
     if query.name:
         objects_of = [obj for obj in objects_of if obj["metadata"]["name"] == query.name]
     return sorted(objects_of, key=lambda obj: (obj["metadata"]["namespace"], obj["metadata"]["name"]))
-
-
-def _table(kind: str, objects: list[KubeObject], query: ObjectQuery) -> list[str]:
-    header, rows = _table_cells(kind, objects, query)
-    return columns(header, rows)
 
 
 def _table_cells(kind: str, objects: list[KubeObject], query: ObjectQuery) -> tuple[list[str], list[list[str]]]:
