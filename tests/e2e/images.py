@@ -8,22 +8,22 @@ import asyncio
 import contextlib
 import hashlib
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dynamo_devcluster import LocalClusterError, Programs, Progress
 from dynamo_devcluster.cache import default_cache_root
 from dynamo_devcluster.locks import file_lock
+from dynamo_devcluster.progress import step
 
 from tests.dynamo_runtime import make_tiny_model
 from tests.dynamo_runtime.environment import REQUIREMENTS
 from tools.images import archive
 from tools.images.archive import Image
+from tools.images.commands import ImageError, run
 
 from .configuration import PAUSE_IMAGE
 
@@ -82,7 +82,10 @@ async def obtain(programs: Programs, progress: Progress, root: Path | None = Non
             if not pause.exists():
                 await asyncio.to_thread(_pause, program, Path(staging), pause)
             if not target.exists():
-                await asyncio.to_thread(_runtime, image, Path(staging), target, progress)
+                try:
+                    await asyncio.to_thread(_runtime, image, Path(staging), target, progress)
+                except ImageError as error:
+                    raise LocalClusterError(str(error)) from error
                 for stale in folder.glob("runtime-*"):
                     if stale.stem != target.stem:
                         stale.unlink()
@@ -100,15 +103,15 @@ def _pause(program: Path, staging: Path, target: Path) -> None:
 
 def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> None:
     root = staging / "root"
-    with _step(progress, f"unpacking Debian {SUITE} with its Python"):
+    with step(progress, f"unpacking Debian {SUITE} with its Python"):
         included = "--include=python3,ca-certificates"
-        _run(["debootstrap", "--variant=minbase", included, SUITE, str(root), *_mirror()], BOOTSTRAPS_WITHIN)
-    listed = _run(["dpkg-query", f"--admindir={root}/var/lib/dpkg", "--show"], 20)
+        run(["debootstrap", "--variant=minbase", included, SUITE, str(root), *_mirror()], BOOTSTRAPS_WITHIN)
+    listed = run(["dpkg-query", f"--admindir={root}/var/lib/dpkg", "--show"], 20)
     for each in NOT_NEEDED:
         shutil.rmtree(root / each, ignore_errors=True)
-    with _step(progress, "installing the Dynamo runtime into the image"):
+    with step(progress, "installing the Dynamo runtime into the image"):
         uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
-        _run(
+        run(
             [
                 *(uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"),
                 *("--python", sys.executable, "--python-version", PYTHON_VERSION),
@@ -121,11 +124,12 @@ def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> N
         # Pods then need not compile. Checked by hash, because files in the image have no times. Some packages contain
         # templates that are not Python: their errors are ignored.
         compiling = ["-m", "compileall", "-f", "-q", "-j0", "--invalidation-mode", "unchecked-hash"]
-        _run([*inside, *compiling, PACKAGES_FOLDER, f"/usr/lib/python{PYTHON_VERSION}"], INSTALLS_WITHIN, check=False)
+        with contextlib.suppress(ImageError):
+            run([*inside, *compiling, PACKAGES_FOLDER, f"/usr/lib/python{PYTHON_VERSION}"], INSTALLS_WITHIN)
         script = Path(make_tiny_model.__file__)
         shutil.copy(script, root / "tmp" / script.name)
-        _run([*inside, f"/tmp/{script.name}", MODEL_FOLDER], 60)
-    with _step(progress, "writing the image"):
+        run([*inside, f"/tmp/{script.name}", MODEL_FOLDER], 60)
+    with step(progress, "writing the image"):
         archive.write(image, root, staging / "runtime.tar")
         target.with_suffix(".packages").write_text(listed)
         (staging / "runtime.tar").replace(target)
@@ -133,28 +137,6 @@ def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> N
 
 def _mirror() -> list[str]:
     """apt's mirror of this suite. Empty if apt is configured for another suite: then debootstrap uses its default."""
-    shown = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)"], 20)
+    shown = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)"], 20)
     results = [line.split() for line in shown.splitlines()]
     return [uri for uri, *rest in results if rest == [SUITE, "main"]][:1]
-
-
-@contextlib.contextmanager
-def _step(progress: Progress, name: str) -> Iterator[None]:
-    progress.started(name)
-    begun = time.monotonic()
-    yield
-    progress.finished(name, time.monotonic() - begun)
-
-
-def _run(command: Sequence[str], within: float, *, check: bool = True) -> str:
-    """The command's output. Raises LocalClusterError, with the end of its output, if it fails or takes longer."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=within, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise LocalClusterError(f"{' '.join(command)} did not end within {within:.0f} s") from None
-    if check and done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-8:])
-        raise LocalClusterError(f"{' '.join(command)} failed with exit code {done.returncode}:\n{tail}")
-    return done.stdout

@@ -5,7 +5,8 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-INSTALLS_WITHIN = 600.0
+from tools.images import engine
+from tools.images.commands import ImageError
 
 
 class UnsuitableMachineError(Exception):
@@ -67,9 +68,10 @@ def install_packages() -> list[str]:
         raise UnsuitableMachineError(f"there is no apt-get to install packages with: {OTHERWISE}")
     missing = [package.name for package in PACKAGES if not suitable(package, installed_version(package.name))]
     if missing:
-        apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=60"]
-        _run([*apt, "update"])
-        _run([*apt, "install", "--yes", "--no-install-recommends", *missing])
+        try:
+            engine.install(*missing)
+        except ImageError as error:
+            raise UnsuitableMachineError(f"{error}\n{OTHERWISE}") from error
     for package in PACKAGES:
         version = installed_version(package.name)
         if not suitable(package, version):
@@ -105,15 +107,3 @@ def _is(version: str, relation: str, other: str) -> bool:
     return (
         subprocess.run(["dpkg", "--compare-versions", plain, relation, other], timeout=20, check=False).returncode == 0
     )
-
-
-def _run(command: list[str]) -> None:
-    done = subprocess.run(
-        command, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=INSTALLS_WITHIN, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        tail = "\n".join(done.stdout.splitlines()[-6:])
-        raise UnsuitableMachineError(
-            f"{' '.join(command)} failed with exit code {done.returncode}:\n{tail}\n{OTHERWISE}"
-        )

@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-import subprocess
 from pathlib import Path
 
 from dynamo_devcluster import LocalClusterError, Programs, Progress
 
 from tests.containers import stand_ins
-from tests.e2e.machine import UnsuitableMachineError
+from tests.e2e.machine import UnsuitableMachineError, installed_version
 from tests.e2e_platform.prepare import BUILT, PLATFORM_IMAGES, make_image
 from tools.images import engine
 from tools.images.commands import ImageError
@@ -32,7 +31,7 @@ async def prepare_programs(progress: Progress) -> None:
     """Obtain everything except the platform's images. Raises UnsuitableMachineError or LocalClusterError."""
     if os.geteuid() != 0:
         raise UnsuitableMachineError("namespaces and podman's networks take root: run `sudo make e2e-compose`")
-    missing = [name for name in PACKAGES if not _installed(name)]
+    missing = [name for name in PACKAGES if not installed_version(name)]
     try:
         if missing:
             progress.started(f"installing {', '.join(missing)}")
@@ -50,11 +49,3 @@ async def archives(programs: Programs) -> list[Path]:
     platform = native_platform().partition("/")[2]
     built = [BUILT / f"{name}-{platform}.oci.tar" for name in PLATFORM_IMAGES.values()]
     return [*built, *[await stand_ins.obtain(each, programs) for each in STAND_INS]]
-
-
-def _installed(package: str) -> bool:
-    shown = subprocess.run(
-        ["dpkg-query", "--show", "--showformat", "${db:Status-Status}", package],
-        capture_output=True, text=True, timeout=20, check=False,
-    )  # fmt: skip
-    return shown.stdout == "installed"

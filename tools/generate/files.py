@@ -1,6 +1,5 @@
 """Generated files: writes them, or compares them with their expected content."""
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,16 +47,12 @@ def _run(generator: Generator, root: Path, *, check: bool) -> int:
         path for folder, pattern in generator.folders for path in (root / folder).glob(pattern) if path not in desired
     )
     for path, text in stale.items():
-        _say("differs" if check else "wrote", path.relative_to(root))
+        print(f"{'differs' if check else 'wrote'}: {path.relative_to(root).as_posix()}")
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     for path in left_over:
-        _say("left over" if check else "removed", path.relative_to(root))
+        print(f"{'left over' if check else 'removed'}: {path.relative_to(root).as_posix()}")
         if not check:
             path.unlink()
     return len(stale) + len(left_over)
-
-
-def _say(what: str, path: Path) -> None:
-    sys.stdout.write(f"{what}: {path.as_posix()}\n")

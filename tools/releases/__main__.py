@@ -45,20 +45,20 @@ def main(arguments: list[str] | None = None) -> int:
 def _show(root: Path) -> int:
     past = releases(root)
     for change in compare(past[-1], today(root, version_of(root))) if past else ():
-        _say(f"{'breaking' if change.breaking else 'compatible'}: {change}")
+        print(f"{'breaking' if change.breaking else 'compatible'}: {change}")
     return 0
 
 
 def _check(root: Path) -> int:
     past, version = releases(root), version_of(root)
     if not past:
-        _say("there is no release yet, so nothing is promised: `python -m tools.releases freeze` writes the first one")
+        print("there is no release yet, so nothing is promised: `python -m tools.releases freeze` writes the first one")
         return 0
     broken = list(violations(compare(past[-1], today(root, version)), past, version))
     for problem in broken:
-        _say(problem)
+        print(problem)
     if broken and past[-1]["release"] == version:
-        _say(f"If {version} is not published yet: `python -m tools.releases freeze --again` writes its file again.")
+        print(f"If {version} is not published yet: `python -m tools.releases freeze --again` writes its file again.")
     return 1 if broken else 0
 
 
@@ -67,8 +67,8 @@ def _graduation(root: Path) -> int:
     for each in criteria(root):
         if each.step != step:
             step = each.step
-            _say(step)
-        _say(f"  {each}")
+            print(step)
+        print(f"  {each}")
     return 0
 
 
@@ -78,23 +78,19 @@ def _freeze(root: Path, *, again: bool) -> int:
     older = [each for each in releases(root) if each["release"] != version]
     broken = list(violations(compare(older[-1], now), older, version)) if older else []
     for problem in broken:
-        _say(problem)
+        print(problem)
     if broken:
         return 1
     if file.is_file() and not again and file.read_text(encoding="utf-8") != text(now):
         felt = breaking(compare(next(each for each in releases(root) if each["release"] == version), now))
-        _say(
+        print(
             f"{file.relative_to(root)} exists and differs, in {len(felt)} places that users notice. If that release is "
             "not published yet, write the file again with --again; otherwise raise the version in pyproject.toml"
         )
         return 1
     file.write_text(text(now), encoding="utf-8")
-    _say(f"wrote: {file.relative_to(root).as_posix()}")
+    print(f"wrote: {file.relative_to(root).as_posix()}")
     return 0
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
 
 
 if __name__ == "__main__":

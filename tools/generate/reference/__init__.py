@@ -16,7 +16,13 @@ SCHEMAS = Path("proto") / "schemas" / "contracts"
 
 def outputs(root: Path) -> dict[Path, str]:
     """Every page and every schema of a contract below the root of a checkout, with its content."""
-    pages = {**index.pages(), **kinds.pages(), **ending.pages(), **registries.pages(), **contracts.pages()}
+    pages = {
+        **index.pages(),
+        **kinds.pages(),
+        "deprecations.md": ending.ending_page(),
+        **registries.pages(),
+        "contracts.md": contracts.contracts_page(),
+    }
     return {root / FOLDER / name: content for name, content in pages.items()} | {
         root / SCHEMAS / file_name(each): text(document(each)) for each in CONTRACTS
     }

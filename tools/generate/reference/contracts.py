@@ -11,11 +11,6 @@ from tools.generate.reference.markdown import code, page, table
 SOURCE = "shared/src/dynamo_shared/api/contracts"
 
 
-def pages() -> dict[str, str]:
-    """The page, by its path below docs/reference."""
-    return {"contracts.md": contracts_page()}
-
-
 def contracts_page() -> str:
     """Every contract with its fields. A contract within another one is described only once."""
     return page(

@@ -9,11 +9,6 @@ from tools.generate.reference.markdown import code, page, table
 SOURCE = "shared/src/dynamo_shared/api/deprecations.py and crds/kinds.py"
 
 
-def pages() -> dict[str, str]:
-    """The page, by its path below docs/reference."""
-    return {"deprecations.md": ending_page()}
-
-
 def ending_page() -> str:
     """Versions with their ends, then fields."""
     return page(
