@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dynamo_image_builder.job import source
@@ -112,7 +113,7 @@ def test_a_drained_node_is_not_reported_as_an_error_of_the_archive(pod: KubeObje
         ),
     ],
 )
-def test_a_failure_without_a_pod_is_that_of_the_job(ended: dict[str, str], reason: str, message: str) -> None:
+def test_a_failure_without_a_pod_is_that_of_the_job(ended: dict[str, Any], reason: str, message: str) -> None:
     observed = observe(job("Failed", **ended), [], NOW)
     assert (observed.reason, observed.message) == (reason, message)
 
