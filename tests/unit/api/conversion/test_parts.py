@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 from dynamo_shared.api.conversion import NotConvertible, convert, marked, unreported
+from dynamo_shared.api.crds.build import schema_of
+from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
+from dynamo_shared.api.resources import Resource
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +50,19 @@ def test_a_v1alpha1_object_has_a_status_from_the_start(status: dict[str, Any]) -
     reported = {**stored, "status": {"state": "pending"}}
     assert marked(reported, convert(reported, ALPHA))["status"] == {"state": "pending"}
     assert unreported(shown | {"status": {"state": "pending"}})["status"] == {"state": "pending"}
+
+
+@pytest.mark.parametrize(
+    "resource", [each.resource for each in DEFINITIONS if each.is_converted], ids=lambda each: each.kind
+)
+def test_the_status_from_the_start_is_valid(resource: Resource) -> None:
+    """Kubernetes 1.30 refused to store component deployments in v1alpha1: `status.conditions: Required value`."""
+    obj = {"apiVersion": BETA, "kind": resource.kind, "metadata": {"name": "a", "uid": "u"}, "spec": {}}
+    shown = marked(obj, convert(obj, ALPHA))
+    schema = schema_of(resource.at("v1alpha1"))["properties"]["status"]
+    required = schema.get("required", ())
+    assert [each for each in required if "default" not in schema["properties"][each]] == list(shown["status"])
+    assert unreported(shown) == {name: value for name, value in shown.items() if name != "status"}
 
 
 @pytest.mark.parametrize("obj", [part({"uid": "u"}), part({"name": "g"}, dynamoNamespace="n")], ids=["whole", "kept"])

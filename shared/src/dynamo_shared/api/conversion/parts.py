@@ -6,7 +6,8 @@ the annotation says which one. Without the annotation, the value would move to t
 prune fields that a manager has just applied when it changes from v1alpha1 to v1beta1.
 
 The API server does not convert an empty partial object, but one with a status is never empty. So each v1alpha1 object
-has a status, to which the API server adds its defaults. It is not stored.
+has a status, to which the API server adds its defaults. It is not stored. Kubernetes before 1.33 refuses a write of a
+status that lacks a required field, even if the write does not change it.
 """
 
 from typing import Any
@@ -15,11 +16,13 @@ from dynamo_shared.api.conversion import envelope
 from dynamo_shared.api.conversion.convert import UNCHANGED
 from dynamo_shared.api.conversion.graph import ALPHA
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
-from dynamo_shared.api.resources import GROUP
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, GROUP
 from dynamo_shared.api.untrusted.reading import mapping
 
+#: The status of `marked`, if the schema requires a field that has no default.
+_NO_STATUS: dict[str, dict[str, Any]] = {DYNAMO_COMPONENT_DEPLOYMENTS.kind: {"conditions": []}}
 #: The status of `marked`, without and with the defaults of the schemas.
-_DEFAULT_STATUSES: tuple[dict[str, Any], ...] = ({}, {"state": "initializing"}, {"state": "Initializing"})
+_DEFAULT_STATUSES = ({}, {"state": "initializing"}, {"state": "Initializing"}, *_NO_STATUS.values())
 
 
 def marked(part: dict[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
@@ -34,8 +37,9 @@ def marked(part: dict[str, Any], converted: dict[str, Any]) -> dict[str, Any]:
     metadata = mapping(converted.get("metadata"))
     annotations = metadata.get("annotations") or {}
     if "uid" in metadata and "spec" in converted:
-        is_alpha = converted["apiVersion"] == f"{GROUP}/{ALPHA}"
-        return {**converted, "status": {}} if is_alpha and "status" not in converted else converted
+        if converted["apiVersion"] != f"{GROUP}/{ALPHA}" or "status" in converted:
+            return converted
+        return {**converted, "status": _NO_STATUS.get(converted["kind"], {})}
     if not isinstance(annotations, dict) or PRESERVED_FIELDS in annotations:
         return converted
     mark = envelope.empty(str(part["apiVersion"]).rpartition("/")[2])
