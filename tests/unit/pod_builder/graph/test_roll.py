@@ -355,6 +355,7 @@ PROGRESS = {
         RUNNING,
         ENDED,
     ),
+    "the reference had only announced it": ({"g-new": (NEW, 1)}, {"phase": "Pending", "startTime": BEFORE}, ENDED),
     "the old ones were deleted meanwhile": ({"g-new": (NEW, 1)}, RUNNING, ENDED),
     "the old ones were deleted before the new ones serve": (
         {"g-new": (NEW, 0)},

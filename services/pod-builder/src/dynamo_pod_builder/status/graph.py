@@ -24,6 +24,9 @@ WAITING_FOR_CHECKPOINT = "waiting_for_checkpoint"
 #: The reference's reasons. An obstacle that may not pass by itself is reported instead: `ImagePullBackOff`.
 ROUTINE = frozenset({ALL_READY, SOME_NOT_READY, FAILED_TO_RECONCILE, ROLLING_UPDATE, WAITING_FOR_CHECKPOINT})
 
+#: Phases of an unfinished rolling update. Only the reference writes Pending, when one begins.
+UNDER_WAY = frozenset({"Pending", "InProgress"})
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:
@@ -127,7 +130,7 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     waiting = [words for words, _ in states]
     stuck = [words for words, reason in states if reason]
     reason = next((reason for _, reason in states if reason), "")
-    if outcome.rolling_update is not None and outcome.rolling_update.get("phase") in {"Pending", "InProgress"}:
+    if outcome.rolling_update is not None and outcome.rolling_update.get("phase") in UNDER_WAY:
         return (
             PENDING,
             reason or ROLLING_UPDATE,
@@ -145,11 +148,8 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
 
 def _state(part: Generation) -> WorkloadReadiness:
     if part.leaving is not None:
-        named, finalizers = (
-            f"{part.leaving['kind']} {objects.name(part.leaving)}",
-            part.leaving["metadata"]["finalizers"],
-        )
-        words = f"waiting until Kubernetes has deleted {named}, which still has finalizers: {', '.join(finalizers)}"
+        named, finalizers = objects.name(part.leaving), ", ".join(part.leaving["metadata"]["finalizers"])
+        words = f"waiting until Kubernetes has deleted {part.leaving['kind']} {named}, which still has finalizers: {finalizers}"
         return WorkloadReadiness(False, words, PREDECESSOR_REMAINS)
     state = why_not(readiness(part.workload), part.troubles)
     if part.failure is not None and not state.reason:

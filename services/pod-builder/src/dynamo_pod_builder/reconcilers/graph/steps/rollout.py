@@ -29,6 +29,7 @@ from dynamo_pod_builder.reconcilers.graph.serving import NO_ROOM, ServingPods, g
 from dynamo_pod_builder.reconcilers.requeue import earliest
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, scaled, step
+from dynamo_pod_builder.status.graph import UNDER_WAY
 from dynamo_pod_builder.status.pods import NAMED, recheck_after, summary, troubles
 from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, ready_replicas, replicas_left, served_groups
 
@@ -201,7 +202,7 @@ def _template_annotations(child: KubeObject) -> Mapping[str, str]:
 
 
 def _active(previous: Mapping[str, Any] | None) -> bool:
-    return previous is not None and previous.get("phase") == IN_PROGRESS
+    return previous is not None and previous.get("phase") in UNDER_WAY
 
 
 def _begun(previous: Mapping[str, Any], now: datetime) -> str:
