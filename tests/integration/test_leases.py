@@ -28,8 +28,7 @@ from dynamo_shared.leases.errors import (
     EtcdLoginError,
     EtcdUnavailableError,
 )
-from dynamo_shared.leases.gains import GainLog
-from dynamo_shared.leases.partitions import Partitions
+from dynamo_shared.leases.partitions import GainLog, Partitions
 from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, SCHEME, partition_of
 from dynamo_shared.leases.session import Session

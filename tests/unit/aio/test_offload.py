@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from dynamo_shared.aio import Offload, ended
+from dynamo_shared.aio import Offload, Pauses, ended
 
 
 async def test_work_whose_caller_was_cancelled_still_counts() -> None:
@@ -105,3 +105,13 @@ async def test_a_lane_has_one_thread_even_if_its_callers_do_not_wait() -> None:
 async def test_errors_are_those_of_the_work(size: int) -> None:
     with pytest.raises(ZeroDivisionError):
         await Offload(above=10, at_once=1).run(size, lambda: 1 // 0)
+
+
+def test_a_pause_is_due_after_each_share_of_work():
+    pauses = Pauses(3)
+    assert [pauses.due() for _ in range(7)] == [False, False, True, False, False, True, False]
+
+
+def test_one_large_piece_of_work_needs_one_pause():
+    pauses = Pauses(3)
+    assert [pauses.due(size) for size in (10, 2, 1, 2)] == [True, False, True, False]

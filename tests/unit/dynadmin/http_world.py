@@ -19,8 +19,8 @@ from dynamo_dynadmin.identity.who import Caller
 from dynamo_dynadmin.metrics import DynadminMetrics
 from dynamo_shared.kube import Identity
 from dynamo_shared.runtime import endpoints
-from dynamo_shared.runtime.self_signed import self_signed_tls
 from dynamo_shared.runtime.settings.dynadmin import Dynadmin
+from dynamo_shared.runtime.tls import self_signed_tls
 from prometheus_client import CollectorRegistry
 
 ABSENT = cast("Any", None)

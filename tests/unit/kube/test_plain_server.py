@@ -8,8 +8,7 @@ import pytest
 from dynamo_shared.api.resources import PODS, ObjectKey
 from dynamo_shared.kube import KubeClient, errors
 from dynamo_shared.kube.config import Connection
-from dynamo_shared.kube.credentials import Credentials
-from dynamo_shared.kube.impersonation import Identity
+from dynamo_shared.kube.credentials import Credentials, Identity
 from dynamo_shared.kube.transport import Transport
 
 KEY = ObjectKey("ns", "a")

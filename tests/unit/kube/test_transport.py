@@ -14,8 +14,7 @@ from aiohttp import web
 from dynamo_shared.api.resources import DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient, errors
 from dynamo_shared.kube.config import Connection
-from dynamo_shared.kube.credentials import Credentials, LoginCredentials
-from dynamo_shared.kube.impersonation import Identity
+from dynamo_shared.kube.credentials import Credentials, Identity, LoginCredentials
 from dynamo_shared.kube.transport import TLS_BUFFER_BYTES, Outgoing, Transport
 
 from . import steps

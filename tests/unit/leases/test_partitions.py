@@ -10,8 +10,7 @@ import pytest
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases import partitions as partition_claims
 from dynamo_shared.leases.client import KeyValue, Snapshot
-from dynamo_shared.leases.gains import GainLog
-from dynamo_shared.leases.partitions import Partitions
+from dynamo_shared.leases.partitions import GainLog, Partitions
 from dynamo_shared.leases.rendezvous import PARTITIONS, SCHEME, partition_of
 from structlog.testing import capture_logs
 

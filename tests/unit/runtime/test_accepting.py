@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 from aiohttp import web
 from dynamo_shared.runtime.endpoints import serving
-from dynamo_shared.runtime.self_signed import self_signed_tls
+from dynamo_shared.runtime.tls import self_signed_tls
 
 HOST = "127.0.0.1"
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -4,6 +4,8 @@ import pytest
 from dynamo_shared.runtime import InvalidSettings, load_settings
 from dynamo_shared.runtime.leasing.standby import stands_by
 from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
+from dynamo_shared.runtime.settings.operator import Checkpoint
+from pydantic import ValidationError
 
 HEAD = "apiVersion: operator.config.dynamo.nvidia.com/v1alpha1\nkind: OperatorConfiguration\n"
 
@@ -183,11 +185,7 @@ def test_all_errors_are_reported_at_once_with_their_places(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [
-        ("kind: ConfigMap\n", "must have apiVersion"),
-        ("a: [\n", "is not valid YAML"),
-        ("- a\n", "must have apiVersion"),
-    ],
+    [("kind: ConfigMap\n", "must have apiVersion"), ("a: [\n", "is not valid YAML"), ("- a\n", "must have apiVersion")],
 )
 def test_an_invalid_file_is_reported(tmp_path, text, says):
     file = tmp_path / "config.yaml"
@@ -270,3 +268,24 @@ checkpoint: {storage: {s3: {bucket: b}, oci: {registry: r}}}
 def test_leader_election_means_standby_by_leases(tmp_path, text, stands):
     settings = load_settings(written(tmp_path, f"platform: {{kubernetes: {{context: c}}}}\n{text}"))
     assert stands_by(settings, {}) is stands
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ({"basePath": "/x"}, "pvcName is required"),
+        ({"pvcName": "c", "basePath": "x"}, "basePath must be an absolute path"),
+        ({"pvcName": "c", "basePath": "/x", "create": True}, "size is required"),
+    ],
+)
+def test_an_incomplete_claim_is_rejected_if_it_is_used(claim: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Checkpoint.model_validate({"enabled": True, "storage": {"type": "pvc", "pvc": claim}})
+    for unused in ({"storage": {"type": "pvc", "pvc": claim}}, {"enabled": True, "storage": {"pvc": claim}}):
+        assert Checkpoint.model_validate(unused).storage.pvc.create is claim.get("create", False)
+
+
+def test_a_complete_claim_is_accepted() -> None:
+    claim = {"pvcName": "c", "basePath": "/x", "create": True, "size": "1Ti"}
+    result = Checkpoint.model_validate({"enabled": True, "storage": {"type": "pvc", "pvc": claim}})
+    assert result.storage.pvc.size == "1Ti"

@@ -6,8 +6,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from dynamo_shared.runtime import Health
-from dynamo_shared.runtime.endpoints import health_app, serving
-from dynamo_shared.runtime.sockets import ALL_ADDRESSES, listening_socket
+from dynamo_shared.runtime.endpoints import ALL_ADDRESSES, health_app, listening_socket, serving
 
 IPV4, IPV6 = "127.0.0.1", "::1"
 

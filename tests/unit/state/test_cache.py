@@ -12,7 +12,7 @@ from dynamo_shared.state import ObjectCache
 from dynamo_shared.state.cache import GRACE, READ_AT_A_TIME, OwnWrite
 from dynamo_shared.state.memory import ObjectMemory
 from dynamo_shared.state.table import FEW
-from dynamo_shared.state.versions import Version, version_of
+from dynamo_shared.state.versions import Version, resource_version, version_of
 
 from tests.building.clock import ManualClock
 
@@ -448,3 +448,8 @@ def test_forgotten_objects_leave_the_indexes_without_a_notification() -> None:
     cache.forget(DEPLOYMENTS, [KEY, ObjectKey("ns", "unknown")])
     assert (cache.count(DEPLOYMENTS), cache.by_index(DEPLOYMENTS, "app", "x"), heard) == (0, [], [])
     assert said(cache, obj(5)), "what was written here counts no longer"
+
+
+def test_resource_versions_compare_as_integers() -> None:
+    assert resource_version("1000") > resource_version("999")
+    assert resource_version(None) == resource_version("") == resource_version("abc") == 0

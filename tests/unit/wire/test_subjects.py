@@ -1,7 +1,11 @@
 """Subjects: every name is encoded as one token, and is decoded again."""
 
+import re
+from pathlib import Path
+
 import pytest
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.bus.permissions import EVENT_READER, rights
 from dynamo_shared.wire import subjects
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,3 +62,19 @@ def test_foreign_subjects_are_rejected(subject: str) -> None:
 def test_an_empty_token_is_invalid() -> None:
     with pytest.raises(ValueError, match="empty"):
         subjects.encode("")
+
+
+ROOT = Path(__file__).parents[3]
+#: The clusters of `dynamoctl up` and of `make demo`.
+CLUSTERS = ("local", "demo")
+_SUBSCRIPTION = re.compile(r"""subscribe(?: |\()['"](dynamo\.evt\.[^'"]+)['"]""")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/events.md"])
+def test_a_documented_subscription_is_allowed(page: str) -> None:
+    subscriptions = _SUBSCRIPTION.findall((ROOT / page).read_text(encoding="utf-8"))
+    allowed = tuple(
+        subject.removesuffix(">") for cluster in CLUSTERS for subject in rights(EVENT_READER, cluster).subscribe
+    )
+    assert subscriptions
+    assert [each for each in subscriptions if not each.startswith(allowed)] == []

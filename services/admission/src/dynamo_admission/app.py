@@ -14,7 +14,7 @@ from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS
 from dynamo_shared.kube import KubeError
 from dynamo_shared.kube.openapi import SchemaSource
 from dynamo_shared.runtime import HealthState, ServiceContext
-from dynamo_shared.runtime.sockets import ALL_ADDRESSES
+from dynamo_shared.runtime.endpoints import ALL_ADDRESSES
 
 from dynamo_admission import facts, server
 from dynamo_admission.address import address_of

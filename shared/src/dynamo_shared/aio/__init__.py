@@ -4,17 +4,23 @@ The lowest layer: it imports nothing else of the project.
 """
 
 from dynamo_shared.aio.backoff import Backoff, Randomness, delay, spread
-from dynamo_shared.aio.gate import Gate
 from dynamo_shared.aio.joined import Joined
-from dynamo_shared.aio.lanes import Lanes
-from dynamo_shared.aio.merging import merged
-from dynamo_shared.aio.offload import Offload
-from dynamo_shared.aio.pauses import Pauses
+from dynamo_shared.aio.lanes import Gate, Lanes, Shares
+from dynamo_shared.aio.offload import Offload, Pauses
 from dynamo_shared.aio.processes import Process
-from dynamo_shared.aio.shares import Shares
 from dynamo_shared.aio.signal import Signal
 from dynamo_shared.aio.supervision import supervised
-from dynamo_shared.aio.together import EndedByItselfError, all_of, both, cancellable, either, ended, endless, while_held
+from dynamo_shared.aio.together import (
+    EndedByItselfError,
+    all_of,
+    both,
+    cancellable,
+    either,
+    ended,
+    endless,
+    merged,
+    while_held,
+)
 from dynamo_shared.aio.turns import Turns
 
 __all__ = [

@@ -14,19 +14,18 @@ from dynamo_shared.api import legacy, v1alpha1, v1beta1
 from dynamo_shared.api.crds.build import definition_of, schema_of
 from dynamo_shared.api.crds.checks import Check, checks
 from dynamo_shared.api.crds.definition import VersionDefinition
-from dynamo_shared.api.crds.kinds import ADAPTER, COMPONENT, DEFINITIONS, GRAPH, LEGACY, REQUEST
+from dynamo_shared.api.crds.kinds import DEFINITIONS, LEGACY
 from dynamo_shared.api.crds.structural import Schema, structural_schema
 from dynamo_shared.api.embedded.rules.names import wrong_object_name
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import field_errors, path_of, shown, suggestion_for
 from dynamo_shared.api.meta import ObjectMeta
 from dynamo_shared.api.model import Reading, drop_nulls, to_dict
+from dynamo_shared.api.moved import moved
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import GROUP, Resource
 from dynamo_shared.api.untrusted.limits import check_bounds
 from dynamo_shared.api.untrusted.yaml_text import documents
-from dynamo_shared.api.v1alpha1 import moved as alpha_moved
-from dynamo_shared.api.v1beta1 import moved as beta_moved
 
 Manifest = (
     v1beta1.DynamoGraphDeployment
@@ -51,12 +50,6 @@ Embedded = Callable[[Mapping[str, Any]], Iterable[FieldError]]
 
 _KINDS = [definition.kind for definition in DEFINITIONS]
 _CURRENT_KINDS = [definition.kind for definition in DEFINITIONS if definition not in LEGACY]
-_MOVED: dict[str, dict[str, Mapping[str, str]]] = {
-    GRAPH.kind: {"v1alpha1": alpha_moved.MOVED, "v1beta1": beta_moved.MOVED},
-    COMPONENT.kind: {"v1alpha1": alpha_moved.MOVED, "v1beta1": beta_moved.MOVED},
-    ADAPTER.kind: {"v1alpha1": alpha_moved.MOVED_IN_ADAPTERS, "v1beta1": beta_moved.MOVED_IN_ADAPTERS},
-    REQUEST.kind: {"v1alpha1": alpha_moved.MOVED_IN_REQUESTS, "v1beta1": beta_moved.MOVED_IN_REQUESTS},
-}
 _NAME_LIMIT = 253
 
 
@@ -143,11 +136,6 @@ def _label(document: Any, number: int) -> str:
     if isinstance(metadata, dict) and isinstance(metadata.get("name"), str):
         return f"{document.get('kind', 'document')} {metadata['name']}"
     return f"document {number}"
-
-
-def moved(resource: Resource) -> Mapping[str, str]:
-    """For fields that a version of a kind does not have, but another one has: what to write instead, by field name."""
-    return _MOVED.get(resource.kind, {}).get(resource.version, {})
 
 
 def _load(document: Any, embedded: Embedded | None = None) -> Manifest:

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import ConfigDict, Field, WithJsonSchema, with_config
 from typing_extensions import TypedDict
 
-from dynamo_shared.api.model import (
-    ApiModel,
-    Bool,
-    Int64,
-    StringMap,
-    Timestamp,
-    as_written,
-    embedded,
-    is_empty,
-)
+from dynamo_shared.api.model import ApiModel, Bool, Int64, StringMap, Timestamp, as_written, embedded, is_empty
 
 
 class OwnerReference(ApiModel):

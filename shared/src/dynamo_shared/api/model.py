@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -15,6 +15,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     PlainSerializer,
     Strict,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     WrapValidator,
@@ -24,7 +25,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dynamo_shared.api import quantity
+from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_docs import describe
+from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.probes import PROBES
 
@@ -216,3 +219,14 @@ else:
 def is_empty(value: Any) -> bool:
     """For `exclude_if`: omits empty values from the JSON form."""
     return not value
+
+
+Model = TypeVar("Model", bound=ApiModel)
+
+
+def parse(model: type[Model], obj: KubeObject) -> Model:
+    """A stored object as a type, with defaults. Raises InvalidManifest with all errors."""
+    try:
+        return model.model_validate(obj, extra="ignore")
+    except ValidationError as error:
+        raise InvalidManifest(field_errors(error)) from error

@@ -15,21 +15,10 @@ else:
 
     __getattr__ = names(
         __name__,
-        Bus="protocol",
-        BusError="errors",
-        BusHealth="protocol",
-        BusUnavailableError="errors",
-        EventPublisher="events",
-        NatsBus="nats",
-        NatsOptions="nats",
+        errors=("BusError", "BusUnavailableError"),
+        events=("EventPublisher",),
+        nats=("NatsBus", "NatsOptions"),
+        protocol=("Bus", "BusHealth"),
     )
 
-__all__ = [
-    "Bus",
-    "BusError",
-    "BusHealth",
-    "BusUnavailableError",
-    "EventPublisher",
-    "NatsBus",
-    "NatsOptions",
-]
+__all__ = ["Bus", "BusError", "BusHealth", "BusUnavailableError", "EventPublisher", "NatsBus", "NatsOptions"]

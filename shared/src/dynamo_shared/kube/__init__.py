@@ -5,7 +5,7 @@ Objects are plain dicts. This package does not know what the platform does with 
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.kube.client import KubeClient, create_or_get, first_pods, get_if_present
-from dynamo_shared.kube.credentials import ConfigError
+from dynamo_shared.kube.credentials import ConfigError, Identity
 from dynamo_shared.kube.errors import (
     AlreadyExists,
     Conflict,
@@ -21,7 +21,6 @@ from dynamo_shared.kube.errors import (
     Unauthorized,
     Unavailable,
 )
-from dynamo_shared.kube.impersonation import Identity
 
 __all__ = [
     "AlreadyExists",

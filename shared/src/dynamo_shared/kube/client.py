@@ -17,9 +17,9 @@ import msgspec
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import PODS, SERVICES, ObjectKey, Resource, key_of
 from dynamo_shared.kube import config
+from dynamo_shared.kube.credentials import Identity
 from dynamo_shared.kube.depth import bounded
 from dynamo_shared.kube.errors import AlreadyExists, Expired, NotFound, ResponseTooLarge, Unavailable
-from dynamo_shared.kube.impersonation import Identity
 from dynamo_shared.kube.transport import (
     USER_AGENT,
     Outgoing,
@@ -272,13 +272,7 @@ class KubeClient:
         return _object(content)
 
     async def merge_patch(
-        self,
-        resource: Resource,
-        key: ObjectKey,
-        patch: KubeObject,
-        *,
-        subresource: str = "",
-        dry_run: bool = False,
+        self, resource: Resource, key: ObjectKey, patch: KubeObject, *, subresource: str = "", dry_run: bool = False
     ) -> KubeObject:
         """JSON merge patch (None removes a field, lists are replaced); `metadata.resourceVersion` is a precondition."""
         path = resource.path(key.namespace, key.name, subresource)

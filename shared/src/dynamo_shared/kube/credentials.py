@@ -8,9 +8,12 @@ with an expired token, and again if the server answers 401.
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 import structlog
 
@@ -206,3 +209,24 @@ class LoginCredentials(Credentials):
 
     def _has_ended(self) -> bool:
         return self._expires_at is not None and time.time() >= self._expires_at
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The acting user, as the API server's authentication describes users."""
+
+    user: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def headers(self) -> Iterator[tuple[str, str]]:
+        """The impersonation headers. A key of `extra` is percent-encoded, since header names allow few characters."""
+        yield "Impersonate-User", self.user
+        if self.uid:
+            yield "Impersonate-Uid", self.uid
+        for group in self.groups:
+            yield "Impersonate-Group", group
+        for key, values in self.extra.items():
+            for value in values:
+                yield f"Impersonate-Extra-{quote(key.lower(), safe='-._~')}", value

@@ -1,10 +1,12 @@
 """Which keys this replica works on: 32 partitions, each claimed in etcd by one replica's lease.
 
-`claims.py` decides, this module acts. A claim is a key that is created only if it does not exist (`epoch.py`), bound to
+`claims.py` decides, this module acts. A claim is a key that is created only if it does not exist (`Epoch`), bound to
 this replica's lease. It is deleted only after the work on it has ended, and only if it is still the same key.
 """
 
 import asyncio
+from collections.abc import Iterable
+from contextvars import Context
 
 import structlog
 
@@ -12,7 +14,6 @@ from dynamo_shared.aio import all_of
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.leases.claims import Claim, Claims, Drain
 from dynamo_shared.leases.client import Snapshot
-from dynamo_shared.leases.gains import GainLog, ranges
 from dynamo_shared.leases.ownership import Ownership
 from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.rendezvous import PARTITIONS, candidates, partition_of
@@ -22,7 +23,50 @@ from dynamo_shared.leases.view import SETTLING_PAUSE, SYNC_INTERVAL, PrefixView
 #: How long running work may delay the release of a partition, in seconds. Then listeners of `on_loss` must end it.
 DRAIN_WITHIN = 30.0
 
+#: A gain within this time after the last one joins the line. Seconds.
+WITHIN = 1.0
+
 log = structlog.get_logger("dynamo.leases")
+
+
+class GainLog:
+    """Logs the gains of all services of one process, for example at its start, in one line: one second after the last."""
+
+    def __init__(self) -> None:
+        self._gained: dict[str, set[int]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, service: str, partitions: Iterable[int]) -> None:
+        """Log these partitions of a service soon."""
+        if self._timer is not None:
+            # On a busy machine, services start seconds apart.
+            self._timer.cancel()
+        # In an empty context, without the log fields of the service.
+        self._timer = asyncio.get_running_loop().call_later(WITHIN, self.write, context=Context())
+        self._gained.setdefault(service, set()).update(partitions)
+
+    def write(self) -> None:
+        """Log what was not logged yet: one line for all services that gained the same."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        services: dict[str, list[str]] = {}
+        for service, partitions in self._gained.items():
+            services.setdefault(ranges(partitions), []).append(service)
+        self._gained.clear()
+        for gained, together in services.items():
+            log.info("partitions gained", services=together, partitions=gained)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers in readable form: `0-3, 7`."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 class Partitions(Ownership):

@@ -16,19 +16,14 @@ else:
 
     __getattr__ = names(
         __name__,
-        Controller="controller",
-        Health="health",
-        HealthState="health",
-        InvalidSettings="invalid_settings",
-        Metrics="metrics",
-        Result="workqueue",
-        Running="lifecycle",
-        Service="service",
-        ServiceContext="service",
-        Settings="settings",
-        WorkQueue="workqueue",
-        load_settings="settings",
-        running="lifecycle",
+        controller=("Controller",),
+        health=("Health", "HealthState"),
+        invalid_settings=("InvalidSettings",),
+        lifecycle=("Running", "running"),
+        metrics=("Metrics",),
+        service=("Service", "ServiceContext"),
+        settings=("Settings", "load_settings"),
+        workqueue=("Result", "WorkQueue"),
     )
 
 __all__ = [

@@ -27,7 +27,7 @@ from dynamo_shared.runtime import own_writes
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.health import HealthState
 from dynamo_shared.runtime.metrics import Outcome
-from dynamo_shared.runtime.read_ownership import ReadOwnership
+from dynamo_shared.runtime.own_writes import ReadOwnership
 from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.service import ServiceContext
 from dynamo_shared.runtime.tasks import Task

@@ -1,6 +1,7 @@
 """The HTTP endpoints of a process: /healthz and /readyz on one port, /metrics on another."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,8 +19,20 @@ from dynamo_shared.aio import Lanes, ended
 from dynamo_shared.runtime.acceptor import AcceptedConnection, Acceptor
 from dynamo_shared.runtime.health import Health
 from dynamo_shared.runtime.scrapers import GRANTED, Scrapers
-from dynamo_shared.runtime.sockets import listening_socket
 from dynamo_shared.runtime.tls import ServingTls, context_of_files
+
+#: Each means all addresses of this host, IPv4 and IPv6. Go's servers interpret them so, and addresses in an operator's
+#: configuration rely on that; Python's would listen on only one family.
+ALL_ADDRESSES = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with
+
+
+def listening_socket(address: str, port: int, backlog: int) -> socket.socket:
+    """A socket that listens on one address of this host, or on all. Port 0: the system picks one. OSError if taken."""
+    both = address in ALL_ADDRESSES and socket.has_dualstack_ipv6()
+    host = "" if address in ALL_ADDRESSES else address
+    family = socket.AF_INET6 if both or ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=backlog, dualstack_ipv6=both)
+
 
 #: How long a connection waits for its next request, including headers; aiohttp's own handler waits an hour. Seconds.
 KEPT_FOR = 75.0

@@ -70,8 +70,7 @@ class StatusWriter:
         """
         metadata = obj["metadata"]
         uid = metadata["uid"]
-        known = self.cache.get(resource, key_of(obj))
-        if known is None or known["metadata"]["uid"] != uid:
+        if self.cache.get_by_uid(resource, key_of(obj), uid) is None:
             # The object's deletion was reported during this reconcile; nothing may be reported about it afterwards.
             return None
         full, reduced = self._reduced.get(uid, ({}, {}))

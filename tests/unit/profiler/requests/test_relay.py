@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from dynamo_profiler.requests.thorough import relay
-from dynamo_shared.runtime.self_signed import self_signed_tls
+from dynamo_shared.runtime.tls import self_signed_tls
 from hypothesis import given
 from hypothesis import strategies as st
 

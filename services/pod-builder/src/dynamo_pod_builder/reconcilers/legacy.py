@@ -15,6 +15,7 @@ from dynamo_shared.api import legacy, objects
 from dynamo_shared.api.conditions import condition_of
 from dynamo_shared.api.conversion import convert
 from dynamo_shared.api.errors import FieldError, InvalidManifest
+from dynamo_shared.api.model import parse
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import (
     DYNAMO_DEPLOYMENTS,
@@ -26,7 +27,6 @@ from dynamo_shared.api.resources import (
     controller_reference,
     key_of,
 )
-from dynamo_shared.api.stored import parse
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.large_objects import in_turn

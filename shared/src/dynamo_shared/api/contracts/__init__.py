@@ -4,14 +4,7 @@
 """
 
 from dynamo_shared.api.contracts.autoscaling import Autoscaling, ComponentAutoscaling
-from dynamo_shared.api.contracts.contract import Contract
 from dynamo_shared.api.contracts.planner import PlannerConfig
-from dynamo_shared.api.contracts.table import CONTRACTS
+from dynamo_shared.api.contracts.table import CONTRACTS, Contract
 
-__all__ = [
-    "CONTRACTS",
-    "Autoscaling",
-    "ComponentAutoscaling",
-    "Contract",
-    "PlannerConfig",
-]
+__all__ = ["CONTRACTS", "Autoscaling", "ComponentAutoscaling", "Contract", "PlannerConfig"]

@@ -1,12 +1,29 @@
 """Every contract, with valid examples."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
 from dynamo_shared.api.contracts.autoscaling import Autoscaling
-from dynamo_shared.api.contracts.contract import Contract
 from dynamo_shared.api.contracts.deployment_config import DeploymentConfig
 from dynamo_shared.api.contracts.planner import PlannerConfig
 from dynamo_shared.api.contracts.profiler import ProfilerConfig, ProfilingConfig
 from dynamo_shared.api.contracts.scaling_policy import ScalingPolicy
 from dynamo_shared.api.v1alpha1.request import DeploymentOverrides
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """`name` is the name of the field or variable; `place` is its location and format."""
+
+    name: str
+    model: type[BaseModel]
+    place: str
+    description: str
+    examples: tuple[Mapping[str, Any], ...]
+
 
 _SLA = {"isl": 3000, "osl": 150, "ttft": 200, "itl": 20}
 _PLANNER = {

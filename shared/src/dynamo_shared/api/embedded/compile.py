@@ -1,7 +1,7 @@
 """Compiles the types of an OpenAPI v3 document to functions that check values.
 
 Each type is compiled at its first use. The rules are those of the API server: null means absent, unknown fields are
-errors, and `required` is checked (with the exceptions in `rules.published`). Unknown parts of a schema are not checked,
+errors, and `required` is checked (with the exceptions below). Unknown parts of a schema are not checked,
 because the API server checks the object anyway.
 """
 
@@ -11,9 +11,35 @@ from typing import Any
 from dynamo_shared.api.embedded import scalars
 from dynamo_shared.api.embedded.composites import Fields, list_of, map_of, object_of
 from dynamo_shared.api.embedded.findings import Check, FindingsLimit, Problems
-from dynamo_shared.api.embedded.rules.fields import FIELD_RULES
+from dynamo_shared.api.embedded.rules.fields import CORE, FIELD_RULES
 from dynamo_shared.api.embedded.rules.objects import OBJECT_RULES
-from dynamo_shared.api.embedded.rules.published import NOT_REQUIRED, REPEATABLE, REQUIRED
+
+#: Fields that are published as required, but may be missing.
+NOT_REQUIRED: dict[str, frozenset[str]] = {
+    f"{CORE}ClusterTrustBundleProjection": frozenset({"path"}),
+    f"{CORE}HTTPHeader": frozenset({"value"}),
+    f"{CORE}ISCSIVolumeSource": frozenset({"lun"}),
+    f"{CORE}PreferredSchedulingTerm": frozenset({"preference"}),
+    f"{CORE}ScaleIOVolumeSource": frozenset({"secretRef"}),
+    f"{CORE}SleepAction": frozenset({"seconds"}),
+    f"{CORE}Sysctl": frozenset({"value"}),
+}
+
+#: Fields that are published as optional, but are required.
+REQUIRED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        [f"{CORE}{prefix}{suffix}" for prefix in ("ConfigMap", "Secret") for suffix in ("EnvSource", "KeySelector")],
+        ("name",),
+    ),
+    f"{CORE}ConfigMapVolumeSource": ("name",),
+    f"{CORE}ExecAction": ("command",),
+    f"{CORE}ConfigMapProjection": ("name",),
+    f"{CORE}SecretProjection": ("name",),
+    f"{CORE}SecretVolumeSource": ("secretName",),
+}
+
+#: Lists whose items may have the same key. The last of such variables counts; the platform merges them.
+REPEATABLE = frozenset({(f"{CORE}Container", "env"), (f"{CORE}EphemeralContainer", "env")})
 
 Schema = Mapping[str, Any]
 

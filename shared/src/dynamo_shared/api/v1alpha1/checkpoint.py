@@ -6,9 +6,8 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from dynamo_shared.api.meta import ObjectMeta, StatusCondition, WholePodTemplate
-from dynamo_shared.api.model import ApiModel, Int32, Int64, Timestamp
+from dynamo_shared.api.model import ApiModel, Int32, Int64, Timestamp, parse
 from dynamo_shared.api.rules import Violations, rule, validations
-from dynamo_shared.api.stored import parse
 from dynamo_shared.api.v1alpha1.enums import CheckpointPhase, StorageType
 from dynamo_shared.api.v1alpha1.experimental import CheckpointIdentity, GpuMemoryService
 from dynamo_shared.api.v1alpha1.pods import SharedMemory

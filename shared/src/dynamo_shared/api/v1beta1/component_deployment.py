@@ -6,8 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from dynamo_shared.api.meta import ObjectMeta
-from dynamo_shared.api.model import ApiModel
-from dynamo_shared.api.stored import parse
+from dynamo_shared.api.model import ApiModel, parse
 from dynamo_shared.api.v1beta1.component import ComponentName, ComponentSpec
 from dynamo_shared.api.v1beta1.enums import BackendFramework
 from dynamo_shared.api.v1beta1.status import ComponentStatus

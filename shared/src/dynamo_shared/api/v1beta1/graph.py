@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dynamo_shared.api.meta import EnvVar, ObjectMeta
-from dynamo_shared.api.model import ApiModel, StringMap, is_empty
+from dynamo_shared.api.model import ApiModel, StringMap, is_empty, parse
 from dynamo_shared.api.rules import Violations, rule, validations
-from dynamo_shared.api.stored import parse
 from dynamo_shared.api.v1beta1.component import Component, PackDomain
 from dynamo_shared.api.v1beta1.enums import BackendFramework, RestartStrategyType
 from dynamo_shared.api.v1beta1.kv_transfer import GraphExperimental
@@ -27,8 +26,7 @@ def at_most_one_epp(value: list[Any]) -> Violations:
 
 
 @rule(
-    "self.all(c1, !has(c1.name) || "
-    "self.filter(c2, has(c2.name) && c2.name.lowerAscii() == c1.name.lowerAscii()).size() == 1)",
+    "self.all(c1, !has(c1.name) || self.filter(c2, has(c2.name) && c2.name.lowerAscii() == c1.name.lowerAscii()).size() == 1)",
     "component names must be unique, without regard to case",
 )
 def names_are_unique(value: list[Any]) -> Violations:

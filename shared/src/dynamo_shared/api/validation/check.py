@@ -66,12 +66,24 @@ from dynamo_shared.api.validation.rule_set import (
     UPDATED,
     Rule,
     RuleSet,
+    Violations,
+    broken,
 )
 from dynamo_shared.api.validation.running import RUNNING, RUNNING_ALONE, RUNNING_OF_GRAPHS, RUNTIME_RULES
 from dynamo_shared.api.validation.sidecar import ABOUT_SIDECARS, SIDECARS
-from dynamo_shared.api.validation.specified import SPECIFIED
 from dynamo_shared.api.validation.topology import TOPOLOGY, TOPOLOGY_AT_CREATION, TOPOLOGY_WITHOUT_EFFECT
 from dynamo_shared.api.validation.unused import UNUSED, UNUSED_IN_COMPONENTS_OF_GRAPHS, UNUSED_IN_GRAPHS
+
+#: Kinds that require a spec. Their schemas, like the reference's, require fields of the spec, but not the spec itself.
+SPECIFIED = RuleSet("Specs", (REQUEST, MODEL, CHECKPOINT, ADAPTER))
+
+
+@SPECIFIED.rule("required, and missing", added=True)
+def objects_have_a_spec(obj: dict[str, Any], _facts: Facts) -> Violations:
+    """A request, a model, a checkpoint and an adapter require a spec."""
+    if obj.get("spec") is None:
+        yield broken(("spec",))
+
 
 #: Rules for each component, of a graph or on its own, in the order of reports.
 _OF_COMPONENTS = (

@@ -1,7 +1,5 @@
 """Deliveries of a durable consumer, and the answers to them."""
 
-from typing import Self
-
 from nats.aio.msg import Msg
 
 from dynamo_shared.bus.nats import management
@@ -55,9 +53,6 @@ class NatsConsumer(Resuming[NatsDelivery]):
         super().__init__(keeper, declare, spec.stream, f"consumer {spec.name}")
         self._spec = spec
         self._prefetch = prefetch
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def _next(self, puller: Puller) -> NatsDelivery:
         await puller.refill()

@@ -123,10 +123,7 @@ class NatsListener:
             return
         try:
             lasting._subscription = await session.client.subscribe(
-                lasting.subject,
-                cb=lasting._on,
-                pending_msgs_limit=PENDING_MESSAGES,
-                pending_bytes_limit=PENDING_BYTES,
+                lasting.subject, cb=lasting._on, pending_msgs_limit=PENDING_MESSAGES, pending_bytes_limit=PENDING_BYTES
             )
         except (nats.errors.Error, OSError) as error:
             # The session has ended; the next one subscribes again.

@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import structlog
 
@@ -50,6 +50,9 @@ class Resuming(ABC, Generic[T]):
 
     async def _give_back(self, puller: Puller) -> None:
         """Handle the messages that an ended puller still has."""
+
+    def __aiter__(self) -> Self:
+        return self
 
     async def __anext__(self) -> T:
         is_missing = False

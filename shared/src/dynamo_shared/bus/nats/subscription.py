@@ -52,9 +52,6 @@ class NatsSubscription(Resuming[Item]):
         self._caught_up = False
         self._breath = YIELD_EVERY
 
-    def __aiter__(self) -> NatsSubscription:
-        return self
-
     async def establish(self) -> None:
         """Start or resume the reading on the current session."""
         session = self._keeper.session()

@@ -13,8 +13,7 @@ from dynamo_shared.leases import Leadership, Ownership
 from dynamo_shared.leases.channel import EtcdOptions
 from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.election import Election
-from dynamo_shared.leases.gains import GainLog
-from dynamo_shared.leases.partitions import Partitions
+from dynamo_shared.leases.partitions import GainLog, Partitions
 from dynamo_shared.leases.reach import Reach
 from dynamo_shared.leases.registry import Registry
 from dynamo_shared.leases.session import Session

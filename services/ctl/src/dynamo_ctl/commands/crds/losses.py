@@ -10,7 +10,8 @@ from dynamo_shared.api.crds.kinds import DEFINITIONS
 from dynamo_shared.api.crds.pruning import pruned
 from dynamo_shared.api.errors import InvalidManifest
 from dynamo_shared.api.field_errors import path_of
-from dynamo_shared.api.manifest import moved, schema_errors, unlisted
+from dynamo_shared.api.manifest import schema_errors, unlisted
+from dynamo_shared.api.moved import moved
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import CUSTOM_RESOURCE_DEFINITIONS, GROUP, ObjectKey, Resource
 from dynamo_shared.api.rules import Location

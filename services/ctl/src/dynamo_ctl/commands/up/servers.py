@@ -25,8 +25,8 @@ from dynamo_devcluster import (
 from dynamo_shared.bus import permissions, server_config
 from dynamo_shared.bus.sizes import MAX_PAYLOAD
 from dynamo_shared.leases.client import EtcdClient
-from dynamo_shared.leases.epoch import Epoch
 from dynamo_shared.leases.password import USER, require_password
+from dynamo_shared.leases.session import Epoch
 from dynamo_shared.runtime.leasing.etcd import options_of, prefix_of
 from dynamo_shared.runtime.settings import Settings
 
@@ -128,7 +128,7 @@ async def _etcd(settings: Settings, folder: Path, programs: Programs, stack: Asy
 
 
 async def _skip_wait_for_lost_leases(settings: Settings) -> None:
-    """Spare a new local etcd the wait for leases that it might have lost (leases.epoch)."""
+    """Spare a new local etcd the wait for leases that it might have lost (`leases.session.Epoch`)."""
     platform = settings.platform
     async with EtcdClient(options_of(platform.etcd)) as client:
         await client.create(Epoch(client, prefix_of(platform), math.ceil(platform.etcd.lease_ttl)).marker, b"")

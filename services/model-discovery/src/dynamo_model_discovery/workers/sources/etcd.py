@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dynamo_shared.aio import either, endless
 from dynamo_shared.leases.follow import EtcdOptions, PrefixFollower
-from dynamo_shared.runtime.settings.worker_discovery import WorkerDiscovery
+from dynamo_shared.runtime.settings.model_discovery import WorkerDiscovery
 
 from dynamo_model_discovery.workers.assembly import ETCD
 from dynamo_model_discovery.workers.records import CARDS, INSTANCES

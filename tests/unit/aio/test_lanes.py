@@ -1,8 +1,9 @@
-"""A gate: a limited number at once, in order, and no one waits for long."""
+"""A gate lets a limited number in at once, in order; who has all of the places leaves one to others."""
 
 import asyncio
+from contextlib import ExitStack
 
-from dynamo_shared.aio import Gate
+from dynamo_shared.aio import Gate, Shares
 
 from tests.building.waiting import turns
 
@@ -42,3 +43,19 @@ async def test_a_caller_that_has_waited_for_long_enters_anyway() -> None:
         work.over.set()
     async with work.gate.passed():
         pass
+
+
+def test_a_client_alone_may_have_all_places_and_others_still_get_their_share() -> None:
+    shares = Shares()
+    with ExitStack() as held:
+        for _ in range(4):
+            assert not shares.is_full("many", 4)
+            held.enter_context(shares.taken("many"))
+        assert shares.is_full("many", 4)
+        for count in range(2):
+            assert (shares.count("other"), shares.is_full("other", 4)) == (count, False)
+            held.enter_context(shares.taken("other"))
+        assert shares.is_full("other", 4)
+        assert shares.total == 6
+    assert shares.total == 0
+    assert not shares.is_full("many", 1)
