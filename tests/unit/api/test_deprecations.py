@@ -81,8 +81,7 @@ def test_a_warning_names_the_field_and_its_replacement() -> None:
         "leave it out: it follows from the namespace and the name of the graph"
     )
     assert deprecations.note(field) == (
-        "Deprecated and ignored: leave it out: it follows from the namespace and the name of the graph. "
-        "Removed in v1.0."
+        "Deprecated and ignored: leave it out: it follows from the namespace and the name of the graph. Removed in v1.0."
     )
 
 

@@ -112,8 +112,7 @@ def test_a_shared_dynamo_namespace_stays() -> None:
     assert component(dynamoNamespace="dynamo")["globalDynamoNamespace"] is True
     (_, said) = legacy.graph_of_services([service(dynamoNamespace="team")]).remarks
     assert said == (
-        "component Worker: dynamoNamespace team is left out, because the name of a graph determines its Dynamo "
-        "namespace"
+        "component Worker: dynamoNamespace team is left out, because the name of a graph determines its Dynamo namespace"
     )
     assert "globalDynamoNamespace" not in component(dynamoNamespace="team")
 
@@ -147,6 +146,5 @@ def test_services_get_the_variables_of_their_deployment_and_their_own_win() -> N
     assert worker["envs"] == [{"name": "A", "value": "all"}, {"name": "B", "value": "own"}]
     assert remarks[:2] == (
         "component Frontend has no image: write the image that was built from frontend:v1",
-        "component Frontend has no command: write the command with which frontend:v1 starts it, unless the image "
-        "has it",
+        "component Frontend has no command: write the command with which frontend:v1 starts it, unless the image has it",
     )

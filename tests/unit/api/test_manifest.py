@@ -188,8 +188,7 @@ def test_errors_of_several_documents_name_their_object() -> None:
         load_manifests(f"{HEAD}spec: {{x: 1}}\n---\n{HEAD.replace('graph', 'other')}spec: []\n---\n7\n")
     assert [str(error) for error in refused.value.errors] == [
         "DynamoGraphDeployment graph: spec.x: no such field; there are annotations, backendFramework, components, env, "
-        "experimental, labels, priorityClassName, providerOverride, restart, "
-        "topologyConstraint",
+        "experimental, labels, priorityClassName, providerOverride, restart, topologyConstraint",
         "DynamoGraphDeployment other: spec: must be an object, not a list",
         "document 3: a manifest must be an object, not 7",
     ]

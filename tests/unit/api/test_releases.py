@@ -67,11 +67,7 @@ CHANGES: list[tuple[Edit, str, bool]] = [
     (lambda s: fields(s)["spec.components[].name"].pop("required"), "is optional now", False),
     (lambda s: fields(s)[REPLICAS].update(default=1), "default 1 was added", True),
     (lambda s: fields(s)["spec.components[].multinode.nodeCount"].update(default=3), "default 2 became 3", True),
-    (
-        lambda s: fields(s)["spec.components[].multinode.nodeCount"].pop("default"),
-        "default 2 was removed",
-        True,
-    ),
+    (lambda s: fields(s)["spec.components[].multinode.nodeCount"].pop("default"), "default 2 was removed", True),
     (lambda s: fields(s)[REPLICAS].update(minimum=1), "minimum 0 became 1", True),
     (lambda s: fields(s)[REPLICAS].update(minimum=-1), "minimum 0 became -1", False),
     (lambda s: fields(s)[REPLICAS].pop("minimum"), "minimum 0 was removed", False),

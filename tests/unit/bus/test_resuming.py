@@ -83,9 +83,7 @@ async def test_a_reading_ends_if_the_bus_is_closed_while_its_stream_is_missing()
         await Reading(BusClosedError("the bus is closed")).__anext__()
 
 
-async def test_pulls_that_end_at_once_are_repeated_with_growing_delays(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_pulls_that_end_at_once_are_repeated_with_growing_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer without a leader has no server that answers, and each new pull sent requests to the server."""
     monkeypatch.setattr(resuming, "FIRST_PAUSE", 1.0)
     pauses: list[float] = []

@@ -235,10 +235,7 @@ async def test_a_series_whose_event_has_expired_continues_in_a_new_one(server: A
             clock.now += 60
     assert [observed.method for observed in server.requests] == ["POST", "PATCH", "POST", "PATCH"]
     first, _, again, patch = server.requests
-    assert again.json == {
-        **first.json,
-        "series": {"count": 2, "lastObservedTime": "2027-01-15T08:01:00.000000Z"},
-    }
+    assert again.json == {**first.json, "series": {"count": 2, "lastObservedTime": "2027-01-15T08:01:00.000000Z"}}
     assert patch.json["series"]["count"] == 3
     assert events.outcomes == {"written": 3}
 

@@ -246,9 +246,7 @@ async def test_a_failing_route_does_not_block_other_routes() -> None:
         await until(lambda: controller.reconciled == [key])
 
 
-async def test_a_namespace_with_a_deleted_claim_is_taken_only_after_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_namespace_with_a_deleted_claim_is_taken_only_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """When a leader of the other platform stops, the next one writes its Lease some moments later."""
     monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
     key = ObjectKey("team", "a")

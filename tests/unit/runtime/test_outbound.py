@@ -120,9 +120,7 @@ def test_hosts_of_the_platform_are_known() -> None:
     assert {"nats.dynamo.svc", "10.0.0.5", "etcd.dynamo", "10.96.0.1", "kubernetes.default.svc"} <= hosts
 
 
-async def test_unanswered_names_of_tenants_do_not_block_other_names(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_unanswered_names_of_tenants_do_not_block_other_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """The event loop resolves two names at a time: NATS could not reconnect while such names are resolved. And names of one
     namespace do not block those of another.
     """

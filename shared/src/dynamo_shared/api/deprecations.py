@@ -70,8 +70,7 @@ DEPRECATIONS: tuple[Deprecation, ...] = (
     _legacy("DynamoDeployment", "write a DynamoGraphDeployment (dynamoctl convert creates one)"),
     _legacy(
         "DynamoNimDeployment",
-        "write a DynamoGraphDeployment (dynamoctl convert creates one), or a DynamoComponentDeployment for one "
-        "component",
+        "write a DynamoGraphDeployment (dynamoctl convert creates one), or a DynamoComponentDeployment for one component",
     ),
     _legacy("DynamoNimRequest", "write the built image in the pod template of a DynamoGraphDeployment"),
     Deprecation(

@@ -55,8 +55,5 @@ def _of_classes(parent: ast.AST, prefix: str) -> Iterator[tuple[str, Docs]]:
 def _of_attributes(declared: ast.ClassDef) -> Iterator[tuple[str, str]]:
     for attribute, after in zip(declared.body, declared.body[1:], strict=False):
         match attribute, after:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
+            case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
                 yield name, inspect.cleandoc(text)

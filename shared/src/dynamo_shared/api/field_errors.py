@@ -26,12 +26,7 @@ _WRONG_TYPE = {
     "finite_number": "a finite number",
     "bool_type": "true or false",
 }
-_UNITS = {
-    "string_too_short": "characters",
-    "string_too_long": "characters",
-    "too_short": "items",
-    "too_long": "items",
-}
+_UNITS = {"string_too_short": "characters", "string_too_long": "characters", "too_short": "items", "too_long": "items"}
 _ENDS = "and a letter or digit first and last"
 #: Patterns of the schemas, in words.
 _PATTERNS = {

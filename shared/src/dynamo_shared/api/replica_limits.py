@@ -9,12 +9,12 @@ MAX_REPLICAS: Final = 150_000
 MAX_NODES: Final = 1024
 """Nodes of one replica: an engine gets the addresses of all of them."""
 TOO_MANY: Final = (
-    f"{{replicas}} replicas are more than the {MAX_REPLICAS} pods that Kubernetes supports in a cluster: "
-    "write a smaller number"
+    f"{{replicas}} replicas are more than the {MAX_REPLICAS} pods that Kubernetes supports in a cluster: write a "
+    "smaller number"
 )
 TOO_FEW: Final = (
-    "{replicas} replicas are fewer than the {least} of minAvailable, which Grove keeps together: "
-    "write 0, or {least} or more"
+    "{replicas} replicas are fewer than the {least} of minAvailable, which Grove keeps together: write 0, or "
+    "{least} or more"
 )
 
 

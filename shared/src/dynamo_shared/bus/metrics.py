@@ -15,9 +15,7 @@ CONNECTED = Gauge(
 CONNECTED.set(math.nan)
 RECONNECTS = Counter("dynamo_bus_reconnects", "Reconnections to NATS")
 PUBLISH_ERRORS = Counter(
-    "dynamo_bus_publish_errors",
-    "Messages that NATS did not acknowledge, by cause",
-    ["stream", "cause"],
+    "dynamo_bus_publish_errors", "Messages that NATS did not acknowledge, by cause", ["stream", "cause"]
 )
 RESTARTED = Counter("dynamo_bus_subscription_restarts", "Subscriptions that were recreated, by stream", ["stream"])
 
@@ -39,8 +37,7 @@ STATE_CORRECTED = Counter(
     ["resource"],
 )
 STATE_DAMAGED = Counter(
-    "dynamo_state_damaged",
-    "Messages in STATE that readers ignored because subject, headers and payload do not match",
+    "dynamo_state_damaged", "Messages in STATE that readers ignored because subject, headers and payload do not match"
 )
 STATE_LOST = Counter("dynamo_state_lost", "How often STATE lost messages, so that all objects were published again")
 STATE_LATENCY = Histogram(

@@ -361,10 +361,7 @@ class Transport:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             # Compressed answers cost both sides more CPU than they save time on the network.
-            headers={
-                "Accept": "application/json",
-                "Accept-Encoding": "identity",
-            },
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
             auto_decompress=False,
             read_bufsize=SMALL_BUFFER_BYTES if small_buffers else ANSWER_BUFFER_BYTES,
             trust_env=False,

@@ -122,9 +122,7 @@ class Metrics:
             buckets=WAIT_SECONDS,
         )
         self.service_restarts = counter(
-            "dynamo_platform_service_restarts",
-            "Restarts of services after an error.",
-            ["service"],
+            "dynamo_platform_service_restarts", "Restarts of services after an error.", ["service"]
         )
         self.part_failures = counter(
             "dynamo_platform_part_failures",
@@ -156,9 +154,7 @@ class Metrics:
             "dynamo_platform_lease_losses", "Leases in etcd that were lost before this replica released them."
         )
         self.kube_requests = counter(
-            "dynamo_platform_kube_requests",
-            "Requests to the API server.",
-            ["method", "resource", "code"],
+            "dynamo_platform_kube_requests", "Requests to the API server.", ["method", "resource", "code"]
         )
         self._request = cache(self.kube_requests.labels)
         self.kube_events = counter(

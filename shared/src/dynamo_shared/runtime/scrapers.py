@@ -89,10 +89,7 @@ class Scrapers:
                 verdict = await self._reviewed(token)
         except (KubeError, TimeoutError) as error:
             # The log must not have the token: an error of the client names the request, but not its body.
-            log.warning(
-                "cannot check access to /metrics, refusing scrapes",
-                error=str(error) or type(error).__name__,
-            )
+            log.warning("cannot check access to /metrics, refusing scrapes", error=str(error) or type(error).__name__)
             return _UNANSWERED
         self._known[digest] = (self._clock() + (ALLOWED_FOR if verdict is GRANTED else REFUSED_FOR), verdict)
         return verdict

@@ -44,8 +44,4 @@ def as_object(
     if data.namespace:
         metadata["namespace"] = data.namespace
     metadata |= {"creationTimestamp": created, "generation": generation}
-    return {
-        **resource.type_meta,
-        "metadata": metadata,
-        "spec": msgspec.to_builtins(data),
-    }
+    return {**resource.type_meta, "metadata": metadata, "spec": msgspec.to_builtins(data)}

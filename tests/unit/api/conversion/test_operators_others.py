@@ -60,12 +60,7 @@ OF_ALPHA: Object = {
 
 def test_a_v1alpha1_component_gets_back_the_fields_missing_in_v1beta1() -> None:
     obj = stored(COMPONENT, BETA, {"name": "worker", "type": "worker", "replicas": 2}, OF_ALPHA)
-    assert there_and_back(obj, ALPHA) == {
-        "serviceName": "worker",
-        "componentType": "worker",
-        "replicas": 2,
-        **OF_ALPHA,
-    }
+    assert there_and_back(obj, ALPHA) == {"serviceName": "worker", "componentType": "worker", "replicas": 2, **OF_ALPHA}
 
 
 def test_the_platform_uses_preserved_fields_of_a_stored_component() -> None:

@@ -109,8 +109,7 @@ def test_errors_that_the_published_types_detect(fields: str, message: str) -> No
 
 NOT_PUBLISHED = {
     "env: [{name: A=B}]": (
-        "env[0].name: 'A=B' is not a valid name of an environment variable: printable ASCII characters, and no '=' "
-        "among them"
+        "env[0].name: 'A=B' is not a valid name of an environment variable: printable ASCII characters, and no '=' among them"
     ),
     "env: [{name: A, valueFrom: {}}]": "env[0].valueFrom: must have a source, such as fieldRef or secretKeyRef",
     "env: [{name: A, valueFrom: {secretKeyRef: {key: k}}}]": "env[0].valueFrom.secretKeyRef.name: required, and missing",
@@ -493,8 +492,7 @@ CONTAINERS_THAT_DO_NOT_HOLD_TOGETHER = {
         "env[0].valueFrom.fieldRef.apiVersion: must be v1, not 'v2'"
     ),
     "env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]": (
-        "env[0].valueFrom.fieldRef.fieldPath: selects all keys, but a variable has one value; write "
-        "metadata.labels['KEY']"
+        "env[0].valueFrom.fieldRef.fieldPath: selects all keys, but a variable has one value; write metadata.labels['KEY']"
     ),
     "env: [{name: A, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a b']\"}}}]": (
         "env[0].valueFrom.fieldRef.fieldPath: 'a b' is not a valid key"

@@ -181,8 +181,7 @@ CASES = [
             *(
                 [
                     'warning: metadata.annotations["nvidia.com/enable-disaggregatedset"]: has no effect: this '
-                    "platform uses no DisaggregatedSet; without Grove each component has a Deployment or a "
-                    "LeaderWorkerSet"
+                    "platform uses no DisaggregatedSet; without Grove each component has a Deployment or a LeaderWorkerSet"
                 ]
                 if value == "True"
                 else []

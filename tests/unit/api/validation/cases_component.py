@@ -3,19 +3,7 @@
 
 from typing import Any
 
-from .building import (
-    GROVE,
-    Case,
-    alone,
-    alpha,
-    beta,
-    both,
-    component,
-    components,
-    manifest,
-    service,
-    services,
-)
+from .building import GROVE, Case, alone, alpha, beta, both, component, components, manifest, service, services
 
 EPP_CONFIG: dict[str, Any] = {"config": {"plugins": [], "schedulingProfiles": []}}
 
@@ -102,10 +90,7 @@ CASES = [
             component("c", multinode={}, roles=[{"name": "leader"}, OWN[1]]),
         ),
     ),
-    Case(
-        "alpha: templates of roles",
-        services({"a": {"componentType": "worker", "multinode": {}, "roles": OWN}}),
-    ),
+    Case("alpha: templates of roles", services({"a": {"componentType": "worker", "multinode": {}, "roles": OWN}})),
     Case(
         "alpha: the template of a role next to that of the service, as component deployments of graphs have it",
         alone("v1alpha1", **service(multinode={}, roles=[{"name": "leader"}, OWN[1]])),
@@ -120,8 +105,7 @@ CASES = [
             metadata={"annotations": {"nvidia.com/dynamo-kube-discovery-mode": "container"}},
         ),
         f"error: spec.components[0].roles[1].podTemplate: {LACKS} component has no template for this role; write it here, or write podTemplate of the component",
-        "error: spec.components[1].podTemplate: cannot be combined with templates of all roles, which replace it: "
-        "leave it out",
+        "error: spec.components[1].podTemplate: cannot be combined with templates of all roles, which replace it: leave it out",
         "error: spec.components[2].roles[1].podTemplate.spec.containers: needs a container main with an image: the "
         "platform creates the pods of a role from this template alone",
         "error: spec.components[3].experimental.gpuMemoryService: cannot be combined with pod templates of roles, "
@@ -209,8 +193,7 @@ CASES = [
         "alpha: types that the platform does not know",
         services({"a": service("wroker"), "b": service("default"), "c": service("encode-process-data")}),
         "warning: spec.services.a.componentType: 'wroker' is not a type that the platform knows, so pods run "
-        "exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean "
-        "worker?",
+        "exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
         "warning: spec.services.c.componentType: 'encode-process-data' is not a type that the platform knows, so "
         "pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
     ),
@@ -233,8 +216,7 @@ CASES = [
             {**component("a", experimental={"gpuMemoryService": {}}), "frontendSidecar": "x"},
             name="1" + "a" * 63,
         ),
-        "error: metadata.name: begins with '1', but the names of Services begin with this name, so it must begin "
-        "with a letter",
+        "error: metadata.name: begins with '1', but the names of Services begin with this name, so it must begin with a letter",
         "error: metadata.name: results in the Dynamo namespace "
         "'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' of 69 characters, but a label "
         "value has at most 63: shorten it by 6",

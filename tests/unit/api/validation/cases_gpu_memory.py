@@ -98,8 +98,7 @@ CASES = [
               pod: {resourceClaims: [{name: a, resourceClaimTemplateName: t}, {name: b, resourceClaimName: c}]}
         """),
         "warning: spec.services.w.extraPodSpec.resourceClaims[1].resourceClaimName: all 3 pods share the devices "
-        "of ResourceClaim 'c', and more pods get no more devices; with resourceClaimTemplateName each pod gets its "
-        "own",
+        "of ResourceClaim 'c', and more pods get no more devices; with resourceClaimTemplateName each pod gets its own",
     ),
     Case(
         "beta: replicas and nodes that share a claim, and one pod that has a claim alone",
@@ -109,8 +108,7 @@ CASES = [
             backendFramework="sglang",
         ),
         "warning: spec.components[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 4 pods share the "
-        "devices of ResourceClaim 'c', and more pods get no more devices; with resourceClaimTemplateName each pod "
-        "gets its own",
+        "devices of ResourceClaim 'c', and more pods get no more devices; with resourceClaimTemplateName each pod gets its own",
         facts=GROVE,
     ),
     Case(
@@ -125,7 +123,6 @@ CASES = [
             metadata=annotated(dynamo_kube_discovery_mode="pod"),
         ),
         "error: metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': "
-        "spec.components[0].experimental.failover runs several engines in one pod, and discovery must register "
-        "each of them",
+        "spec.components[0].experimental.failover runs several engines in one pod, and discovery must register each of them",
     ),
 ]

@@ -82,8 +82,7 @@ CASES = [
         ),
         "error: spec.restart.strategy.order[1]: 'Frontend' is already at [0]: name each service once",
         "error: spec.restart.strategy.order[2]: 'decode' is not a service of this graph; did you mean Decode?",
-        "error: spec.restart.strategy.order: lacks Decode: name every service once, or leave order out for "
-        "alphabetical order",
+        "error: spec.restart.strategy.order: lacks Decode: name every service once, or leave order out for alphabetical order",
     ),
     Case(
         "beta: order with every component once",
@@ -93,8 +92,7 @@ CASES = [
         "name of a graph",
         services({"a": service()}, metadata={"name": "3.d", "namespace": "n" * 63}),
         components(component("a"), metadata={"name": "3.d", "namespace": "n" * 63}),
-        "error: metadata.name: begins with '3', but the names of Services begin with this name, so it must begin "
-        "with a letter",
+        "error: metadata.name: begins with '3', but the names of Services begin with this name, so it must begin with a letter",
         "error: metadata.name: results in the Dynamo namespace "
         "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3-d' of 67 characters, but a label "
         "value has at most 63: shorten it by 4",
@@ -216,7 +214,6 @@ CASES = [
         "topology without Grove",
         services({"a": service()}, topologyConstraint={"topologyProfile": "x", "packDomain": "rack"}),
         components(component("a"), topologyConstraint={"clusterTopologyName": "x", "packDomain": "rack"}),
-        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and Grove does not "
-        "run this graph",
+        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and Grove does not run this graph",
     ),
 ]

@@ -51,8 +51,7 @@ CASES: list[Case] = [
         ),
         'error: spec.services.a.resources.requests.custom["example.com/nic"]: needs a limit of the same amount: '
         "example.com/nic cannot be overcommitted",
-        "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be "
-        "overcommitted",
+        "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be overcommitted",
         'error: spec.services.c.extraPodSpec.containers[0].resources.requests["a.com/b"]: needs a limit of the '
         "same amount: a.com/b cannot be overcommitted",
     ),
@@ -121,8 +120,7 @@ CASES: list[Case] = [
                   volumeMounts: [{name: model, mountPath: /m}, {name: models, mountPath: /n}, {name: shared-memory, mountPath: /o}]
         """),
         "error: spec.services.a.extraPodSpec.containers[0].volumeMounts[0].name: 'model' is not a volume of the "
-        "pod; did you mean models?: add it to spec.services.a.extraPodSpec.volumes; only main can mount claims by "
-        "name",
+        "pod; did you mean models?: add it to spec.services.a.extraPodSpec.volumes; only main can mount claims by name",
     ),
     Case(
         "beta: other containers that mount no volume",
@@ -134,8 +132,7 @@ CASES: list[Case] = [
                 - {name: get, image: x, volumeMounts: [{name: logs, mountPath: /l}, {name: cache, mountPath: /c}, {name: topology-labels, mountPath: /t}]}
         """),
         "error: spec.components[0].podTemplate.spec.initContainers[0].volumeMounts[1].name: 'cache' is not a "
-        "volume of the pod: add it to spec.components[0].podTemplate.spec.volumes; only main can mount claims by "
-        "name",
+        "volume of the pod: add it to spec.components[0].podTemplate.spec.volumes; only main can mount claims by name",
     ),
     Case(
         "alpha: paths with two mounts",
@@ -170,16 +167,13 @@ CASES: list[Case] = [
     Case(
         "alpha: paths of mounts that are taken in another way",
         alpha("a: {volumeMounts: [{name: a, mountPoint: models}, {name: b, mountPoint: '/models:ro'}]}"),
-        "warning: spec.services.a.volumeMounts[0].mountPoint: is relative to the root of the container: write "
-        "'/models'",
-        "warning: spec.services.a.volumeMounts[1].mountPoint: has a ':', which not all container runtimes accept "
-        "in a mount path",
+        "warning: spec.services.a.volumeMounts[0].mountPoint: is relative to the root of the container: write '/models'",
+        "warning: spec.services.a.volumeMounts[1].mountPoint: has a ':', which not all container runtimes accept in a mount path",
     ),
     Case(
         "beta: paths of mounts that are taken in another way",
         components(component("a", compilationCache={"pvcName": "cache", "mountPath": "cache"})),
-        "warning: spec.components[0].compilationCache.mountPath: is relative to the root of the container: write "
-        "'/cache'",
+        "warning: spec.components[0].compilationCache.mountPath: is relative to the root of the container: write '/cache'",
     ),
     Case(
         "beta: a path of a mount that Kubernetes takes, and not all container runtimes",

@@ -165,9 +165,7 @@ CASES = [
     ),
     Case(
         "beta: Grove places the pods of all roles",
-        components(
-            spread(role("leader", VLLM), role("worker", VLLM, schedulerName="mine", nodeName="node-1")),
-        ),
+        components(spread(role("leader", VLLM), role("worker", VLLM, schedulerName="mine", nodeName="node-1"))),
         "warning: spec.components[0].roles[1].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have "
         "several schedulers, and not all pods of this graph name 'mine': name one scheduler for all pods, or "
         "disable Grove for this graph",
@@ -190,8 +188,7 @@ CASES = [
         ),
         "error: spec.services.a.roles[0].podTemplate.spec.containers: lacks 'sidecar-frontend', a container that "
         "frontendSidecar requires in the pods of all roles: add it, or leave frontendSidecar out",
-        "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be "
-        "overcommitted",
+        "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be overcommitted",
         "error: spec.services.a.volumeMounts[0].name: is read as the name of a claim, because the pod has no "
         "volume of this name, and 'no_claim' is not a valid object name: lower-case letters, digits, '-' and '.', "
         "a letter or digit first and last",
@@ -223,8 +220,7 @@ CASES = [
                 }
             }
         ),
-        "error: spec.services.a.frontendSidecar: cannot be combined with templates of all roles, which replace it: "
-        "leave it out",
+        "error: spec.services.a.frontendSidecar: cannot be combined with templates of all roles, which replace it: leave it out",
     ),
     Case(
         "beta: annotations of a component deployment whose leader has a template",

@@ -32,19 +32,16 @@ CASES: list[Case] = [
         "alpha: what Grove does not run",
         services({"a": service(replicas=0), "b": alpha_pod(schedulerName="own")}),
         "warning: spec.services.b.extraPodSpec.schedulerName: Grove rejects graphs whose pods have several "
-        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove "
-        "for this graph",
+        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove for this graph",
         facts=GROVE,
     ),
     Case(
         "beta: what Grove does not run",
         components(component("a", replicas=0), beta_pod("b", schedulerName="own"), beta_pod("c", schedulerName="own")),
         "warning: spec.components[1].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have several "
-        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove "
-        "for this graph",
+        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove for this graph",
         "warning: spec.components[2].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have several "
-        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove "
-        "for this graph",
+        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove for this graph",
         facts=GROVE,
     ),
     Case(

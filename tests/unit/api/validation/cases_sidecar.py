@@ -63,10 +63,7 @@ CASES = [
                 "a",
                 main={"resources": {"limits": {"nvidia.com/gpu": "1"}}, "command": ["python3", "-m", "dynamo.vllm"]},
                 multinode={},
-                experimental={
-                    "gpuMemoryService": {"mode": "IntraPod"},
-                    "failover": {"mode": "IntraPod"},
-                },
+                experimental={"gpuMemoryService": {"mode": "IntraPod"}, "failover": {"mode": "IntraPod"}},
             ),
         ),
         f"error: spec.multinode: {NOT_WITH}",

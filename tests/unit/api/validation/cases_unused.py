@@ -333,8 +333,7 @@ CASES = [
         "replaces it; write everything there",
         "warning: spec.services.a.resources.claims: has no effect: "
         "spec.services.a.extraPodSpec.mainContainer.resources.claims replaces it; write everything there",
-        "warning: spec.services.a.extraPodSpec.mainContainer.name: has no effect: the container always has the "
-        "name main",
+        "warning: spec.services.a.extraPodSpec.mainContainer.name: has no effect: the container always has the name main",
         "warning: spec.services.a.extraPodSpec.containers[1]: has no effect: the container main is written in extraPodSpec.mainContainer",
     ),
     Case(
@@ -382,9 +381,7 @@ CASES = [
         ),
     ),
     *both(
-        "a source that no worker loads (adapter)",
-        *in_both("DynamoModel", {**MODEL, "modelType": "adapter"}),
-        UNLOADED,
+        "a source that no worker loads (adapter)", *in_both("DynamoModel", {**MODEL, "modelType": "adapter"}), UNLOADED
     ),
     *both("a source that no worker loads (lora)", *in_both("DynamoModel", {**MODEL, "modelType": "lora"})),
     *both(

@@ -142,12 +142,7 @@ def test_only_the_first_of_thousands_of_missing_containers_are_named() -> None:
     named = [f"gone-{number}" for number in range(3000)]
     containers = [{"name": "main", "image": "engine:1"}, *({"name": f"c{number}"} for number in range(3000))]
     memory = {"gpuMemoryService": {"mode": "IntraPod", "extraClientContainers": named}}
-    part = {
-        "name": "w",
-        "type": "worker",
-        "podTemplate": {"spec": {"containers": containers}},
-        "experimental": memory,
-    }
+    part = {"name": "w", "type": "worker", "podTemplate": {"spec": {"containers": containers}}, "experimental": memory}
     refused = validate(manifest("DynamoGraphDeployment", BETA, {"components": [part]}), None, PLAIN).errors
     messages = [each.message for each in refused if "extraClientContainers" in each.path]
     assert len(messages) == 10

@@ -3,15 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, get_args
 
-from pydantic import (
-    AliasChoices,
-    AliasGenerator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    GetJsonSchemaHandler,
-    Strict,
-)
+from pydantic import AliasChoices, AliasGenerator, BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, Strict
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
@@ -40,11 +32,7 @@ class ContractModel(BaseModel):
     """A part of a document that Kubernetes does not validate: unknown keys are accepted with a warning."""
 
     model_config = ConfigDict(
-        extra="allow",
-        frozen=True,
-        validate_by_alias=True,
-        loc_by_alias=True,
-        protected_namespaces=(),
+        extra="allow", frozen=True, validate_by_alias=True, loc_by_alias=True, protected_namespaces=()
     )
 
     #: Fields that nothing reads, each with its replacement: a use causes a warning.

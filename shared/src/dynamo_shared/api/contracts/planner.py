@@ -263,16 +263,8 @@ class PlannerConfig(PlannerExtensions):
     """Port of the live page; 0: none."""
 
     _thresholds: ClassVar[tuple[tuple[str, str, frozenset[Mode]], ...]] = (
-        (
-            "prefill_scale_up_queue_tokens",
-            "prefill_scale_down_queue_tokens",
-            frozenset({Mode.DISAGG, Mode.PREFILL}),
-        ),
-        (
-            "decode_scale_up_kv_rate",
-            "decode_scale_down_kv_rate",
-            frozenset({Mode.DISAGG, Mode.DECODE, Mode.AGG}),
-        ),
+        ("prefill_scale_up_queue_tokens", "prefill_scale_down_queue_tokens", frozenset({Mode.DISAGG, Mode.PREFILL})),
+        ("decode_scale_up_kv_rate", "decode_scale_down_kv_rate", frozenset({Mode.DISAGG, Mode.DECODE, Mode.AGG})),
     )
 
     @property
@@ -305,8 +297,7 @@ class PlannerConfig(PlannerExtensions):
         if not self.load_scaling and not self.throughput_scaling:
             yield (
                 ("enable_throughput_scaling",),
-                "is false, and enable_load_scaling is false, too: enable at least one of them, or the planner "
-                "scales nothing",
+                "is false, and enable_load_scaling is false, too: enable at least one of them, or the planner scales nothing",
             )
         load, throughput = self.load_adjustment_interval_seconds, self.throughput_adjustment_interval_seconds
         if self.load_scaling and self.throughput_scaling and load >= throughput:

@@ -28,11 +28,7 @@ _GRAPH = resources.DYNAMO_GRAPH_DEPLOYMENTS.kind
 _COMPONENT = resources.DYNAMO_COMPONENT_DEPLOYMENTS.kind
 _REQUEST = resources.DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.kind
 #: The operator's annotation, by kind.
-ANNOTATIONS = {
-    _GRAPH: OPERATOR_GRAPH_SPEC,
-    _COMPONENT: OPERATOR_COMPONENT_SPEC,
-    _REQUEST: OPERATOR_REQUEST_SPEC,
-}
+ANNOTATIONS = {_GRAPH: OPERATOR_GRAPH_SPEC, _COMPONENT: OPERATOR_COMPONENT_SPEC, _REQUEST: OPERATOR_REQUEST_SPEC}
 #: Lists for which a service has fields: an item that is missing in a service was removed.
 _LISTS = ("env", "envFrom", "volumeMounts")
 

@@ -171,8 +171,7 @@ CHECKPOINT = _of_both_versions(
     ),
 )
 WORKER_METADATA = _of_both_versions(
-    ("dwm",),
-    VersionDefinition(resources.DYNAMO_WORKER_METADATAS, v1alpha1.DynamoWorkerMetadata, (_AGE,), status=False),
+    ("dwm",), VersionDefinition(resources.DYNAMO_WORKER_METADATAS, v1alpha1.DynamoWorkerMetadata, (_AGE,), status=False)
 )
 LEGACY = tuple(
     Definition((), (VersionDefinition(resource, model, (*columns, _AGE)),))

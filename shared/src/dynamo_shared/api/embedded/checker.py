@@ -36,10 +36,7 @@ class Checker:
 
     @classmethod
     def from_documents(
-        cls,
-        *documents: Mapping[str, Any],
-        resources: Iterable[Resource] | None = None,
-        schemas: SchemaOf = schema_of,
+        cls, *documents: Mapping[str, Any], resources: Iterable[Resource] | None = None, schemas: SchemaOf = schema_of
     ) -> Self:
         """A checker for OpenAPI v3 documents; a type is taken from the first document that has it.
 

@@ -12,16 +12,7 @@ def command(spec: EngineSpec, *, profile_folder: str | None, kv_tokens: int | No
     times. `kv_tokens` is the size of the KV cache of a replica in tokens.
     """
     engine, role = spec.engine, spec.role
-    args = [
-        "--model-path",
-        spec.path,
-        "--model-name",
-        spec.model,
-        "--speedup-ratio",
-        "1.0",
-        "--block-size",
-        str(BLOCK),
-    ]
+    args = ["--model-path", spec.path, "--model-name", spec.model, "--speedup-ratio", "1.0", "--block-size", str(BLOCK)]
     if kv_tokens:
         args += ["--num-gpu-blocks-override", str(max(1, kv_tokens // engine.dp // BLOCK))]
     if engine.dp > 1:

@@ -174,8 +174,7 @@ BASE_MODEL = _add(
 )
 PRESERVED_FIELDS = _add(
     "nvidia.com/preserved-fields",
-    "Data that the object's API version cannot represent, kept for conversion back; fields of the object "
-    "take precedence.",
+    "Data that the object's API version cannot represent, kept for conversion back; fields of the object take precedence.",
     set_by="admission (conversion)",
     read_by="admission (conversion), all programs that convert in process",
     values="JSON, versioned; compressed with `zlib:` and base64 if it would be too long",
@@ -277,8 +276,7 @@ SNAPSHOT_COMPATIBILITY_VERSION = _of_snapshots(
 )
 SNAPSHOT_COMPATIBILITY_HASH = _of_snapshots(
     "snapshot-compatibility-hash",
-    "Hash of what a pod must have in common with the captured pod: image, command, variables, volumes, "
-    "GPUs, placement.",
+    "Hash of what a pod must have in common with the captured pod: image, command, variables, volumes, GPUs, placement.",
     "sha256 (hex)",
     "PodSnapshots",
 )
@@ -355,8 +353,7 @@ PLANNER_CONFIG = _evolving(
 )
 GPU_POWER_LIMIT = _evolving(
     "dynamo.nvidia.com/gpu-power-limit",
-    "Power limit of each GPU of a pod, in watts: NVIDIA's Power Agent sets the limit, and the planner "
-    "includes it in its budget.",
+    "Power limit of each GPU of a pod, in watts: NVIDIA's Power Agent sets the limit, and the planner includes it in its budget.",
     read_by="Power Agent, planner",
     values="whole number above 0, such as `500`",
     where="pod templates of workers",
@@ -386,8 +383,7 @@ LAST_SCALED = _evolving(
 )
 LOADED_ADAPTER = _evolving(
     "nvidia.com/loaded-adapter",
-    "LoRA adapters that workers may have loaded for a model, so that they are unloaded if the model "
-    "changes or is deleted.",
+    "LoRA adapters that workers may have loaded for a model, so that they are unloaded if the model changes or is deleted.",
     set_by="model-discovery",
     read_by="model-discovery",
     values="JSON: name, hash of the source, earlier names",

@@ -87,8 +87,8 @@ CONTAINER_NAME = _add(
 )
 
 _ON_NODES = (
-    "main containers of components on several nodes that read one of the two, "
-    "or whose `runtimeVersionOverride` is 1.6.0 or later"
+    "main containers of components on several nodes that read one of the two, or whose `runtimeVersionOverride` "
+    "is 1.6.0 or later"
 )
 DYNAMO_RANK = _evolving(
     "DYNAMO_RANK",
@@ -120,8 +120,7 @@ DYN_KUBE_DISCOVERY_MODE = _add(
 )
 NATS_SERVER = _if_configured(
     "NATS_SERVER",
-    "NATS of the workloads. The platform never sets its own NATS here, because the runtime connects if "
-    "the variable is set.",
+    "NATS of the workloads. The platform never sets its own NATS here, because the runtime connects if the variable is set.",
     values="URL, from infrastructure.natsAddress",
 )
 ETCD_ENDPOINTS = _if_configured(

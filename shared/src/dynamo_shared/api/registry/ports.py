@@ -126,8 +126,7 @@ PLANNER_DASHBOARD = _evolving(
 )
 PLANNER_CONTROL = _evolving(
     9086,
-    "API for the planner's budgets, which can change at run time; only on localhost; control_api_port of "
-    "its configuration.",
+    "API for the planner's budgets, which can change at run time; only on localhost; control_api_port of its configuration.",
     set_by="planners after 1.1",
     read_by="people",
     where="planners",

@@ -99,8 +99,7 @@ class VolumeMount(ApiModel):
 
 
 @rule(
-    "!has(self.create) || self.create == false || "
-    "(has(self.size) && has(self.storageClass) && has(self.volumeAccessMode))",
+    "!has(self.create) || self.create == false || (has(self.size) && has(self.storageClass) && has(self.volumeAccessMode))",
     "create needs size, storageClass and volumeAccessMode",
 )
 def created_claims_are_complete(value: dict[str, Any]) -> Violations:

@@ -46,13 +46,7 @@ def fields_of_grove_belong_to_graphs(component: ComponentView, _facts: Facts) ->
         yield broken(field, does=does)
 
 
-_OF_PODS = (
-    ENABLE_METRICS,
-    DISCOVERY_BACKEND,
-    KUBE_DISCOVERY_MODE,
-    VLLM_DISTRIBUTED_EXECUTOR_BACKEND,
-    *OF_PODS,
-)
+_OF_PODS = (ENABLE_METRICS, DISCOVERY_BACKEND, KUBE_DISCOVERY_MODE, VLLM_DISTRIBUTED_EXECUTOR_BACKEND, *OF_PODS)
 
 
 @ALONE.rule("has no effect here: write it in {annotations}", added=True)

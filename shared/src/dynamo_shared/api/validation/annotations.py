@@ -241,8 +241,7 @@ _DISAGGREGATED_SET = "nvidia.com/enable-disaggregatedset"
 
 
 @ANNOTATIONS_WITHOUT_EFFECT.rule(
-    "has no effect: this platform uses no DisaggregatedSet; without Grove each component has a Deployment or a "
-    "LeaderWorkerSet",
+    "has no effect: this platform uses no DisaggregatedSet; without Grove each component has a Deployment or a LeaderWorkerSet",
     added=True,
 )
 def no_disaggregated_set_runs_graphs(graph: GraphView, _facts: Facts) -> Violations:

@@ -274,8 +274,7 @@ _PORT_GIVEN = re.compile(rf"{_PORT_FLAG}(?: +|=)[\"']?([0-9]{{1,5}})(?![0-9])")
 
 
 @COMPONENT_WARNINGS.rule(
-    "the container listens on this port, but probes and the Service use port {name}, which is {number}: leave "
-    "{variable} out",
+    "the container listens on this port, but probes and the Service use port {name}, which is {number}: leave {variable} out",
     added=True,
 )
 def engines_listen_where_they_are_asked(component: ComponentView, _facts: Facts) -> Violations:

@@ -91,8 +91,7 @@ def sharing_between_pods_stays(graph: GraphView, old: GraphView, _facts: Facts) 
 
 
 @CHANGES.rule(
-    "cannot be changed from {before} to {now}, because Grove cannot change it: create a DynamoGraphDeployment of "
-    "another name"
+    "cannot be changed from {before} to {now}, because Grove cannot change it: create a DynamoGraphDeployment of another name"
 )
 def replicas_that_start_together_stay(graph: GraphView, old: GraphView, facts: Facts) -> Violations:
     """The number of replicas that start together cannot change while Grove runs the graph; if it is absent, it is 1."""

@@ -24,8 +24,8 @@ def model_has_names(spec: dict[str, Any], _facts: Facts) -> Violations:
 
 
 _NO_SOURCE = (
-    "required for modelType lora: where workers load the adapter from, "
-    "s3://bucket/path, hf://organization/name or file:///path"
+    "required for modelType lora: where workers load the adapter from, s3://bucket/path, hf://organization/name "
+    "or file:///path"
 )
 _OTHER_SCHEME = "{uri} is not supported; s3://bucket/path, hf://organization/name or file:///path"
 

@@ -43,8 +43,7 @@ def services_have_names_of_components(graph: GraphView, _facts: Facts) -> Violat
 
 
 @NAMES.rule(
-    "results in a name of {length} characters ({name}), but Kubernetes allows 63: shorten this name or "
-    "metadata.name by {excess}",
+    "results in a name of {length} characters ({name}), but Kubernetes allows 63: shorten this name or metadata.name by {excess}",
     added=True,
 )
 def objects_of_components_have_names(graph: GraphView, facts: Facts) -> Violations:

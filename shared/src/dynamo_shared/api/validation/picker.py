@@ -99,8 +99,7 @@ def _is_native(component: ComponentView) -> bool:
 
 
 @ADVICE_FOR_PICKERS.rule(
-    "has no effect: an endpoint picker has one replica, and admission refuses another number; leave it out",
-    added=True,
+    "has no effect: an endpoint picker has one replica, and admission refuses another number; leave it out", added=True
 )
 def picker_is_not_scaled(component: ComponentView, _facts: Facts) -> Violations:
     """An endpoint picker with a configuration has one replica, so its scaling adapter has no use."""

@@ -175,8 +175,7 @@ def probes_ask_something(component: ComponentView, _facts: Facts) -> Violations:
 
 
 @PODS.rule(
-    "must be at most {period}, the pod's termination grace period in seconds: write less, or set {field} to at "
-    "least {seconds}",
+    "must be at most {period}, the pod's termination grace period in seconds: write less, or set {field} to at least {seconds}",
     added=True,
 )
 @of_each_role
@@ -307,8 +306,7 @@ def mount_paths_are_absolute(component: ComponentView, _facts: Facts) -> Violati
 
 
 @POD_WARNINGS.rule(
-    "Grove places pods itself and rejects new graphs whose pods set this field: leave it out, or disable Grove for "
-    "this graph",
+    "Grove places pods itself and rejects new graphs whose pods set this field: leave it out, or disable Grove for this graph",
     added=True,
 )
 @of_each_role
@@ -326,8 +324,8 @@ _ABORTED = (
     "env of {container} to less than this number"
 )
 _KILLED = (
-    "Kubernetes kills a worker {period} seconds after it begins to stop: set terminationGracePeriodSeconds to more "
-    "than this"
+    "Kubernetes kills a worker {period} seconds after it begins to stop: set terminationGracePeriodSeconds to "
+    "more than this"
 )
 
 

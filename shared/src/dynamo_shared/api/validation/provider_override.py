@@ -200,8 +200,7 @@ def _constraint(override: Override) -> Violations:
 
 
 @PROVIDER_OVERRIDES.rule(
-    "cannot be combined with a topologyConstraint of the graph or its {components}: write either constraints or "
-    "overrides"
+    "cannot be combined with a topologyConstraint of the graph or its {components}: write either constraints or overrides"
 )
 def constraints_are_written_in_one_way(graph: GraphView, _facts: Facts) -> Violations:
     """A graph sets its constraints either as fields of the graph or as provider overrides."""

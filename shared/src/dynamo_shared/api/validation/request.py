@@ -109,10 +109,7 @@ def there_is_one_objective(spec: dict[str, Any], _facts: Facts) -> Violations:
 
 
 #: Planning needs values above zero. Milliseconds, tokens, requests.
-_POSITIVE = (
-    ("sla", ("ttft", "itl", "e2eLatency")),
-    ("workload", ("isl", "osl", "concurrency", "requestRate")),
-)
+_POSITIVE = (("sla", ("ttft", "itl", "e2eLatency")), ("workload", ("isl", "osl", "concurrency", "requestRate")))
 #: Zero counts as absent: the value is then discovered.
 _NOT_NEGATIVE = ("vramMb", "totalGpus", "numGpusPerNode")
 

@@ -81,10 +81,7 @@ def nodes_are_connected_by_an_engine(component: ComponentView, _facts: Facts) ->
     # If roles have templates, their author connects the nodes.
     if not component.is_worker:
         observed = shown(component.type) if component.type else "none"
-        yield (
-            component.field("multinode"),
-            _NO_ENGINE_TYPE.format(type=component.words.type, observed=observed),
-        )
+        yield (component.field("multinode"), _NO_ENGINE_TYPE.format(type=component.words.type, observed=observed))
     elif not component.engine and not component.started and not component.role_templates:
         yield component.field("multinode"), _NO_ENGINE.format(nodes=component.nodes, choice=CHOICE)
 

@@ -37,13 +37,7 @@ class KubeClaim(Ownership):
     """Ownership and leadership of one service by one Lease. `run` must be running; all belongs to its event loop."""
 
     def __init__(
-        self,
-        kube: KubeClient,
-        key: ObjectKey,
-        replica: str,
-        ttl: float,
-        *,
-        clock: Callable[[], float] = lease_clock,
+        self, kube: KubeClient, key: ObjectKey, replica: str, ttl: float, *, clock: Callable[[], float] = lease_clock
     ) -> None:
         """`clock`: measures how long this replica holds the Lease, in seconds."""
         super().__init__()

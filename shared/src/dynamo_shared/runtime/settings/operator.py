@@ -373,9 +373,7 @@ class Security(Section):
     """Settings of the reference's servers. TLS is always 1.2 or later, with forward secrecy."""
 
     enable_http2: bool = Field(
-        False,
-        alias="enableHTTP2",
-        description="Ignored, with a warning: servers always speak HTTP/1.1.",
+        False, alias="enableHTTP2", description="Ignored, with a warning: servers always speak HTTP/1.1."
     )
 
 

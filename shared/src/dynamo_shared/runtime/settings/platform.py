@@ -66,8 +66,7 @@ class Standby(Section):
     """Without etcd a Kubernetes Lease elects the active replica of a service; the others stand by."""
 
     mode: LeaseMode = Field(
-        LeaseMode.AUTO,
-        description="`auto`: election in a pod, none elsewhere; `always`; `never`: for one replica.",
+        LeaseMode.AUTO, description="`auto`: election in a pod, none elsewhere; `always`; `never`: for one replica."
     )
     namespace: str = Field("", description="Namespace of the Leases; empty: $POD_NAMESPACE, or that of the pod.")
     duration: Duration = Field(

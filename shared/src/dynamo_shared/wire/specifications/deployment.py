@@ -123,8 +123,7 @@ EVENTS: tuple[EventSpec, ...] = (
     ),
     _deployment(
         "planner-uninformed",
-        "A planner component cannot find out which workers serve; reason and message are those of the condition "
-        "PlannerInformed.",
+        "A planner component cannot find out which workers serve; reason and message are those of the condition PlannerInformed.",
     ),
     _deployment("deleted", "The graph deployment and all objects created for it are deleted.", EventIdentity.OBJECT),
     _component("progressing", f"Pods are starting or cannot start; see reason and message. {_ALONE}"),

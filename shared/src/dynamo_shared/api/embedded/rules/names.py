@@ -42,10 +42,7 @@ def _form(pattern: re.Pattern[str], limit: int, what: str, words: str) -> Check:
 
 dns_label = _form(_LABEL, 63, "name", LABEL_WORDS)
 dns_subdomain = _form(
-    _SUBDOMAIN,
-    253,
-    "object name",
-    "lower-case letters, digits, '-' and '.', a letter or digit first and last",
+    _SUBDOMAIN, 253, "object name", "lower-case letters, digits, '-' and '.', a letter or digit first and last"
 )
 port_name = _form(
     _PORT, 15, "port name", "at most 15 lower-case letters, digits and single '-' between them, and at least one letter"
