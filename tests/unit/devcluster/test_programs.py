@@ -109,6 +109,8 @@ async def test_an_unsuitable_version_is_skipped(tmp_path: Path) -> None:
     assert await InstalledSource(environ).find(ETCD, Progress()) == good
     with pytest.raises(NotAvailableError, match=r"assets/etcd \(KUBEBUILDER_ASSETS\) has version 3\.5\.1"):
         await InstalledSource({"KUBEBUILDER_ASSETS": str(tmp_path / "assets")}).find(ETCD, Progress())
+    chosen = InstalledSource({**environ, "DYNAMO_ANY_VERSION": "1"})
+    assert await chosen.find(ETCD, Progress()) == tmp_path / "assets" / "etcd"
 
 
 @pytest.mark.parametrize(

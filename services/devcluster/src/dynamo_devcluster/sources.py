@@ -49,7 +49,10 @@ async def version_of(program: Program, path: Path) -> str:
 
 
 class InstalledSource:
-    """Searches `KUBEBUILDER_ASSETS`, then `PATH`; skips a program with an unsuitable version."""
+    """Searches `KUBEBUILDER_ASSETS`, then `PATH`; skips a program with an unsuitable version.
+
+    If `DYNAMO_ANY_VERSION` is set, any version in `KUBEBUILDER_ASSETS` is suitable: to try another Kubernetes.
+    """
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
@@ -66,7 +69,8 @@ class InstalledSource:
                 continue
             output = (await version_of(program, Path(path))).strip()
             version = parse_version(output)
-            if program.accepts(version):
+            is_chosen = source == "KUBEBUILDER_ASSETS" and "DYNAMO_ANY_VERSION" in self._environ
+            if program.accepts(version) or is_chosen:
                 return Path(path)
             shown = ".".join(map(str, version)) if version else "unknown"
             unsuitable.append(f"{path} ({source}) has version {shown}")
