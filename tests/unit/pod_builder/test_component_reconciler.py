@@ -176,6 +176,14 @@ async def test_leftovers_of_a_predecessor_are_awaited_without_a_warning():
     assert not world.announced.facts
 
 
+async def test_a_component_without_a_graph_reports_a_name_that_an_object_without_an_owner_has():
+    of, taken = dcd(alone=True), NameTaken(SERVICES, {"metadata": {"name": NAME}})
+    refusals: dict[str, Any] = {NAME: taken}
+    world = World(of, **refusals)
+    await world.reconcile(of)
+    assert world.available == ("False", "NameTaken")
+
+
 @pytest.mark.parametrize(
     ("of", "warnings"),
     [

@@ -93,6 +93,7 @@ LOW = "The node was low on resource: memory."
             f"InvalidImageName: container main cannot pull nvcr.io/x/y:1: {NOT_PARSED}",
         ),
         (waits("CreateContainerConfigError", NO_SECRET), f"CreateContainerConfigError: container main: {NO_SECRET}"),
+        (waits("CreateContainerError"), "CreateContainerError: container main: CreateContainerError"),
         (
             pod(init=[waiting(CRASHES, name="fetch", last=crashed(2, message="no such bucket"))]),
             "InitContainerFailed: init container fetch exited with code 2: no such bucket",
@@ -110,6 +111,7 @@ LOW = "The node was low on resource: memory."
             runs(5, last=crashed(139), restarts=3),
             f"{CRASHES}: container main exited with code 139, killed by signal 11",
         ),
+        (waits(CRASHES, last=crashed(0, "Completed")), f"{CRASHES}: container main exited with code 0"),
         (runs(5, last=crashed(), restarts=1), "ContainerCrashed: container main exited with code 1"),
         (waits("RunContainerError", NO_PYTHON), f"{CRASHES}: container main does not start: {NO_PYTHON}"),
         (
@@ -160,7 +162,8 @@ BROKEN = [waiting("ImagePullBackOff", "not found")]
         runs(5, READY, ready=True, restarts=9),
         # One of two containers serves again and the pod is ready: the former problem no longer counts.
         runs(5, READY, last=crashed(), restarts=2),
-        pod(containers=BROKEN, metadata={"deletionTimestamp": ago(1)}),
+        # A finalizer keeps it; without a node, none has to end it.
+        pod(containers=BROKEN, metadata={"deletionTimestamp": ago(900)}),
         pod(phase="Succeeded", containers=[status(terminated=crashed(0, "Completed"))]),
         pod(init=[status("fetch", ready=True, terminated=crashed(0, "Completed"))]),
         pod(init=[status("fetch", running={"startedAt": ago(9000)})]),

@@ -7,6 +7,7 @@ from dynamo_pod_builder.status.workload import (
     is_observed,
     readiness,
     ready_replicas,
+    refusal,
     refusal_of,
     replicas_of,
     served_groups,
@@ -147,6 +148,10 @@ def test_pods_that_grove_cannot_create_are_reported_without_their_changing_names
 )
 def test_past_and_harmless_errors_of_grove_are_not_reported(clique: dict[str, Any]) -> None:
     assert refusal_of({"metadata": {"name": "c"}, "spec": {"replicas": 2}, **clique}) is None
+
+
+def test_a_refusal_of_an_unknown_kind_has_the_reason_of_kubernetes() -> None:
+    assert refusal('pods "c-a" is forbidden: no') == ("FailedCreate", "no")
 
 
 def group_pods(*groups: int) -> list[dict[str, Any]]:

@@ -66,6 +66,7 @@ def test_each_notation_of_the_flag_counts(backend: list[str]) -> None:
         (["--enable-elastic-ep"], {}),
         (["--enable-elastic-ep", "-dpb", "mp"], {}),
         (["-dpb", "ray"], {}),
+        (RAY, {"pod": {"initContainers": [{"name": "runtime", "image": "i", "restartPolicy": "Always"}]}}),
     ],
 )
 def test_other_engines_start_as_written(args: list[str], fields: dict[str, Any]) -> None:

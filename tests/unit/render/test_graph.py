@@ -243,6 +243,9 @@ REFUSALS = {
     "spec.components: workers run different engines: b runs sglang, a runs vllm": graph(
         component("a", main=VLLM), component("b", main=SGLANG)
     ),
+    "component Worker: podTemplate.*: starts several engines: sglang, vllm": graph(
+        component(main={"args": ["python3 -m dynamo.vllm & python3 -m dynamo.sglang"]})
+    ),
     "component Worker: backendFramework: is sglang, but the command starts dynamo.vllm": graph(
         component(main=VLLM), backendFramework="sglang"
     ),

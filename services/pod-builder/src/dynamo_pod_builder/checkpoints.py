@@ -61,18 +61,14 @@ def catalogue(cache: ObjectCache, namespace: str, specs: Iterable[KubeObject], g
     refs = {each["checkpointRef"] for each in desired if each.get("checkpointRef")}
     identities = (identity_of({"spec": each}) for each in desired)
     digests = {identity_hash(identity) for identity in identities if identity is not None}
-    named = {name: known(cache, ObjectKey(namespace, name)) for name in refs}
-    identified = {digest: of_identity(cache, namespace, digest) for digest in digests}
+    named = {name: each for name in refs if (each := known(cache, ObjectKey(namespace, name))) is not None}
+    identified = {digest: each for digest in digests if (each := of_identity(cache, namespace, digest)) is not None}
     jobs = cache.by_index(SNAPSHOT_JOBS, _GRAPH, f"{namespace}/{graph}") if graph else []
     refs |= {name for each in jobs if (name := snapshot_name(each))}
-    taken = {name: cache.get(POD_SNAPSHOTS, ObjectKey(namespace, name)) for name in refs} if graph else {}
-    return Catalogue(
-        {name: each for name, each in named.items() if each is not None},
-        {digest: each for digest, each in identified.items() if each is not None},
-        cache.list(DAEMON_SETS, namespace),
-        {objects.name(each): each for each in jobs},
-        {name: obj for name, obj in taken.items() if obj is not None},
-    )
+    keys = [ObjectKey(namespace, name) for name in refs] if graph else []
+    taken = {key.name: snapshot for key in keys if (snapshot := cache.get(POD_SNAPSHOTS, key)) is not None}
+    by_name = {objects.name(each): each for each in jobs}
+    return Catalogue(named, identified, cache.list(DAEMON_SETS, namespace), by_name, taken)
 
 
 def known(cache: ObjectCache, key: ObjectKey) -> KnownCheckpoint | None:

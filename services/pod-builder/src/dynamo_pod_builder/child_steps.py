@@ -1,4 +1,4 @@
-"""Decides what to do with one child object, from the observed and the desired one. Pure: `applying.py` carries it out.
+"""Decides what to do with one child object, from the observed and the desired one. Pure: `applier.py` carries it out.
 
 1. It does not exist: `Create`, which the API server refuses if the name is taken meanwhile. So an object of another
    owner is never changed, not even in a race.

@@ -37,6 +37,6 @@ def lacking(pod: KubeObject) -> str:
 def is_of_policy(cache: ObjectCache, pod: KubeObject, label: str) -> bool:
     """Whether a pod's graph has this label in its policy. A user who may create pods can write any annotation."""
     name = objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME, "")
-    graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(objects.namespace(pod), name))
-    experimental = (graph.get("spec", {}).get("experimental") or {}) if graph is not None else {}
+    graph = cache.get(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey(objects.namespace(pod), name)) or {}
+    experimental = graph.get("spec", {}).get("experimental") or {}
     return (experimental.get("kvTransferPolicy") or {}).get("labelKey") == label

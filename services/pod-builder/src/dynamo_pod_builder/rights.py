@@ -50,7 +50,7 @@ INFERENCE_EXTENSIONS = tuple(
 OF_CHECKPOINTS = "what became of a checkpoint's Job, which takes a kubelet"
 OF_SNAPSHOTS = "kinds of Snapshot's operator that few clusters have"
 SCALING_OF_GROVE = "replicas of a set that runs are set where Grove keeps them"
-#: The verbs that `applying` needs for a child.
+#: The verbs that `applier` needs for a child.
 KEEP = ("create", "delete", "get", "patch", "update")
 CHILDREN = (
     *(DEPLOYMENTS, SERVICES, CONFIG_MAPS, INGRESSES, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS),

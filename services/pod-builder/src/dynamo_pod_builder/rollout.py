@@ -69,7 +69,7 @@ def scaled(old: Sequence[Replicas], desired: int) -> dict[str, int]:
     """Replicas of the old generations, `desired` in total, because no new pod can serve: the best serving one grows."""
     together = sum(part.replicas for part in old)
     if desired <= together:
-        return _without(old, together - max(0, desired))
+        return _without(old, together - desired)
     targets = {part.name: part.replicas for part in old}
     serves = max(old, key=lambda part: (part.available, part.created))
     # A generation that should serve but does not would not serve with more pods; one that was scaled to 0 may.

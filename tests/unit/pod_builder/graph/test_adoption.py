@@ -14,13 +14,14 @@ from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, OPERATOR_ORIGIN_VERSION, RESTART_AT
 from dynamo_shared.api.v1beta1 import parse_graph
 
+from tests.building.objects import with_metadata
 from tests.building.tables import rows
 from tests.unit.render.building import CONFIG, component, component_children, graph, graph_children, of_kind
 from tests.unit.render.recorded import CASES, canonical_module, load
 from tests.unit.render.test_conformance import BETTER, NAMESPACE, graphs, is_refused, slug
 from tests.unit.render.test_conformance import CONFIG as RECORDED_CONFIG
 
-from .building import desiring, observed
+from .building import desiring, observed, stored_graph
 
 OLD = "0123abcd"
 
@@ -117,6 +118,14 @@ def test_the_same_pods_keep_their_names_and_hash():
 )
 def test_a_generation_is_adopted_only_if_its_pods_are_the_same(there, names):
     assert names_after(DESIRED, there) == names
+
+
+@pytest.mark.parametrize("version", ["", "-v2"])
+def test_of_two_generations_the_current_one_is_adopted(version):
+    there = [*under(OLD, DESIRED, "2025-01-01T00:00:00Z"), *under("feed0000", DESIRED)]
+    of = with_metadata(stored_graph(), annotations={f"nvidia.com/current-worker-hash{version}": OLD})
+    desired = adopt(desiring(*DESIRED), observed(*there, of=of, config=CONFIG)).desired
+    assert {each["metadata"]["name"] for each in desired if each["kind"] == "DynamoComponentDeployment"} == ADOPTED
 
 
 def test_equivalent_notations_give_the_same_pods():

@@ -18,7 +18,7 @@ from tests.building.objects import object_of, with_metadata
 from tests.unit.render.building import component
 
 from .building import stored_graph
-from .snapshot_world import VLLM, World, snapshot, worker
+from .snapshot_world import VLLM, WAIT, World, snapshot, worker
 
 
 def test_a_new_graph_gets_a_snapshot_job_and_its_pods_are_annotated_from_the_start() -> None:
@@ -100,6 +100,7 @@ def test_an_engine_that_cannot_be_restored_is_not_captured() -> None:
         assert world.condition[1] == "NotCapturable"
         assert message in world.condition[2]
         assert world.worker["spec"]["replicas"] == 2
+        assert World(worker(main, **WAIT)).ready[0] == "failed", "it would wait without end"
     world = World(worker(targetContainerName="saver"))
     assert "targetContainerName: names saver, which does not exist" in world.condition[2]
 

@@ -12,6 +12,7 @@ from dynamo_pod_builder.render import CheckpointDefaults, children_as_given
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_pod_builder.starts import Catalogue, KnownCheckpoint
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry import labels
 from dynamo_shared.api.v1beta1 import parse_graph
 from dynamo_shared.api.v1beta1.experimental import CheckpointIdentity
 
@@ -81,6 +82,14 @@ def test_existing_cliques_keep_their_order():
     plan = desire(Plan(), observed(stored(there), of=graph, config=GROVE))
     assert plan.pod_clique_set is not None
     assert [each["name"] for each in plan.pod_clique_set["spec"]["template"]["cliques"]] == order[::-1]
+
+
+def test_existing_cliques_keep_their_legacy_type():
+    graph = stored_graph(component("Two", "decode"))
+    (there,) = of_kind(graph_children(graph, GROVE), "PodCliqueSet")
+    of_clique = there["spec"]["template"]["cliques"][0]["labels"]
+    of_clique[labels.COMPONENT_TYPE] = "worker"
+    assert written(graph, there, status=None)["spec"]["template"]["cliques"][0]["labels"] == of_clique
 
 
 RUNS = {"currentGenerationHash": "a"}
@@ -240,6 +249,8 @@ def test_components_start_from_their_ready_checkpoint(catalogue, status):
     if "identityHash" in result:
         result = {**result, "identityHash": "IDENTITY"}
     assert result == status
+    nowhere = replace(config, checkpoints=CheckpointDefaults(enabled=True))
+    assert not desire(Plan(), observed(of=graph, config=nowhere, checkpoints=catalogue)).starts.status["One"]["ready"]
 
 
 @pytest.mark.parametrize(

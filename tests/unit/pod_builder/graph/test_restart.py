@@ -37,7 +37,8 @@ def status(said: str) -> dict[str, Any] | None:
 
 def parts_in(said: str) -> dict[str, Part]:
     """Components in the notation of the rows: `A plain, B done`."""
-    kinds = {"plain": PLAIN, "new": NEW, "done": done(), "moving": moving(), "done2": done("2"), "moving2": moving("2")}
+    kinds = {"plain": PLAIN, "new": NEW, "done": done(), "moving": moving(), "done2": done("2")}
+    kinds |= {"moving2": moving("2"), "broken": Part(True, "", False)}
     return {name: kinds[kind] for name, kind in (each.split() for each in said.split(", ") if each)}
 
 
@@ -60,26 +61,12 @@ STEPS = {
     "one at a time": ("1 Sequential", "Restarting 1: A", "A moving, B plain", "A 1; Restarting 1: A"),
     "the next when one serves": ("1 Sequential", "Restarting 1: A", "A done, B plain", "A 1, B 1; Restarting 1: B"),
     "complete when the last serves": ("1 Sequential", "Restarting 1: B", "A done, B done", "A 1, B 1; now Completed 1"),
-    "an earlier one that fails again holds up the next": (
-        "1 Sequential",
-        "Restarting 1: B",
-        "A moving, B done, C plain",
-        "A 1, B 1; Restarting 1: A",
-    ),
+    "one fails again": ("1 Sequential", "Restarting 1: B", "A moving, B done, C plain", "A 1, B 1; Restarting 1: A"),
+    "unready and never restarted: in its order": ("1 Sequential", "", "A plain, B broken", "A 1; now Restarting 1: A"),
     "all at once": ("1 Parallel", "", "B plain, A plain", "A 1, B 1; now Restarting 1: A B"),
     "those that serve are done": ("1 Parallel", "Restarting 1: A B", "A done, B moving", "A 1, B 1; Restarting 1: B"),
-    "a new id in the middle begins again, with what is on its way": (
-        "2 Sequential",
-        "Restarting 1: B",
-        "A done, B moving, C plain",
-        "A 1, B 2; now Restarting 2: B",
-    ),
-    "then the others in their order": (
-        "2 Sequential",
-        "Restarting 2: B",
-        "A done, B done2, C plain",
-        "A 2, B 2; Restarting 2: A",
-    ),
+    "new id midway": ("2 Sequential", "Restarting 1: B", "A done, B moving, C plain", "A 1, B 2; now Restarting 2: B"),
+    "then in the order": ("2 Sequential", "Restarting 2: B", "A done, B done2, C plain", "A 2, B 2; Restarting 2: A"),
     "several on their way go one after the other": (
         "2 Sequential C B A",
         "Restarting 1: A B",
@@ -98,51 +85,16 @@ STEPS = {
         "A done, B done2, C done",
         "A 1, B 2, C 2; Restarting 2: C",
     ),
-    "after one that was taken out, what has its id and does not serve goes first": (
-        "2 Sequential",
-        "",
-        "A done, B moving, C plain",
-        "A 1, B 2; now Restarting 2: B",
-    ),
-    "what fails after the end is in its order": (
-        "2 Sequential",
-        "Completed 1",
-        "A done, B moving",
-        "A 2, B 1; now Restarting 2: A",
-    ),
-    "a new id in the middle, all at once": (
-        "2 Parallel",
-        "Restarting 1: B",
-        "A done, B moving",
-        "A 2, B 2; now Restarting 2: A B",
-    ),
+    "unready after one taken out": ("2 Sequential", "", "A done, B moving, C plain", "A 1, B 2; now Restarting 2: B"),
+    "fails after the end": ("2 Sequential", "Completed 1", "A done, B moving", "A 2, B 1; now Restarting 2: A"),
+    "midway, all at once": ("2 Parallel", "Restarting 1: B", "A done, B moving", "A 2, B 2; now Restarting 2: A B"),
     "a new id after the end": ("2 Sequential", "Completed 1", "A done, B done", "A 2, B 1; now Restarting 2: A"),
-    "one that vanished is passed over": (
-        "1 Sequential Gone B A",
-        "Restarting 1: Gone",
-        "A plain, B plain",
-        "B 1; Restarting 1: B",
-    ),
-    "one that the order leaves out comes after it": (
-        "1 Sequential B",
-        "Restarting 1: B",
-        "A plain, B done",
-        "A 1, B 1; Restarting 1: A",
-    ),
+    "one vanished": ("1 Sequential Gone B A", "Restarting 1: Gone", "A plain, B plain", "B 1; Restarting 1: B"),
+    "one that the order omits": ("1 Sequential B", "Restarting 1: B", "A plain, B done", "A 1, B 1; Restarting 1: A"),
     "what has ended stays ended": ("1 Sequential", "Completed 1", "A done, B plain", "A 1; Completed 1"),
     "taken out after the end: nothing rolls": ("nothing", "Completed 1", "A done, B plain", "A 1; Completed 1"),
-    "taken out in the middle: what began stays, the rest does not begin": (
-        "nothing",
-        "Restarting 1: A",
-        "A moving, B plain",
-        "A 1",
-    ),
-    "pods that are yet to be made have the id from the start": (
-        "1 Sequential",
-        "Restarting 1: A",
-        "A moving, B new",
-        "A 1, B 1; Restarting 1: A B",
-    ),
+    "taken out midway: what began stays, no other begins": ("nothing", "Restarting 1: A", "A moving, B plain", "A 1"),
+    "new pods have it at once": ("1 Sequential", "Restarting 1: A", "A moving, B new", "A 1, B 1; Restarting 1: A B"),
     "a component added after it": ("1 Sequential", "Completed 1", "A done, B new", "A 1, B 1; Completed 1"),
     "there is nothing to restart": ("1 Sequential", "", "", "; now Completed 1"),
 }

@@ -12,7 +12,6 @@ from dynamo_shared.api.resources import (
     POD_CLIQUE_SETS,
     POD_SNAPSHOTS,
     SNAPSHOT_JOBS,
-    ObjectKey,
 )
 
 from tests.building.objects import with_metadata
@@ -194,15 +193,30 @@ def test_a_missing_snapshot_operator_is_reported_and_pods_start() -> None:
     assert world.graph["status"]["state"] == "pending"
 
 
-def test_a_lost_snapshot_is_reported_with_the_advice_to_delete_its_job() -> None:
+@pytest.mark.parametrize(
+    ("now", "reason", "message"),
+    [
+        (None, "CheckpointUnusable", "its PodSnapshot no longer exists: delete the SnapshotJob"),
+        (
+            {"metadata": {**snapshot("snap-0")["metadata"], "uid": "other"}},
+            "CheckpointUnusable",
+            "its PodSnapshot no longer exists",
+        ),
+        ({"status": {}}, "CheckpointPending", "PodSnapshot snap-0 is not ready yet"),
+        ({"spec": {}}, "CheckpointUnusable", "PodSnapshot snap-0 must name exactly one container"),
+    ],
+)
+def test_a_snapshot_that_cannot_be_used_any_more_is_reported(now, reason, message) -> None:
     world = World(worker())
     world.capture()
-    world.kube.remove(POD_SNAPSHOTS, ObjectKey("ns", "snap-0"))
-    world.cache.remove(POD_SNAPSHOTS, ObjectKey("ns", "snap-0"), "uid-of-snap-0")
-    before = world.worker
+    before, (taken,) = world.worker, world.kube.stored(POD_SNAPSHOTS)
+    if now is None:
+        world.remove(POD_SNAPSHOTS, taken)
+    else:
+        world.kube.put({**taken, **now})
     world.reconcile()
-    assert world.condition[1] == "CheckpointUnusable"
-    assert "its PodSnapshot no longer exists: delete the SnapshotJob" in world.condition[2]
+    assert world.condition[1] == reason
+    assert message in world.condition[2]
     assert world.worker == before
 
 
@@ -234,17 +248,18 @@ def test_a_component_that_names_a_snapshot_starts_from_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "reason", "message"),
+    ("there", "reason", "message", "state"),
     [
-        (None, "CheckpointMissing", "neither a PodSnapshot nor a DynamoCheckpoint mine"),
-        (_named(), "CheckpointUnusable", "differs from this component's pods"),
+        (None, "CheckpointMissing", "neither a PodSnapshot nor a DynamoCheckpoint mine", "pending"),
+        (_named(), "CheckpointUnusable", "differs from this component's pods", "failed"),
     ],
 )
-def test_an_unusable_named_snapshot_is_reported(there, reason, message) -> None:
+def test_an_unusable_named_snapshot_is_reported(there, reason, message, state) -> None:
     world = World(worker(checkpointRef="mine"), there=there)
     assert world.condition[1] == reason
     assert message in world.condition[2]
     assert (world.pinned, world.worker["spec"]["replicas"]) == ({}, 2)
+    assert World(worker(checkpointRef="mine", **WAIT), there=there).ready[0] == state
 
 
 def test_a_graph_without_checkpoints_has_no_such_condition() -> None:

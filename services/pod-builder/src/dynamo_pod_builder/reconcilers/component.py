@@ -17,7 +17,6 @@ from dynamo_shared.api.resources import (
     LEADER_WORKER_SETS,
     ObjectKey,
 )
-from dynamo_shared.api.untrusted import times
 from dynamo_shared.api.v1beta1 import parse_component
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
@@ -207,8 +206,7 @@ class ComponentReconciler:
 
     def _unavailable_for(self, component: KubeObject) -> float:
         """Seconds since it became unavailable; 0 if its status does not say that it is."""
-        available = objects.condition(component, status.AVAILABLE) or {}
-        since = times.moment(available.get("lastTransitionTime") or "") if available.get("status") == "False" else None
+        since = status.unavailable_since(component)
         return (self.now() - since).total_seconds() if since is not None else 0.0
 
     async def _completed(self, child: KubeObject) -> KubeObject:

@@ -134,8 +134,8 @@ def _start_from_checkpoint(spec: KubeObject, name: str, observed: ObservedGraph,
     if waits:
         runs = there.replicas if there is not None else 0
         spec["replicas"] = min(spec.get("replicas", DEFAULT_REPLICAS), runs)
-    is_known = bool(candidate) or candidate is None
-    if there is not None and ((waits and there.replicas) or not is_known):
+    is_unknown = candidate == {}
+    if there is not None and ((waits and there.replicas) or is_unknown):
         candidate = there.candidate
     if candidate:
         spec["podTemplate"] = with_annotations(spec.get("podTemplate") or {}, candidate)

@@ -9,6 +9,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import condition_of, find
 from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.resources import DEPLOYMENTS
+from dynamo_shared.api.untrusted import times
 
 from dynamo_pod_builder.status.pods import Trouble
 from dynamo_pod_builder.status.workload import readiness, replicas_of, why_not, with_gpus
@@ -87,6 +88,12 @@ def obstacle_of(component: dict[str, Any]) -> tuple[str, str] | None:
     if entry is None or entry["status"] == "True" or entry["reason"].endswith(NOT_READY):
         return None
     return entry["reason"], entry["message"]
+
+
+def unavailable_since(component: dict[str, Any]) -> datetime | None:
+    """Since when fewer replicas of a DCD serve than are desired; None if its status does not say so."""
+    available = objects.condition(component, AVAILABLE) or {}
+    return times.moment(available.get("lastTransitionTime")) if available.get("status") == "False" else None
 
 
 def is_observed(component: dict[str, Any]) -> bool:

@@ -162,7 +162,7 @@ def _lost(pod: KubeObject, now: datetime | None) -> str:
 
 def _end_due(pod: KubeObject) -> datetime | None:
     """When its node should have confirmed the end of a pod that is being deleted; None for other pods."""
-    ends = times.moment(pod["metadata"].get("deletionTimestamp") or "")
+    ends = times.moment(pod["metadata"].get("deletionTimestamp"))
     on_node = (pod.get("spec") or {}).get("nodeName") and not has_ended(pod)
     return ends + timedelta(seconds=END_WITHIN) if ends is not None and on_node else None
 
@@ -262,7 +262,7 @@ def _late(pod: KubeObject) -> Iterator[_DelayedCause]:
     is_unplaced = not spec.get("nodeName") and not status.get("containerStatuses")
     if is_unplaced and (scheduled is None or scheduled.get("reason") == _GATED):
         # A scheduler writes the condition, unless no scheduler has this name, or a plugin holds the pod back.
-        if created := times.moment(pod["metadata"].get("creationTimestamp") or ""):
+        if created := times.moment(pod["metadata"].get("creationTimestamp")):
             within = timedelta(seconds=START_WITHIN)
             yield _DelayedCause(Rank.NOT_STARTED, NOT_STARTED, _unconsidered(spec), created, within)
         return
@@ -286,7 +286,7 @@ def _late(pod: KubeObject) -> Iterator[_DelayedCause]:
         if not starting and "readinessProbe" not in probes:
             continue
         # If it was ready before, the time counts from when it became unready.
-        since = max([_time(running.get("startedAt"))] + ([_time(turned)] if turned else []))
+        since = max(_time(running.get("startedAt")), _time(turned))
         message = (
             f"container {each['name']} runs, but its {'startup' if starting else 'readiness'} probe "
             f"has not succeeded for more than {READY_WITHIN / 60:.0f} minutes"

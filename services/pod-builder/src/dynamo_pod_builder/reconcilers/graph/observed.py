@@ -97,7 +97,7 @@ class Observed:
         """
         # Most objects are unchanged in most reconciles.
         changed = [(place, obj) for obj in written if self.children.get(place := place_of(obj)) is not obj]
-        gone = [each for each in removed if not (objects.is_deleting(each) or each["metadata"].get("finalizers"))]
+        gone = [each for each in removed if not each["metadata"].get("finalizers")]
         if not (changed or gone):
             return self
         children, workloads, cliques = dict(self.children), dict(self.workloads), dict(self.cliques)

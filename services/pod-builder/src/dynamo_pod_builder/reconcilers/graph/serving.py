@@ -20,7 +20,7 @@ from dynamo_shared.api.untrusted.times import moment
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.requeue import earliest
-from dynamo_pod_builder.status.component import AVAILABLE
+from dynamo_pod_builder.status.component import unavailable_since
 from dynamo_pod_builder.status.pods import UNSCHEDULABLE
 from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, readiness, ready_replicas
 
@@ -115,7 +115,7 @@ def serving(
 
 def _no_room_cause(waits: Sequence[float], workload: KubeObject | None) -> str:
     """Why new pods of a component have no room, if waiting does not help: a reason of conditions, or ""."""
-    if workload is not None and readiness(workload).reason == QUOTA_EXCEEDED:
+    if readiness(workload).reason == QUOTA_EXCEEDED:
         return QUOTA_EXCEEDED
     return UNSCHEDULABLE if any(wait <= 0 for wait in waits) else ""
 
@@ -223,16 +223,10 @@ def _until_useless(dcd: KubeObject, observed: Observed) -> float | None:
         return inf
     since = (_unready_since(pod) for pod in pods if is_active(pod))
     last = max((each for each in since if each is not None), default=None)
-    if objects.replicas(dcd) == 1 and (unavailable := _unavailable_since(dcd)) is not None:
+    if objects.replicas(dcd) == 1 and (unavailable := unavailable_since(dcd)) is not None:
         # Pods of an engine on several nodes are recreated each time that one crashes.
         last = min(last or unavailable, unavailable)
     return 0.0 if last is None else (last + UNRESPONSIVE_AFTER - observed.now).total_seconds()
-
-
-def _unavailable_since(dcd: KubeObject) -> datetime | None:
-    """Since when fewer replicas serve than are desired, according to its status."""
-    available = objects.condition(dcd, AVAILABLE) or {}
-    return moment(available.get("lastTransitionTime")) if available.get("status") == "False" else None
 
 
 def _unready_since(pod: KubeObject) -> datetime | None:

@@ -25,6 +25,7 @@ from dynamo_pod_builder.render.metadata import new_object
 from dynamo_pod_builder.render.names import discovery_account
 from dynamo_pod_builder.render.pod.pod import pod_spec
 from dynamo_pod_builder.render.pod.volumes import SHARED_MEMORY
+from dynamo_pod_builder.render.sharing.spec import memory_service
 from dynamo_pod_builder.render.typed import typed
 
 
@@ -47,7 +48,7 @@ def checkpoint_of(
             **_shared_memory(context.spec.shared_memory_size),
         },
     }
-    memory = component.spec.experimental.gpu_memory_service if component.spec.experimental is not None else None
+    memory = memory_service(component.spec)
     if memory is not None:
         spec["gpuMemoryService"] = _gpu_memory(memory)
     return typed(

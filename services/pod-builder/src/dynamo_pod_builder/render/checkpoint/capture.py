@@ -19,7 +19,7 @@ from dynamo_shared.api.registry import annotations, labels
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SNAPSHOT_JOBS, controller_reference
 from dynamo_shared.api.untrusted.reading import items, mapping, text
 from dynamo_shared.api.v1beta1 import DynamoComponentDeployment, DynamoGraphDeployment
-from dynamo_shared.api.v1beta1.experimental import CaptureJob
+from dynamo_shared.api.v1beta1.experimental import CaptureJob, ComponentCheckpoint, Experimental
 
 from dynamo_pod_builder.render.backends import backend_of
 from dynamo_pod_builder.render.checkpoint.auto import alone
@@ -73,11 +73,10 @@ def capture_of(
 
     Raises RenderError if it cannot be captured.
     """
-    start = component.spec.experimental.start if component.spec.experimental is not None else None
-    job, name = start.job if start is not None else None, component.spec.name or ""
-    target = (start.target_container_name if start is not None else None) or MAIN
+    start = (component.spec.experimental or Experimental()).start or ComponentCheckpoint()
+    name, target = component.spec.name or "", start.target_container_name or MAIN
     context = context_of(alone(component, MAIN, target), config, replace(around, restore=None))
-    template = _overridden(_template(context, target), job)
+    template = _overridden(_template(context, target), start.job)
     pod, backend = template["spec"], backend_of(context).name
     container = next(each for each in pod["containers"] if each["name"] == target)
     if not snapshots.can_be_restored([*(container.get("command") or ()), *(container.get("args") or ())]):
@@ -89,7 +88,7 @@ def capture_of(
     # Everything that counts pods of a component uses this label, for example autoscalers; this pod serves no requests.
     of_pod = template["metadata"]["labels"] | own
     template["metadata"]["labels"] = {key: value for key, value in of_pod.items() if key != labels.COMPONENT}
-    policy = (start.deletion_policy.value if start is not None and start.deletion_policy else None) or snapshots.DELETE
+    policy = start.deletion_policy.value if start.deletion_policy else snapshots.DELETE
     uid = graph.metadata.uid or ""
     taken = {
         annotations.AUTO_CHECKPOINT: "true",

@@ -23,7 +23,7 @@ def topology_names(context: PodContext) -> list[EnvVar]:
     Only if its template reads one of them, belongs to its role, or states a runtime that knows them: an upgrade must
     not replace other pods.
     """
-    return _names(context) if context.placement.group is not None and _is_requested(context) else []
+    return _names(context) if _is_requested(context) else []
 
 
 def missing_topology_names(container: KubeObject, context: PodContext) -> list[EnvVar]:

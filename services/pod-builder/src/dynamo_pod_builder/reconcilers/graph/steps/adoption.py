@@ -9,7 +9,7 @@ their hash, and no pod is replaced. One of the following cases holds:
 3. No generation does: a rolling update replaces them.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from dynamo_shared.api import objects
@@ -47,11 +47,11 @@ def adopt(plan: Plan, observed: Observed) -> Plan:
     """The plan with the desired workers under the names and the hash of existing workers that make the same pods."""
     workers = {_component_of(child): child for child in plan.desired if _is_worker(child)}
     existing = observed.components
-    if not workers or any(objects.name(child) in existing for child in workers.values()):
+    if any(objects.name(child) in existing for child in workers.values()):
         return plan
     annotations = objects.annotations(observed.graph)
     current = annotations.get(CURRENT_WORKER_HASH_V2) or annotations.get(CURRENT_WORKER_HASH, "")
-    for generation in _generations(list(existing.values()), workers.keys(), current):
+    for generation in _generations(existing.values(), workers.keys(), current):
         named = {name: _as(child, generation[name]) for name, child in workers.items()}
         if all(_same(named[name], generation[name], observed) for name in workers):
             return plan.with_children(
@@ -60,7 +60,7 @@ def adopt(plan: Plan, observed: Observed) -> Plan:
     return plan
 
 
-def _generations(present: Sequence[KubeObject], components: Set[str], current: str) -> list[dict[str, KubeObject]]:
+def _generations(present: Iterable[KubeObject], components: Set[str], current: str) -> list[dict[str, KubeObject]]:
     """Generations that have exactly these components, by component: the current one by its hash, then the newest first."""
     generations: dict[str, dict[str, KubeObject]] = {}
     for each in present:
@@ -131,13 +131,11 @@ def _workload(
     spec = component["spec"]
     # The origin version, unlike the restart, decides how pods are made.
     try:
-        plain = parse_component({**component, "spec": _without(spec, frozenset({RESTART_AT}))})
+        plain = parse_component({**component, "spec": _without(spec, {RESTART_AT})})
         children = render.component_children(plain, config, observed)
     except (InvalidManifest, render.RenderError):
         return None
-    child = next((child for child in children if child["kind"] in _WORKLOAD_KINDS), None)
-    if child is None:
-        return None
+    child = next(child for child in children if child["kind"] in _WORKLOAD_KINDS)
     return {"kind": child["kind"], "spec": {name: value for name, value in child["spec"].items() if name not in _SCALE}}
 
 
@@ -152,7 +150,7 @@ def _comparable_spec(spec: KubeObject) -> KubeObject:
     return _without({name: value for name, value in spec.items() if name not in _SCALE}, _PASSING)
 
 
-def _without(spec: KubeObject, names: frozenset[str]) -> KubeObject:
+def _without(spec: KubeObject, names: Set[str]) -> KubeObject:
     def change(template: KubeObject) -> KubeObject:
         kept = {name: value for name, value in objects.annotations(template).items() if name not in names}
         return {**template, "metadata": {**(template.get("metadata") or {}), "annotations": kept}}

@@ -101,11 +101,9 @@ def decide(
 def _unfinished(waiting: Sequence[str], before: Mapping[str, Any] | None, parts: Mapping[str, Part]) -> list[str]:
     """Of the components that wait for their id, those that are still restarting because of an earlier id.
 
-    `before` is the status of this or the previous restart, and lists them. If it is None, as after a restart that was
-    removed, every component that has an id and does not serve may be one.
+    `before` is the status of this or the previous restart, and lists them, unless it has ended. If it is None, as after
+    a restart that was removed, every component that has an id and does not serve may be one.
     """
-    if _ended(before):
-        return []
     may_be: Collection[str] = parts.keys() if before is None else before.get("inProgress") or ()
     return [name for name in waiting if name in may_be and parts[name].id and not parts[name].serves]
 
