@@ -175,8 +175,6 @@ def test_two_writers_take_turns_if_the_first_reverts_the_second_within_minutes()
     assert turns.record("u", "kubectl", 1) == ("kubectl", "hpa")
     clock.now += WINDOW + 1
     assert turns.record("u", "hpa", 5) is None
-    turns.forget("u")
-    assert turns.record("u", "kubectl", 1) is None
 
 
 def test_status_keeps_unreported_fields_and_shows_a_conflict_for_a_while():

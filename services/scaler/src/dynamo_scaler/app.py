@@ -20,7 +20,7 @@ from dynamo_shared.kube.overruled import OverruledWrites
 from dynamo_shared.runtime import Controller, ServiceContext
 from dynamo_shared.runtime.controller import now
 from dynamo_shared.runtime.debounce import Debounce
-from dynamo_shared.runtime.routes import CacheChange, Reconciler
+from dynamo_shared.runtime.routes import Reconciler
 from dynamo_shared.runtime.status_writer import StatusWriter
 
 from dynamo_scaler.adapters import pods
@@ -95,11 +95,6 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
         ownership=controller.ownership,
     )
 
-    def changed(change: CacheChange) -> None:
-        commands.changed()
-        if change.resource == DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS and change.gone:
-            reconciler.turns.forget(objects.uid(change.gone))
-
     def graphs() -> Iterable[ObjectKey]:
         return dict.fromkeys(
             controller.of_each(DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, lambda each: (graph_of(each),))
@@ -110,7 +105,7 @@ def _controller(context: ServiceContext, metrics: AdapterMetrics, decisions: Dec
     controller.wire(
         {adapter_type: Reconciler(reconciler.reconcile, graphs)},
         routes(cache, Debounce(context.clock)),
-        effects=dict.fromkeys((*READS, LEASES), changed),
+        effects=dict.fromkeys((*READS, LEASES), lambda _: commands.changed()),
         counted={DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS: _state},
         background={"scale-commands": commands.run},
     )

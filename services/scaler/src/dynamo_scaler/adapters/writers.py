@@ -56,7 +56,3 @@ class WriterConflicts:
             return None
         (first, replicas, _), (other, undone, _), _ = turns
         return (writer, other) if first == writer and replicas != undone else None
-
-    def forget(self, uid: str) -> None:
-        """The adapter is gone."""
-        self._turns.pop(uid, None)
