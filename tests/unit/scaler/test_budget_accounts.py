@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dynamo_scaler.budgets.accounts import BudgetAccounts
-from dynamo_scaler.budgets.ledger import Account, accounts
+from dynamo_scaler.budgets.ledger import Account
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey, pools_of
 from dynamo_scaler.commands import cluster_view
 from dynamo_scaler.commands.decision import decide
@@ -29,7 +29,7 @@ from tests.building.objects import stored_object
 from tests.building.waiting import with_turns
 
 from .harness import FREE, START, ScalerHarness
-from .test_budget_transfers import ReadByKey
+from .test_budget_transfers import ReadByKey, accounts
 
 BUDGETS = (
     Budget(name="all", max_gpus=9),
@@ -72,7 +72,7 @@ def test_an_account_of_changing_pools_equals_one_of_the_final_pools(
         else:
             account.remove(step)
             pools.pop(step, None)
-    assert figures([account], changes) == figures([Account(BUDGETS[0], pools.values())], changes)
+    assert figures([account], changes) == figures(accounts(BUDGETS[:1], pools.values()), changes)
 
 
 GRAPH = st.fixed_dictionaries(

@@ -1,13 +1,13 @@
 """The Global Planner's rules: planner.md (c) 5, case 24, with its numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from dynamo_scaler.budgets.intents import Intent, OpenIntent
-from dynamo_scaler.budgets.ledger import accounts, includes, is_managed
+from dynamo_scaler.budgets.ledger import Account, includes, is_managed
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 from dynamo_scaler.budgets.transfers import Partner, settle
 from dynamo_scaler.commands.decision import CommandDecision, DecisionInputs, ScaleOutcome, decide
@@ -26,6 +26,16 @@ B_PREFILL, B_DECODE = PoolKey("team", "b", "Prefill"), PoolKey("team", "b", "Dec
 
 def pool(key: PoolKey, current: int = 3, gpus: int = 1) -> DesiredPool:
     return DesiredPool(key, key.component.lower(), current, gpus)
+
+
+def accounts(budgets: Iterable[Budget], pools: Iterable[DesiredPool]) -> list[Account]:
+    """Each budget with the pools that count in it."""
+    every = [Account(budget) for budget in budgets]
+    for each in pools:
+        for account in every:
+            if account.includes(each.key.graph_key):
+                account.put(each)
+    return every
 
 
 def intent(of: DesiredPool, replicas: int, at: float = 0.0) -> OpenIntent:
@@ -62,7 +72,7 @@ class ReadByKey(dict[PoolKey, DesiredPool]):
 
 
 def test_a_trial_iterates_only_over_the_pools_that_it_changes() -> None:
-    account = accounts([SIX], [])[0]
+    account = Account(SIX)
     account._pools = ReadByKey()
     for each in (PREFILL, DECODE):
         account.put(pool(each))
@@ -174,7 +184,7 @@ def test_the_oldest_sufficient_partner_is_used_and_several_only_if_no_single_one
 def test_usage_outside_the_bounds_may_move_towards_them() -> None:
     pools = [pool(PREFILL, 6), pool(DECODE, 6)]
     ceiling = Budget(name="new", max_gpus=8)
-    assert applied(asked({PREFILL: 5}, pools, ceiling)) == {PREFILL: 5}
+    assert applied(asked({PREFILL: 5, DECODE: 6}, pools, ceiling)) == {PREFILL: 5}
     assert asked({PREFILL: 7}, pools, ceiling).outcome is ScaleOutcome.REFUSE
     floor = Budget(name="new", min_gpus=20)
     assert applied(asked({PREFILL: 7}, pools, floor)) == {PREFILL: 7}

@@ -10,7 +10,7 @@ from dynamo_shared.aio import Pauses
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.runtime.settings.scaler import Budget
 
-from dynamo_scaler.budgets.ledger import Account, accounts
+from dynamo_scaler.budgets.ledger import Account
 from dynamo_scaler.budgets.pools import DesiredPool
 
 #: Graphs that are counted before other tasks run: reading the pools of one takes up to a millisecond.
@@ -21,7 +21,7 @@ class BudgetAccounts:
     """Counts the pools of changed graphs before the next decision. `pools_of` returns none for a graph that is gone."""
 
     def __init__(self, budgets: Iterable[Budget], pools_of: Callable[[ObjectKey], Sequence[DesiredPool]]) -> None:
-        self._accounts = accounts(budgets, ())
+        self._accounts = [Account(each) for each in budgets]
         self._pools_of = pools_of
         self._changed: dict[ObjectKey, None] = {}
         """graphs to count again"""

@@ -49,14 +49,12 @@ class Account:
     The sum is kept as pools change: there may be a hundred thousand, and a decision may try thousands of changes.
     """
 
-    def __init__(self, budget: Budget, pools: Iterable[DesiredPool] = ()) -> None:
+    def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self._pools: dict[PoolKey, DesiredPool] = {}
         self._now = 0
         self._claims: dict[ObjectKey, _SharedClaim] = {}
         self._unknown: dict[PoolKey, DesiredPool] = {}
-        for pool in pools:
-            self.put(pool)
 
     @property
     def pools(self) -> Mapping[PoolKey, DesiredPool]:
@@ -142,13 +140,3 @@ class Account:
 
     def _changed(self, changes: Mapping[PoolKey, int]) -> Iterator[tuple[DesiredPool, int]]:
         return ((self._pools[key], replicas) for key, replicas in changes.items() if key in self._pools)
-
-
-def accounts(budgets: Iterable[Budget], pools: Iterable[DesiredPool]) -> list[Account]:
-    """Each budget with the pools that count in it."""
-    every = [Account(budget) for budget in budgets]
-    for pool in pools:
-        for account in every:
-            if account.includes(pool.key.graph_key):
-                account.put(pool)
-    return every
