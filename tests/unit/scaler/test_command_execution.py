@@ -132,7 +132,7 @@ async def test_a_redelivered_command_is_not_carried_out_again() -> None:
 async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_requester() -> None:
     harness = ScalerHarness(Scaler(limits=FREE)).having("a", Decode=1)
     await harness.scaling.carry_out(harness.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=3))
-    late = harness.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04.999Z", Decode=5)
+    late = harness.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04.999", Decode=5)
     assert await refused(harness, late) == (
         "Superseded",
         "Decode: a newer command of planner requested 3 replicas",
@@ -337,6 +337,9 @@ async def test_commands_for_another_generation_or_a_missing_graph_are_rejected()
     fresh = harness.again()
     fresh.cache.take(DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey("team", "a"), None, Version("", 2**60, ""))
     assert (await fresh.scaling.carry_out(replace(stale, expected_generation=1))).reason == "Applied"
+    # Nor its newest generation.
+    another = replace(stale, command="another", expected_generation=2)
+    assert (await harness.scaling.carry_out(another)).reason == "Unchanged"
 
 
 async def test_a_command_for_a_deleted_graph_does_not_scale_its_successor() -> None:

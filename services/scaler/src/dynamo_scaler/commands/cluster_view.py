@@ -47,12 +47,12 @@ _INTENTS, _HELD = "intents", "held"
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A read-only view of the cache."""
+    """A read-only view of the cache. Create it before the cache is filled."""
 
     cache: ObjectCache
     settings: Scaler
     #: Whether another platform manages a namespace.
-    is_elsewhere: Callable[[str], bool] = lambda _: False
+    is_elsewhere: Callable[[str], bool]
     shapes: Shapes = field(default_factory=Shapes)
     history: RequestHistory = field(default_factory=RequestHistory)
     last_commands: LastCommands = field(default_factory=LastCommands)
@@ -66,8 +66,6 @@ class ClusterView:
         self.cache.on_change(self._changed)
         self.cache.on_leave(self._left)
         self.cache.add_index(DYNAMO_GRAPH_DEPLOYMENTS, _INTENTS, _intents_of)
-        for key in self.cache.keys(DYNAMO_GRAPH_DEPLOYMENTS):
-            self._accounts.add(key)
 
     def graph(self, key: ObjectKey) -> KubeObject | None:
         """A graph that is not being deleted."""
@@ -159,7 +157,7 @@ class ClusterView:
         def others() -> list[OpenIntent]:
             open_intents: list[OpenIntent] = []
             for each in self.open_intents(concerns, now):
-                if each.key in desired or self.autoscaler(each.pool):
+                if self.autoscaler(each.pool):
                     continue
                 try:
                     situations[each.key] = self.situation(each.pool, now)

@@ -38,8 +38,8 @@ class DecisionInputs:
     pools: Mapping[PoolKey, DesiredPool]
     #: Budgets that count a pool of the request, with all their pools.
     accounts: Sequence[Account]
-    #: Returns fresh open intents of pools in these budgets, without the request's own. There may be hundreds, and most
-    #: decisions breach no budget, so they are read only if a budget is breached.
+    #: Returns fresh open intents of pools in these budgets. There may be hundreds, and most decisions breach no budget,
+    #: so they are read only if a budget is breached.
     intents: Callable[[], Sequence[OpenIntent]]
     situation: Callable[[DesiredPool], Situation]
     now: float
@@ -86,7 +86,7 @@ def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> CommandDec
         return CommandDecision(outcome, reason, message, verdicts, figures=settlement.figures)
 
     if not settlement.allowed:
-        in_full = {each.pool.key: each.desired for each in verdicts if each.desired != each.pool.current}
+        in_full = {each.pool.key: each.desired for each in verdicts}
         if waiting and settle(inputs.accounts, in_full, partners).allowed:
             # A part of the request would breach a budget that the whole does not: it waits for the other part.
             return nothing_done(ScaleOutcome.HOLD, waiting[0].reason, _held(waiting))
@@ -95,11 +95,11 @@ def decide(desired: Mapping[PoolKey, int], inputs: DecisionInputs) -> CommandDec
         return nothing_done(ScaleOutcome.REFUSE, *_breach(settlement))
     if changes:
         return _applied(inputs, verdicts, offered, settlement)
-    bound = [each for each in verdicts if each.reason and not each.held]
+    limited = [each for each in verdicts if each.reason]
     if waiting:
-        return nothing_done(ScaleOutcome.HOLD, waiting[0].reason, _held([*bound, *waiting]))
-    if bound:
-        return nothing_done(ScaleOutcome.REFUSE, bound[0].reason, _held(bound))
+        return nothing_done(ScaleOutcome.HOLD, waiting[0].reason, _held(limited))
+    if limited:
+        return nothing_done(ScaleOutcome.REFUSE, limited[0].reason, _held(limited))
     so = ", ".join(f"{each.pool.key.component} {each.pool.current}" for each in verdicts)
     return nothing_done(ScaleOutcome.NOTHING, UNCHANGED, f"already at the requested replicas: {so}")
 

@@ -102,10 +102,10 @@ class Scaling:
         """Forget the requester's earlier requests. Completed changes stay."""
         graph, given_up = await self.admission.given_up(request)
         names = ", ".join(f"{pool.key.component} {intent.replicas}" for pool, intent in given_up)
-        if not given_up or self._is_trial(request):
-            return Answered(
-                DRY_RUN if given_up else UNCHANGED, f"would be withdrawn: {names}" if given_up else "no request waits"
-            )
+        if not given_up:
+            return Answered(UNCHANGED, "no request waits")
+        if self._is_trial(request):
+            return Answered(DRY_RUN, f"would be withdrawn: {names}")
         # Before the write, during which the graph may be deleted: nothing would forget a later note.
         for pool, _ in given_up:
             self.view.history.note(pool.key, pool.current, pool.current, self.now())
@@ -207,7 +207,7 @@ class Scaling:
             self.on_held()
 
     def _write(self, request: ScaleRequest, decision: CommandDecision, verdict: PoolVerdict) -> Write:
-        intent = decision.intents.get(verdict.pool.key)
+        asked = decision.intents.get(verdict.pool.key, request)
         return Write(
             verdict.pool,
             verdict.allowed,
@@ -215,9 +215,9 @@ class Scaling:
                 at=self.now(),
                 before=verdict.pool.current,
                 replicas=verdict.allowed,
-                command=intent.command if intent is not None else request.command,
-                requester=intent.requester if intent is not None else request.requester,
-                sent=intent.sent if intent is not None else request.sent,
+                command=asked.command,
+                requester=asked.requester,
+                sent=asked.sent,
             ),
         )
 
