@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from dynamo_scaler.adapters.status import ConditionState
 from dynamo_scaler.adapters.writers import WriterConflicts
 from dynamo_scaler.autoscaling.autoscalers import AutoscalerState
 from dynamo_scaler.metrics import AdapterMetrics
-from dynamo_scaler.reconcilers.adapters import AdapterReconciler
+from dynamo_scaler.reconcilers.adapters import RETRY_REFUSED, AdapterReconciler
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -114,11 +114,14 @@ class ReconcilerHarness:
     def adapter(self, name: str) -> KubeObject:
         return self.kube.objects[ADAPTERS.id, ObjectKey("team", name)]
 
-    async def reconcile(self) -> None:
-        """Reconcile once, and again when the delay that it returned is over."""
+    async def reconcile(self, outcome: AbstractContextManager[object] | None = None) -> float | None:
+        """Reconcile once, and again when the delay that it returned is over. Returns the last delay."""
+        wait = None
         for _ in range(3):
-            await self.reconciler.reconcile(GRAPH)
+            with outcome or nullcontext():
+                wait = (await self.reconciler.reconcile(GRAPH)).requeue_after
             self.clock.now += 1.0
+        return wait
 
     def condition(self, name: str, type_: str) -> tuple[str, str] | None:
         """Status and reason."""
@@ -134,7 +137,7 @@ async def test_a_lasting_problem_is_announced_once(message: str) -> None:
     harness.autoscalers.states["g-decode"] = AutoscalerState(refused, 30.0)
     for replicas in (2, 3, 4):
         harness.change("g-decode", lambda adapter, n=replicas: adapter["spec"].update(replicas=n))  # type: ignore[misc]
-        await harness.reconcile()
+        assert await harness.reconcile() == 30.0
     assert [fact.reason for fact in harness.announced.facts] == ["Scaled", "RefusedByApiServer", "Scaled", "Scaled"]
 
 
@@ -186,13 +189,18 @@ async def test_more_replicas_than_a_cluster_supports_do_not_reach_the_graph() ->
     harness = ReconcilerHarness(Decode=1, Prefill=1)
     harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=10_000_000))
     harness.change("g-prefill", lambda adapter: adapter["spec"].update(replicas=2))
-    await harness.reconcile()
+    assert await harness.reconcile() == RETRY_REFUSED
     graph = harness.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]
     assert {each["name"]: each["replicas"] for each in graph["spec"]["components"]} == {"Decode": 1, "Prefill": 2}
-    entry = find(harness.adapter("g-decode")["status"]["conditions"], "Synced") or {}
-    assert entry["message"].endswith(
-        "10000000 replicas are more than the 150000 pods that Kubernetes supports in a cluster: write a smaller number"
-    )
+    entries = [find(harness.adapter(name)["status"]["conditions"], "Synced") for name in ("g-decode", "g-prefill")]
+    assert [entry["message"] for entry in entries if entry] == [
+        "cannot set 10000000 replicas of Decode in the graph: 10000000 replicas are more than the 150000 pods that "
+        "Kubernetes supports in a cluster: write a smaller number",
+        "the graph has the adapter's 2 replicas of Prefill",
+    ]
+    harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=20_000_000))
+    await harness.reconcile()
+    assert [fact.reason for fact in harness.announced.facts].count("UpdateFailed") == 2, "another number is news"
 
 
 def pod(name: str, phase: str = "Running", component: str = "Decode", **conditions: Any) -> KubeObject:
@@ -295,10 +303,7 @@ async def test_a_failing_autoscaler_does_not_block_other_adapters() -> None:
         ConditionState(True, "HorizontalPodAutoscaler", "it is there")
     )
     harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
-    for _ in range(3):
-        with pytest.raises(Unavailable):
-            await harness.reconciler.reconcile(GRAPH)
-        harness.clock.now += 1.0
+    await harness.reconcile(pytest.raises(Unavailable))
     assert harness.condition("g-prefill", "Autoscaling") == ("True", "HorizontalPodAutoscaler")
     assert harness.condition("g-decode", "Autoscaling") == ("False", "RefusedByApiServer")
     assert harness.condition("g-decode", "Synced") == ("True", "Synced")
@@ -318,6 +323,20 @@ async def test_a_rejected_status_does_not_block_the_status_of_other_adapters() -
     with pytest.raises(Invalid):
         await harness.reconciler.reconcile(GRAPH)
     assert harness.condition("g-prefill", "Synced") == ("True", "Synced")
+
+
+async def test_a_number_reaches_a_graph_that_a_user_changes_meanwhile() -> None:
+    it = ReconcilerHarness(Decode=1, Prefill=1)
+    it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+
+    def reorder() -> None:
+        it.kube.meanwhile = lambda: None
+        it.harness.change("g", lambda graph: graph["spec"]["components"].reverse())
+
+    it.kube.meanwhile = reorder
+    await it.reconciler.reconcile(GRAPH)
+    graph = it.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]
+    assert [(each["name"], each["replicas"]) for each in graph["spec"]["components"]] == [("Prefill", 1), ("Decode", 2)]
 
 
 async def test_an_unreachable_api_server_ends_the_reconcile_at_once() -> None:
@@ -350,16 +369,23 @@ async def test_a_failed_reconcile_leaves_no_request_running() -> None:
     assert len(ended) == 2, "its writer is read, and its number applied as it is"
 
 
-async def test_a_graph_update_that_the_webhook_cannot_check_is_reported() -> None:
+@pytest.mark.parametrize(
+    ("failure", "outcome"),
+    [
+        (Unavailable(500, "InternalError", "failed calling webhook"), pytest.raises(Unavailable)),
+        (Forbidden(403, "Forbidden", "a policy says no"), nullcontext()),
+    ],
+)
+async def test_a_graph_update_that_is_refused_or_that_the_webhook_cannot_check_is_reported(
+    failure: KubeError, outcome: AbstractContextManager[object]
+) -> None:
     """If the webhook of graphs is away, pods still follow their adapters, and autoscalers must read correct numbers."""
-    harness = ReconcilerHarness(Decode=1)
-    harness.kube.failure = Unavailable(500, "InternalError", "failed calling webhook")
+    harness = ReconcilerHarness(Decode=1, Prefill=1)
+    harness.kube.failure = failure
     harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
-    for _ in range(3):
-        with pytest.raises(Unavailable):
-            await harness.reconciler.reconcile(GRAPH)
-        harness.clock.now += 1.0
+    await harness.reconcile(outcome)
     assert harness.condition("g-decode", "Synced") == ("False", "UpdateFailed")
+    assert harness.condition("g-prefill", "Synced") == ("True", "Synced")
     assert harness.adapter("g-decode")["status"]["selector"]
     assert harness.harness.replicas("g")["Decode"] == 2
     assert [fact.reason for fact in harness.announced.facts] == ["UpdateFailed"]
@@ -400,7 +426,7 @@ async def test_a_graph_without_replicas_gets_its_adapters_number_and_reports_no_
     """A user often applies a manifest without replicas: the platform restores the adapter's number; nothing scales."""
     it = ReconcilerHarness(Decode=1)
     it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
-    await it.reconcile()
+    await it.reconciler.reconcile(GRAPH)
     scaled_at = it.adapter("g-decode")["status"]["lastScaleTime"]
 
     it.harness.change("g", leave_out)
@@ -466,17 +492,23 @@ async def test_two_writers_that_undo_each_other_are_named() -> None:
         await it.reconcile()
     assert it.condition("g-decode", "Conflict") == ("True", "SeveralWriters")
     assert it.announced.facts[-1].message.startswith("hpa and keda alternately set")
+    counted = (it.reconciler.metrics.scalings, it.reconciler.metrics.conflicts)
+    assert [sample.value for each in counted for one in each.collect() for sample in one.samples[::2]] == [2, 1, 1]
 
 
-@pytest.mark.parametrize(("graph", "reason"), [("g", "NotOwner"), ("missing", "GraphNotFound")])
+@pytest.mark.parametrize(
+    ("graph", "component", "reason"),
+    [("g", "Decode", "NotOwner"), ("g", "Other", "ComponentNotFound"), ("missing", "Decode", "GraphNotFound")],
+)
 async def test_an_adapter_that_the_platform_did_not_create_scales_nothing_and_reports_why(
-    graph: str, reason: str
+    graph: str, component: str, reason: str
 ) -> None:
     it = ReconcilerHarness(Decode=1)
     metadata = {"name": "mine", "namespace": "team", "uid": "m"}
-    spec = {"dgdRef": {"name": graph, "componentName": "Decode"}, "replicas": 3}
+    spec = {"dgdRef": {"name": graph, "componentName": component}, "replicas": 3}
     it.kube.put({**ADAPTERS.type_meta, "metadata": metadata, "spec": spec})
     it.harness.read()
+    it.kube.meanwhile = partial(pytest.fail, "no number differs")
     await it.reconciler.reconcile(ObjectKey("team", graph))
     assert it.condition("mine", "Synced") == ("False", reason)
     assert it.kube.objects[DYNAMO_GRAPH_DEPLOYMENTS.id, GRAPH]["spec"]["components"][0]["replicas"] == 1

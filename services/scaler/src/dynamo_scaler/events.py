@@ -101,7 +101,7 @@ def _of_adapter(
     metadata, spec = adapter["metadata"], adapter["spec"]
     data = ScalingAdapterData(
         name=metadata["name"],
-        namespace=metadata.get("namespace", ""),
+        namespace=metadata["namespace"],
         graph_deployment=spec["dgdRef"]["name"],
         component=spec["dgdRef"]["componentName"],
         previous_replicas=before,

@@ -32,7 +32,7 @@ class AdapterObservation:
     """The observations of one reconcile of an adapter. None leaves a part unchanged, or omits it."""
 
     synced: ConditionState
-    replicas: int | None = None
+    replicas: int = 0
     selector: str | None = None
     #: The graph has just got another number.
     scaled: bool = False
@@ -58,9 +58,7 @@ def adapter_status(adapter: KubeObject, observation: AdapterObservation, now: da
             now=now,
         )
 
-    status: KubeObject = {
-        "replicas": before.get("replicas", 0) if observation.replicas is None else observation.replicas
-    }
+    status: KubeObject = {"replicas": observation.replicas}
     selector = observation.selector or before.get("selector")
     if selector:
         status["selector"] = selector
@@ -76,9 +74,9 @@ def adapter_status(adapter: KubeObject, observation: AdapterObservation, now: da
     return status
 
 
-def reported(adapter: KubeObject, type_: str) -> ConditionState | None:
-    """The existing condition of an adapter, for an observation without news about it."""
-    entry = objects.condition(adapter, type_)
+def reported_autoscaling(adapter: KubeObject) -> ConditionState | None:
+    """The existing condition of an adapter's autoscaler, for an observation without news about it."""
+    entry = objects.condition(adapter, AUTOSCALING)
     return ConditionState(entry["status"] == "True", entry["reason"], entry["message"]) if entry is not None else None
 
 

@@ -18,7 +18,7 @@ from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.state import ObjectCache
 
 from dynamo_scaler import events
-from dynamo_scaler.adapters.status import AUTOSCALING, ConditionState, reported
+from dynamo_scaler.adapters.status import ConditionState, reported_autoscaling
 from dynamo_scaler.autoscaling.desired import InvalidAutoscalingError, desired_autoscaling
 from dynamo_scaler.autoscaling.health import counts_in, trouble
 from dynamo_scaler.autoscaling.render import autoscaler, described, taking_over
@@ -110,7 +110,7 @@ class Autoscalers:
             await self._make(adapter, desired)
         except (Invalid, Forbidden):
             # KEDA may notice the deletion only now. If the cause is different, the next reconcile reports it.
-            return AutoscalerState(reported(adapter, AUTOSCALING), SOON)
+            return AutoscalerState(reported_autoscaling(adapter), SOON)
         return self._made(adapter, desired)
 
     def _made(self, adapter: KubeObject, desired: KubeObject) -> AutoscalerState:

@@ -34,7 +34,7 @@ from dynamo_scaler.adapters.status import (
     ConditionState,
     adapter_status,
     conflict_ends_in,
-    reported,
+    reported_autoscaling,
 )
 from dynamo_scaler.adapters.writers import UNKNOWN_WRITER, WriterConflicts, of_adapter, of_component
 from dynamo_scaler.autoscaling.autoscalers import REFUSED, Autoscalers
@@ -110,8 +110,7 @@ class AdapterReconciler:
         counted: dict[str, tuple[int, str]] = {}
         for adapter in adapters:
             component = adapter["spec"]["dgdRef"]["componentName"]
-            of_graph = _component(graph, component) if graph is not None else None
-            if graph is not None and of_graph is not None and component not in counted:
+            if graph is not None and component not in counted and (of_graph := _component(graph, component)):
                 counted[component] = await pods.counted(self.cache, graph, of_graph)
             owns = owners.get(component) is adapter
             reason = refusals.get(component, refusal)
@@ -191,8 +190,7 @@ class AdapterReconciler:
 
     def _settle(self, adapter: KubeObject, done: Difference, fresh: KubeObject | None, writer: str) -> None:
         """Remember and report the effect of one write on one adapter."""
-        metadata = adapter["metadata"]
-        namespace, uid = metadata.get("namespace", ""), metadata["uid"]
+        namespace, uid = adapter["metadata"]["namespace"], adapter["metadata"]["uid"]
         self._unanswered.pop(uid, None)
         # A graph that leaves the number to its adapter gets the number back; this is not a scaling.
         before = self._last.get(uid, done.replicas) if done.before is None else done.before
@@ -229,11 +227,11 @@ class AdapterReconciler:
         reference = adapter["spec"]["dgdRef"]
         if graph is None:
             message = f"there is no DynamoGraphDeployment {reference['name']} in this namespace"
-            return AdapterObservation(ConditionState(False, "GraphNotFound", message), replicas=0)
+            return AdapterObservation(ConditionState(False, "GraphNotFound", message))
         component = _component(graph, reference["componentName"])
         if component is None:
             message = f"{reference['name']} has no component {reference['componentName']}"
-            return AdapterObservation(ConditionState(False, "ComponentNotFound", message), replicas=0)
+            return AdapterObservation(ConditionState(False, "ComponentNotFound", message))
         count, selector = counted[component["name"]]
         if not owns:
             message = (
@@ -243,14 +241,14 @@ class AdapterReconciler:
             )
             return AdapterObservation(ConditionState(False, "NotOwner", message), count, selector)
         desired = adapter["spec"]["replicas"]
-        if refusal is not None and component.get("replicas") != desired:
-            message = f"cannot set {many(desired, 'replica')} of {component['name']} in the graph: {refusal}"
-            return AdapterObservation(ConditionState(False, "UpdateFailed", message), count, selector)
-        if objects.is_deleting(graph) and component.get("replicas") != desired:
-            message = (
-                f"cannot set {many(desired, 'replica')} of {component['name']}: {reference['name']} is being deleted"
-            )
-            return AdapterObservation(ConditionState(False, "GraphNotFound", message), count, selector)
+        if component.get("replicas") != desired:
+            problem = f"cannot set {many(desired, 'replica')} of {component['name']}"
+            if refusal is not None:
+                failed = ConditionState(False, "UpdateFailed", f"{problem} in the graph: {refusal}")
+                return AdapterObservation(failed, count, selector)
+            if objects.is_deleting(graph):
+                deleting = ConditionState(False, "GraphNotFound", f"{problem}: {reference['name']} is being deleted")
+                return AdapterObservation(deleting, count, selector)
         scaled, conflict = self._unreported.get(adapter["metadata"]["uid"], (False, None))
         synced = ConditionState(
             True, "Synced", f"the graph has the adapter's {many(desired, 'replica')} of {component['name']}"
@@ -326,7 +324,7 @@ def _failing(adapter: KubeObject, error: KubeError) -> ConditionState | None:
     """The condition of a failed autoscaler if the server that checks it is down; other errors change nothing."""
     if isinstance(error, Unavailable):
         return ConditionState(False, REFUSED, str(error))
-    return reported(adapter, AUTOSCALING)
+    return reported_autoscaling(adapter)
 
 
 def _version(graph: KubeObject) -> tuple[str, int]:
