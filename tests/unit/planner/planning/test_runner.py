@@ -178,14 +178,14 @@ async def test_a_request_that_is_not_carried_out_is_repeated_less_and_less_often
 
 
 async def test_another_plan_is_sent_at_once_but_not_if_predictions_alternate() -> None:
-    world = World(8)
+    world = World(7)
     world.answers = repeat(REFUSED)
     two, three, none = more(prefill=2), more(prefill=3), more(prefill=0)
-    await fly(world, Scripted(two, three, two, three, two, three, none, two))
+    await fly(world, Scripted(two, three, two, three, two, none, three))
     # The last one is the opposite of the former request, which the scaler may remember.
     assert [(at, replicas[Pool.PREFILL]) for at, replicas in world.asked] == [
         *((110, 2), (120, 3), (130, 2), (140, 3)),
-        *((170, 0), (180, 2)),
+        *((160, 0), (170, 3)),
     ]
 
 
@@ -209,12 +209,12 @@ async def test_a_rejected_plan_replaces_the_one_that_the_scaler_held() -> None:
 
 
 async def test_an_applied_or_withdrawn_plan_counts_as_new_when_it_returns() -> None:
-    world = World(5)
-    world.answers = iter((REFUSED, REFUSED, Acted("id", "Applied", done=True), REFUSED))
+    world = World(9)
+    world.answers = iter((*repeat(REFUSED, 4), Acted("id", "Applied", done=True), REFUSED))
     two = more(prefill=2)
-    await fly(world, Scripted(two, None, two, more(prefill=3), two))
-    assert [at for at, _ in world.asked] == [110, 130, 140, 150]
-    assert [ticked.acted for ticked in world.ticked][1] is None
+    await fly(world, Scripted(two, two, two, None, two, two, two, more(prefill=3), two))
+    assert [at for at, _ in world.asked] == [110, 130, 150, 170, 180, 190]
+    assert [ticked.acted for ticked in world.ticked][3] is None
 
 
 async def test_a_tick_of_the_reference_for_something_else_does_not_end_a_rejection() -> None:

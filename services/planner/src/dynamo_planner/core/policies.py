@@ -13,11 +13,7 @@ PolicyName = Literal["reference", "adaptive"]
 
 
 def make_policy(
-    config: PlannerConfig,
-    *,
-    policy: PolicyName,
-    profile: Profile | None = None,
-    warmup: Sequence[Interval] = (),
+    config: PlannerConfig, *, policy: PolicyName, profile: Profile | None, warmup: Sequence[Interval]
 ) -> Policy:
     """A policy that has learned only the given profile and trace.
 

@@ -43,7 +43,7 @@ class Acted(NamedTuple):
     @property
     def waits(self) -> bool:
         """Whether the scaler accepted the command but has changed nothing yet."""
-        return self.done and self.reason in _WAITS
+        return self.reason in _WAITS
 
     @property
     def may_come(self) -> bool:

@@ -76,7 +76,7 @@ class Sizing:
         # Mean waiting time of M/D/1, for the few requests that wait.
         overhead = ttft - sizer.latency * (1 + busy / (2 * (1 - busy)))
         if overhead > MOST_OVERHEAD * self._config.ttft_ms:
-            return  # # an old queue that is being processed, not an overhead of every request
+            return  # an old queue that is being processed, not an overhead of every request
         overhead = max(overhead, 0.0)
         self.after = overhead if self.after is None else self.after + OVERHEAD_SHARE * (overhead - self.after)
 

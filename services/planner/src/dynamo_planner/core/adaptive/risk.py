@@ -27,7 +27,7 @@ def risk(
     *,
     beyond: Callable[[Mapping[Pool, int]], str],
     startup: float,
-    constant_replicas: Callable[[], tuple[dict[Pool, int], float] | None] = lambda: None,
+    constant_replicas: Callable[[], tuple[dict[Pool, int], float] | None],
 ) -> str:
     """One sentence; empty if the promise is expected to hold. `startup` in seconds.
 

@@ -84,7 +84,7 @@ def mixed_capacity(
     def fits(batch: int) -> bool:
         share = batch * fresh / osl / ranks
         if chunk and batch > 1 and share > max(chunk - batch / ranks, 0):
-            return False  # # prompts arrive faster than they are computed
+            return False  # prompts arrive faster than they are computed
         first = engine.prefill_ms(max(fresh, share), chunk) + iteration(batch)
         return iteration(batch) <= itl_target and first <= ttft_target
 
