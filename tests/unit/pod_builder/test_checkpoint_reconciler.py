@@ -188,10 +188,7 @@ FAILS = "Failed JobCompleted"
             partial(World, checkpoint(labels={})),
             f"{BEGINS}; patch DynamoCheckpoint one, {ACCESS}, create Job {JOB}",
         ),
-        "a stop came right after its Job was created": (
-            partial(World, checkpoint(), unheard=[taker()]),
-            f"{BEGINS}; {ACCESS}",
-        ),
+        "a stop right after its Job was made": (partial(World, checkpoint(), unheard=[taker()]), f"{BEGINS}; {ACCESS}"),
         "the Job of an earlier checkpoint has the name": (
             partial(World, checkpoint(), taker(uid="earlier")),
             f"Pending JobCreated-NameTaken; CheckpointWaiting; {ACCESS}",
@@ -219,10 +216,7 @@ FAILS = "Failed JobCompleted"
             partial(World, creating(), taker("Complete"), unheard=[taker("Complete", word="completed")]),
             "Ready JobCompleted+JobSucceeded; CheckpointReady",
         ),
-        "news of its Job is later than that of an earlier one": (
-            partial(World, creating(), taker(uid="earlier"), unheard=[taker()]),
-            "Creating",
-        ),
+        "news of its Job comes late": (partial(World, creating(), taker(uid="earlier"), unheard=[taker()]), "Creating"),
         "its Job is deleted": (partial(World, creating()), f"{FAILS}-JobDeleted; CheckpointFailed"),
         "another's Job has the name": (
             partial(World, creating(), taker(uid="earlier")),

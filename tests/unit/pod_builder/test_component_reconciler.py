@@ -95,6 +95,7 @@ def test_waiting_for_a_checkpoint_starts_no_pod_and_ends_none(running, replicas)
     assert plan.children[0]["spec"]["replicas"] == replicas
     assert plan.held is not None
     assert plan.held.message.startswith("no further pod starts before DynamoCheckpoint checkpoint-")
+    assert plan.held.message.endswith(" is ready"), "it has not failed"
 
 
 @pytest.mark.parametrize(

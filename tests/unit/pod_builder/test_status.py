@@ -39,6 +39,7 @@ QUOTA = refused("exceeded quota: gpus")
         (deployment(), True, "2 of 2 replicas available"),
         (deployment(desired=0, updated=0, available=0, total=0), True, "0 of 0"),
         (deployment(desired=0, updated=0, available=0, total=1), False, "0 of 0"),
+        ({**deployment(), "spec": {"replicas": 2, "paused": True}}, False, "the Deployment is paused"),
         (deployment(observed=2), False, "has not observed the latest change yet"),
         (deployment(updated=1), False, "1 updated"),
         (deployment(total=3), False, "3 in total"),

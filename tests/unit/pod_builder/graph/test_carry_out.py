@@ -149,11 +149,7 @@ WRITES = {
         observed(stored(OLD), stored(CONFIG_MAP)),
         [ENSURE_FRONT, "scale DynamoComponentDeployment old to 1", "delete ConfigMap map"],
     ),
-    "a volume claim that the graph no longer names keeps its data": (
-        desiring(FRONT),
-        observed(stored(FRONT), stored(VOLUME)),
-        [ENSURE_FRONT],
-    ),
+    "a volume claim no longer named stays": (desiring(FRONT), observed(stored(FRONT), stored(VOLUME)), [ENSURE_FRONT]),
     "checkpoints come last": (
         desiring(FRONT, rollout=ENDED, checkpoints=[CHECKPOINT]),
         observed(stored(OLD)),

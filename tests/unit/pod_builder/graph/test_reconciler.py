@@ -221,12 +221,12 @@ async def test_a_change_that_its_controller_has_not_acted_on_is_not_a_success():
 
 
 async def test_a_graph_that_cannot_be_rendered_stays_failed_until_it_or_the_cluster_changes():
-    world = World(stored_graph())
+    world = World(stored_graph(status={"observedGeneration": 1, "state": "pending"}))
     assert await world.reconcile() == Result()
     assert world.applier.lines == []
     (status,) = world.writer.statuses
     assert (status["state"], world.writer.urgent) == ("failed", [True])
-    assert world.announced.events == ["created", "failed"]
+    assert world.announced.events == ["failed"]
 
 
 @pytest.mark.parametrize("status", [{"observedGeneration": 1, "state": "pending"}])

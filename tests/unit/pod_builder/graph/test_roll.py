@@ -357,11 +357,7 @@ PROGRESS = {
     ),
     "the reference had only announced it": ({"g-new": (NEW, 1)}, {"phase": "Pending", "startTime": BEFORE}, ENDED),
     "the old ones were deleted meanwhile": ({"g-new": (NEW, 1)}, RUNNING, ENDED),
-    "the old ones were deleted before the new ones serve": (
-        {"g-new": (NEW, 0)},
-        RUNNING,
-        replace(WORKER, drain=[], kept=[]),
-    ),
+    "the old were deleted before the new serve": ({"g-new": (NEW, 0)}, RUNNING, replace(WORKER, drain=[], kept=[])),
 }
 
 

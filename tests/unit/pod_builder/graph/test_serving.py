@@ -101,36 +101,16 @@ COUNTS = {
     ),
     "frontends have had their time": (BOTH, decode("Ready", "True", ADMISSION.seconds), None, (BOTH_COUNT, None)),
     "the clock of the node is ahead": (BOTH, decode("Ready", "True", -LONG_AGO), None, (BOTH_COUNT, None)),
-    "its workload is not observed, so neither are its pods": (
-        {"g-p-new": 1},
-        decode("PodScheduled", "False", 60),
-        None,
-        (NEITHER, None),
-    ),
-    "no node has room for the other one": (
-        NO_DECODE,
-        decode("PodScheduled", "False", 60),
-        None,
-        (NEITHER, NO_ROOM.seconds - 60),
-    ),
-    "no node had room for long: the update goes on with what there is": (
-        NO_DECODE,
-        decode("PodScheduled", "False", NO_ROOM.seconds),
-        None,
-        (PREFILL_COUNTS, None),
-    ),
+    "its workload is not observed": ({"g-p-new": 1}, decode("PodScheduled", "False", 60), None, (NEITHER, None)),
+    "no room for the other": (NO_DECODE, decode("PodScheduled", "False", 60), None, (NEITHER, NO_ROOM.seconds - 60)),
+    "no room for too long": (NO_DECODE, decode("PodScheduled", "False", NO_ROOM.seconds), None, (PREFILL_COUNTS, None)),
     "some nodes are full, and others do not fit": (
         NO_DECODE,
         decode("PodScheduled", "False", NO_ROOM.seconds, FULL),
         None,
         (PREFILL_COUNTS, None),
     ),
-    "no node fits the other one, whatever goes": (
-        NO_DECODE,
-        decode("PodScheduled", "False", NO_ROOM.seconds, NO_NODE),
-        None,
-        (NEITHER, None),
-    ),
+    "it fits no node": (NO_DECODE, decode("PodScheduled", "False", NO_ROOM.seconds, NO_NODE), None, (NEITHER, None)),
     "the old generation does not serve just now": ({"g-p-new": 1}, {}, OLD_FAILS, (NEITHER, None)),
     "the old generation does not serve, so that no node is kept for it": (
         NO_DECODE,
@@ -189,16 +169,8 @@ MAKES_WAY = {
     "no pod of it is there": (OLD_FAILS, WAITS, (True, NO_ROOM.seconds - 30)),
     "one of its components has failed for long": (OLD_FAILS, failing(LONG_AGO), (True, NO_ROOM.seconds - 30)),
     "a probe has failed": (OLD_FAILS, failing(5), (False, UNRESPONSIVE_AFTER.seconds - 5)),
-    "another pod has taken the place of its last one, and has no node yet": (
-        OLD_FAILS,
-        {**WAITS, "g-d-old": [replacement(5)]},
-        (False, UNRESPONSIVE_AFTER.seconds - 5),
-    ),
-    "such a pod has waited for long": (
-        OLD_FAILS,
-        {**WAITS, "g-d-old": [replacement(LONG_AGO)]},
-        (True, NO_ROOM.seconds - 30),
-    ),
+    "replaced just now": (OLD_FAILS, {**WAITS, "g-d-old": [replacement(5)]}, (False, UNRESPONSIVE_AFTER.seconds - 5)),
+    "replaced long ago": (OLD_FAILS, {**WAITS, "g-d-old": [replacement(LONG_AGO)]}, (True, NO_ROOM.seconds - 30)),
     "its node no longer reports": (
         OLD_FAILS,
         {**WAITS, "g-d-old": [pod("Ready", "Unknown", 5)]},
@@ -273,28 +245,12 @@ KNOWN = {
     "no one registers in Kubernetes": (ready(60), {}, (BOTH_COUNT, None, {})),
     "only new ones register": (ready(60), {"d-new": 60.0, "p-new": 60.0}, (BOTH_COUNT, None, {})),
     "ready, and not registered as the old ones are": (ready(60), OTHERS, (NEITHER, RECHECK, {"D": ["d-new"]})),
-    "nor were the old ones of its component": (
-        ready(60),
-        {"p-old": LONG_AGO, "p-new": LONG_AGO},
-        (BOTH_COUNT, None, {}),
-    ),
-    "registered late: frontends have not admitted it yet": (
-        ready(60),
-        {**OTHERS, "d-new": 2.0},
-        (NEITHER, ADMISSION.seconds - 2, {}),
-    ),
+    "nor the old ones of its component": (ready(60), {"p-old": LONG_AGO, "p-new": LONG_AGO}, (BOTH_COUNT, None, {})),
+    "registered late: not admitted yet": (ready(60), {**OTHERS, "d-new": 2.0}, (NEITHER, ADMISSION.seconds - 2, {})),
     "registered late, and admitted": (ready(60), {**OTHERS, "d-new": 30.0}, (BOTH_COUNT, None, {})),
     "it has had its time": (ready(REGISTRATION.seconds), OTHERS, (BOTH_COUNT, None, {})),
-    "of an engine on several nodes the leader registers": (
-        ready(60, **{labels.ROLE: "worker"}),
-        OTHERS,
-        (BOTH_COUNT, None, {}),
-    ),
-    "engines that fail over within a pod register each under a name of its own": (
-        ready(60, "engine-0", "engine-1"),
-        OTHERS,
-        (BOTH_COUNT, None, {}),
-    ),
+    "on several nodes the leader registers": (ready(60, **{labels.ROLE: "worker"}), OTHERS, (BOTH_COUNT, None, {})),
+    "engines within a pod register by other names": (ready(60, "engine-0", "engine-1"), OTHERS, (BOTH_COUNT, None, {})),
 }
 
 

@@ -25,8 +25,6 @@ def object_labels(context: PodContext, own: Mapping[str, str]) -> dict[str, str]
         label_set[labels.GRAPH_DEPLOYMENT_NAME] = context.graph
     if part := context.legacy.part or _part_of_type(context):
         label_set[labels.SUB_COMPONENT_TYPE] = part
-    if labels.WORKER_HASH in own:
-        label_set[labels.WORKER_HASH] = own[labels.WORKER_HASH]
     if context.spec.model_ref is not None:
         label_set[labels.BASE_MODEL_HASH] = base_model_hash(context.spec.model_ref.name)
     return label_set

@@ -188,9 +188,8 @@ def _held(
     current = _replicas(name, observed.components.get(name), observed)
     target = min(current.replicas, objects.replicas(child))
     serving_now = min(target, new.pods.get(component, current.available))
-    desired = plan.replicas.get(component, objects.replicas(child))
     before = [_replicas(objects.name(dcd), dcd, observed) for dcd in old]
-    return RolloutStep(target, scaled(before, desired - serving_now), done=False)
+    return RolloutStep(target, scaled(before, plan.replicas[component] - serving_now), done=False)
 
 
 def _is_recreated(child: KubeObject) -> bool:
