@@ -21,6 +21,12 @@ def table(worlds: Mapping[str, tuple[Callable[[], Any], object]]) -> pytest.Mark
     return rows("given, outcome", worlds)
 
 
+def table_of(text: str) -> dict[str, tuple[str, ...]]:
+    """Rows `name | cell | cell` of a text, by name; a row goes on in the lines that begin with blanks."""
+    rows = (re.split(r"\s+\|\s+", row) for row in re.split(r"\n(?! )", text.strip()))
+    return {name: tuple(cells) for name, *cells in rows}
+
+
 def conditions(said: str) -> list[KubeObject]:
     """Conditions of a stored status, from words in the format of `outcome_of`: `Valid+Checked Ready-Pending`."""
     about = {"message": "", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}

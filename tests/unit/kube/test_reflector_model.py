@@ -25,8 +25,7 @@ from dynamo_shared.kube.reflector import Absent, ObjectChange, Reflector, Synced
 from hypothesis import given
 from hypothesis import strategies as st
 
-#: Requests within which all is reported by a well-behaved server: its watches are short, and comparisons have six
-#: pages.
+#: Requests within which all is reported by a well-behaved server: its watches are short, and comparisons have six pages.
 SOON = 300
 
 

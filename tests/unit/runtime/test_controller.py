@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 from dynamo_shared.api import namespace_scope
@@ -27,11 +27,13 @@ from tests.building.memory_kube import MemoryKube
 from tests.building.waiting import until
 from tests.unit.runtime.serving import SERVICE, deployment, said, served
 
-if TYPE_CHECKING:
-    pass
-
 # At the end of the process nothing is left to send, and a provider kept for that would run in each child process.
 TRACER = TracerProvider(shutdown_on_exit=False).get_tracer("test")
+
+
+@pytest.fixture(autouse=True)
+def claims_are_checked_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
 
 
 class Share(AllKeys):
@@ -246,9 +248,8 @@ async def test_a_failing_route_does_not_block_other_routes() -> None:
         await until(lambda: controller.reconciled == [key])
 
 
-async def test_a_namespace_with_a_deleted_claim_is_taken_only_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_namespace_with_a_deleted_claim_is_taken_only_after_a_while() -> None:
     """When a leader of the other platform stops, the next one writes its Lease some moments later."""
-    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
     key = ObjectKey("team", "a")
     lease = namespace_scope.lease("team", "1.2.0", 30.0, datetime.now(UTC))
     async with controlling([key]) as controller:
@@ -275,9 +276,8 @@ def renewed(kube: MemoryKube, seconds: float, apart: timedelta = timedelta(minut
 
 
 @pytest.mark.parametrize("apart", [timedelta(minutes=-10), timedelta(minutes=10)], ids=["behind", "ahead"])
-async def test_a_renewed_claim_counts_even_if_clocks_differ(monkeypatch: pytest.MonkeyPatch, apart: timedelta) -> None:
+async def test_a_renewed_claim_counts_even_if_clocks_differ(apart: timedelta) -> None:
     """Otherwise two platforms would act on one namespace and undo each other's work."""
-    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
     key, kube = ObjectKey("team", "a"), MemoryKube()
     async with controlling([key], kube=kube) as controller:
         clock = cast("ManualClock", controller.context.clock)
@@ -297,9 +297,8 @@ async def test_a_renewed_claim_counts_even_if_clocks_differ(monkeypatch: pytest.
         assert not controller.is_held("team")
 
 
-async def test_a_claim_ends_only_if_the_api_server_has_no_renewal_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_claim_ends_only_if_the_api_server_has_no_renewal_of_it() -> None:
     """While NATS or the watcher was unavailable, two platforms acted on one namespace."""
-    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
     key, kube = ObjectKey("team", "a"), MemoryKube()
     async with controlling([key], kube=kube) as controller:
         clock = cast("ManualClock", controller.context.clock)
@@ -321,11 +320,8 @@ async def test_a_claim_ends_only_if_the_api_server_has_no_renewal_of_it(monkeypa
     [(Unavailable(0, "Timeout", "no response"), False), (Forbidden(403, "Forbidden", "leases"), True)],
     ids=["no answer", "not permitted"],
 )
-async def test_without_an_answer_a_claim_does_not_end(
-    monkeypatch: pytest.MonkeyPatch, error: KubeError, ends: bool
-) -> None:
+async def test_without_an_answer_a_claim_does_not_end(error: KubeError, ends: bool) -> None:
     """Only a service whose rights are those of an earlier chart relies on STATE alone."""
-    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
     asked = 0
 
     class Refusing(MemoryKube):
@@ -341,11 +337,8 @@ async def test_without_an_answer_a_claim_does_not_end(
         assert controller.is_held("team") is not ends
 
 
-async def test_nothing_is_kept_of_a_claim_that_is_deleted_while_the_api_server_is_asked_about_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_nothing_is_kept_of_a_claim_that_is_deleted_while_the_api_server_is_asked_about_it() -> None:
     """What was noted after its deletion stayed."""
-    monkeypatch.setattr(controllers, "LEASE_INTERVAL", 0.01)
     asked = asyncio.Event()
 
     class Deleting(MemoryKube):

@@ -8,6 +8,8 @@ import yaml
 from dynamo_shared.api.conversion import NotConvertible, convert
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
 
+from tests.building.tables import table_of
+
 ALPHA, BETA = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
 Object = dict[str, Any]
 
@@ -49,91 +51,72 @@ def main(**fields: Any) -> Object:
 
 
 #: Equivalent texts of both versions as YAML; `main` has the fields of the main container.
-SAID_BY_BOTH = {
-    "type": ("componentType: planner", "type: planner"),
-    "sub-type": ("{componentType: worker, subComponentType: decode}", "type: decode"),
-    "replicas": ("replicas: 0", "replicas: 0"),
-    "replicas that start together": ("{replicas: 3, minAvailable: 2}", "{replicas: 3, minAvailable: 2}"),
-    "roles": (
-        "{multinode: {nodeCount: 3}, roles: [{name: worker, replicas: 2}, {name: leader}]}",
-        "{multinode: {nodeCount: 3}, roles: [{name: worker, replicas: 2}, {name: leader}]}",
-    ),
-    "constraint in the words of Grove": (
-        "providerOverride: {apiVersion: grove.io/v1alpha1, value: {topologyConstraint: {later: null}}}",
-        "providerOverride: {apiVersion: grove.io/v1alpha1, value: {topologyConstraint: {later: null}}}",
-    ),
-    "version of the runtime": ("runtimeVersionOverride: 1.5.0", "runtimeVersionOverride: 1.5.0"),
-    "nodes": ("multinode: {nodeCount: 4}", "multinode: {nodeCount: 4}"),
-    "model": ("modelRef: {name: m, revision: r}", "modelRef: {name: m, revision: r}"),
-    "shared namespace": ("globalDynamoNamespace: true", "globalDynamoNamespace: true"),
-    "pack domain": ("topologyConstraint: {packDomain: rack}", "topologyConstraint: {packDomain: rack}"),
-    "memory": ("sharedMemory: {size: 8Gi}", "sharedMemorySize: 8Gi"),
-    "no memory": ("sharedMemory: {disabled: true}", "sharedMemorySize: '0'"),
-    "adapter": ("scalingAdapter: {enabled: true}", "scalingAdapter: {}"),
-    "compilation cache": (
-        "volumeMounts: [{name: c, mountPoint: /c, useAsCompilationCache: true}]",
-        "compilationCache: {pvcName: c, mountPath: /c}",
-    ),
-    "mounts": (
-        "volumeMounts: [{name: m, mountPoint: /m, useAsCompilationCache: false}]",
-        "main: {volumeMounts: [{name: m, mountPath: /m}]}",
-    ),
-    "resources": (
-        "resources: {limits: {cpu: '1', memory: 1Gi, gpu: '2', custom: {rdma/ib: '1'}}, "
-        "requests: {gpu: '2'}, claims: [{name: c}]}",
-        "main: {resources: {limits: {cpu: '1', memory: 1Gi, nvidia.com/gpu: '2', rdma/ib: '1'}, "
-        "requests: {nvidia.com/gpu: '2'}, claims: [{name: c}]}}",
-    ),
-    "variables": ("envs: [{name: A, value: '1'}]", "main: {env: [{name: A, value: '1'}]}"),
-    "secret": ("envFromSecret: s", "main: {envFrom: [{secretRef: {name: s}}]}"),
-    "liveness": ("livenessProbe: {periodSeconds: 3}", "main: {livenessProbe: {periodSeconds: 3}}"),
-    "readiness": ("readinessProbe: {periodSeconds: 3}", "main: {readinessProbe: {periodSeconds: 3}}"),
-    "main container": (
-        "extraPodSpec: {mainContainer: {image: i, startupProbe: {}, args: []}}",
-        "main: {image: i, startupProbe: {}, args: []}",
-    ),
-    "pod": (
-        "extraPodSpec: {tolerations: [{key: k}], containers: [{name: log}]}",
-        "podTemplate: {spec: {tolerations: [{key: k}], containers: [{name: log}]}}",
-    ),
-    "pod metadata": (
-        "extraPodMetadata: {labels: {a: b}, annotations: {c: d}}",
-        "podTemplate: {metadata: {labels: {a: b}, annotations: {c: d}}}",
-    ),
-    "front end next to the engine": (
-        "frontendSidecar: {image: i, args: [x], envs: [{name: A}], envFromSecret: s}",
-        "{frontendSidecar: sidecar-frontend, podTemplate: {spec: {containers: [{name: sidecar-frontend, "
-        "image: i, args: [x], env: [{name: A}], envFrom: [{secretRef: {name: s}}]}]}}}",
-    ),
-    "memory service": (
-        "gpuMemoryService: {enabled: true, mode: interPod, deviceClassName: d}",
-        "experimental: {gpuMemoryService: {mode: InterPod, deviceClassName: d}}",
-    ),
-    "clients of the memory service": (
-        "gpuMemoryService: {enabled: true, mode: intraPod, deviceClassName: d, extraClientContainers: [a]}",
-        "experimental: {gpuMemoryService: {mode: IntraPod, deviceClassName: d, extraClientContainers: [a]}}",
-    ),
-    "failover": (
-        "failover: {enabled: true, mode: intraPod, numShadows: 1}",
-        "experimental: {failover: {mode: IntraPod, numShadows: 1}}",
-    ),
-    "policies of a checkpoint": (
-        "checkpoint: {enabled: true, mode: Auto, checkpointRef: c, startupPolicy: Immediate}",
-        "experimental: {checkpoint: {mode: Auto, checkpointRef: c, startupPolicy: Immediate}}",
-    ),
-    "a checkpoint that is taken of the component itself": (
-        "checkpoint: {enabled: true, mode: Auto, job: {podTemplate: {spec: {hostNetwork: true}}}}",
-        "experimental: {checkpoint: {enabled: true, mode: Auto, job: {podTemplate: {spec: {hostNetwork: true}}}}}",
-    ),
-    "checkpoint": (
-        "checkpoint: {enabled: true, mode: Manual, checkpointRef: c}",
-        "experimental: {checkpoint: {mode: Manual, checkpointRef: c}}",
-    ),
-    "picker": (
-        "{componentType: epp, eppConfig: {configMapRef: {key: k, name: n}}}",
-        "{type: epp, eppConfig: {configMapRef: {key: k, name: n}}}",
-    ),
-}
+SAID_BY_BOTH = table_of("""
+type | componentType: planner | type: planner
+sub-type | {componentType: worker, subComponentType: decode} | type: decode
+replicas | replicas: 0 | replicas: 0
+replicas that start together | {replicas: 3, minAvailable: 2} | {replicas: 3, minAvailable: 2}
+roles |
+    {multinode: {nodeCount: 3}, roles: [{name: worker, replicas: 2}, {name: leader}]} |
+    {multinode: {nodeCount: 3}, roles: [{name: worker, replicas: 2}, {name: leader}]}
+constraint in the words of Grove |
+    providerOverride: {apiVersion: grove.io/v1alpha1, value: {topologyConstraint: {later: null}}} |
+    providerOverride: {apiVersion: grove.io/v1alpha1, value: {topologyConstraint: {later: null}}}
+version of the runtime | runtimeVersionOverride: 1.5.0 | runtimeVersionOverride: 1.5.0
+nodes | multinode: {nodeCount: 4} | multinode: {nodeCount: 4}
+model | modelRef: {name: m, revision: r} | modelRef: {name: m, revision: r}
+shared namespace | globalDynamoNamespace: true | globalDynamoNamespace: true
+pack domain | topologyConstraint: {packDomain: rack} | topologyConstraint: {packDomain: rack}
+memory | sharedMemory: {size: 8Gi} | sharedMemorySize: 8Gi
+no memory | sharedMemory: {disabled: true} | sharedMemorySize: '0'
+adapter | scalingAdapter: {enabled: true} | scalingAdapter: {}
+compilation cache |
+    volumeMounts: [{name: c, mountPoint: /c, useAsCompilationCache: true}] |
+    compilationCache: {pvcName: c, mountPath: /c}
+mounts |
+    volumeMounts: [{name: m, mountPoint: /m, useAsCompilationCache: false}] |
+    main: {volumeMounts: [{name: m, mountPath: /m}]}
+resources |
+    resources: {limits: {cpu: '1', memory: 1Gi, gpu: '2', custom: {rdma/ib: '1'}}, requests: {gpu: '2'}, claims: [{name: c}]} |
+    main: {resources: {limits: {cpu: '1', memory: 1Gi, nvidia.com/gpu: '2', rdma/ib: '1'},
+      requests: {nvidia.com/gpu: '2'}, claims: [{name: c}]}}
+variables | envs: [{name: A, value: '1'}] | main: {env: [{name: A, value: '1'}]}
+secret | envFromSecret: s | main: {envFrom: [{secretRef: {name: s}}]}
+liveness | livenessProbe: {periodSeconds: 3} | main: {livenessProbe: {periodSeconds: 3}}
+readiness | readinessProbe: {periodSeconds: 3} | main: {readinessProbe: {periodSeconds: 3}}
+main container |
+    extraPodSpec: {mainContainer: {image: i, startupProbe: {}, args: []}} |
+    main: {image: i, startupProbe: {}, args: []}
+pod |
+    extraPodSpec: {tolerations: [{key: k}], containers: [{name: log}]} |
+    podTemplate: {spec: {tolerations: [{key: k}], containers: [{name: log}]}}
+pod metadata |
+    extraPodMetadata: {labels: {a: b}, annotations: {c: d}} |
+    podTemplate: {metadata: {labels: {a: b}, annotations: {c: d}}}
+front end next to the engine |
+    frontendSidecar: {image: i, args: [x], envs: [{name: A}], envFromSecret: s} |
+    {frontendSidecar: sidecar-frontend, podTemplate: {spec: {containers: [{name: sidecar-frontend, image: i,
+      args: [x], env: [{name: A}], envFrom: [{secretRef: {name: s}}]}]}}}
+memory service |
+    gpuMemoryService: {enabled: true, mode: interPod, deviceClassName: d} |
+    experimental: {gpuMemoryService: {mode: InterPod, deviceClassName: d}}
+clients of the memory service |
+    gpuMemoryService: {enabled: true, mode: intraPod, deviceClassName: d, extraClientContainers: [a]} |
+    experimental: {gpuMemoryService: {mode: IntraPod, deviceClassName: d, extraClientContainers: [a]}}
+failover | failover: {enabled: true, mode: intraPod, numShadows: 1} | experimental: {failover: {mode: IntraPod, numShadows: 1}}
+policies of a checkpoint |
+    checkpoint: {enabled: true, mode: Auto, checkpointRef: c, startupPolicy: Immediate} |
+    experimental: {checkpoint: {mode: Auto, checkpointRef: c, startupPolicy: Immediate}}
+a checkpoint that is taken of the component itself |
+    checkpoint: {enabled: true, mode: Auto, job: {podTemplate: {spec: {hostNetwork: true}}}} |
+    experimental: {checkpoint: {enabled: true, mode: Auto, job: {podTemplate: {spec: {hostNetwork: true}}}}}
+checkpoint |
+    checkpoint: {enabled: true, mode: Manual, checkpointRef: c} |
+    experimental: {checkpoint: {mode: Manual, checkpointRef: c}}
+picker |
+    {componentType: epp, eppConfig: {configMapRef: {key: k, name: n}}} |
+    {type: epp, eppConfig: {configMapRef: {key: k, name: n}}}
+""")
 
 
 @pytest.mark.parametrize(("alpha", "beta"), SAID_BY_BOTH.values(), ids=SAID_BY_BOTH)
