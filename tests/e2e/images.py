@@ -5,9 +5,9 @@ generator, and this recipe. Packages of Debian are the latest; their list is kep
 """
 
 import asyncio
-import contextlib
 import hashlib
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ async def obtain(programs: Programs, progress: Progress, root: Path | None = Non
             if not target.exists():
                 try:
                     await asyncio.to_thread(_runtime, image, Path(staging), target, progress)
-                except ImageError as error:
+                except (ImageError, subprocess.TimeoutExpired) as error:
                     raise LocalClusterError(str(error)) from error
                 for stale in folder.glob("runtime-*"):
                     if stale.stem != target.stem:
@@ -124,8 +124,8 @@ def _runtime(image: Image, staging: Path, target: Path, progress: Progress) -> N
         # Pods then need not compile. Checked by hash, because files in the image have no times. Some packages contain
         # templates that are not Python: their errors are ignored.
         compiling = ["-m", "compileall", "-f", "-q", "-j0", "--invalidation-mode", "unchecked-hash"]
-        with contextlib.suppress(ImageError):
-            run([*inside, *compiling, PACKAGES_FOLDER, f"/usr/lib/python{PYTHON_VERSION}"], INSTALLS_WITHIN)
+        command = [*inside, *compiling, PACKAGES_FOLDER, f"/usr/lib/python{PYTHON_VERSION}"]
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=INSTALLS_WITHIN, check=False)
         script = Path(make_tiny_model.__file__)
         shutil.copy(script, root / "tmp" / script.name)
         run([*inside, f"/tmp/{script.name}", MODEL_FOLDER], 60)
