@@ -187,7 +187,7 @@ def test_usage_outside_the_bounds_may_move_towards_them() -> None:
     assert applied(asked({PREFILL: 5, DECODE: 6}, pools, ceiling)) == {PREFILL: 5}
     assert asked({PREFILL: 7}, pools, ceiling).outcome is ScaleOutcome.REFUSE
     floor = Budget(name="new", min_gpus=20)
-    assert applied(asked({PREFILL: 7}, pools, floor)) == {PREFILL: 7}
+    assert applied(asked({PREFILL: 5, DECODE: 8}, pools, floor)) == {PREFILL: 5, DECODE: 8}
     assert asked({PREFILL: 5}, pools, floor).outcome is ScaleOutcome.REFUSE
 
 

@@ -84,8 +84,7 @@ def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -
 
     An HPA multiplies by the number of selected pods: all pods of replicas on two nodes would double the replicas.
     """
-    selected = {labels.COMPONENT: component["name"], labels.GRAPH_DEPLOYMENT_NAME: graph["metadata"]["name"]}
-    terms = sorted(f"{name}={value}" for name, value in selected.items())
+    terms = [f"{labels.COMPONENT}={component['name']}", f"{labels.GRAPH_DEPLOYMENT_NAME}={graph['metadata']['name']}"]
     if _has_several(component):
         if any(labels.ROLE in objects.labels(pod) for pod in pods):
             terms.append(f"{labels.ROLE}={LEADER}")

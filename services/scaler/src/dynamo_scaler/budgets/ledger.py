@@ -1,7 +1,7 @@
 """The budgets in which a graph counts, and their GPUs. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from dynamo_shared.api.gpu_budget import BudgetFit
 from dynamo_shared.api.resources import ObjectKey
@@ -10,18 +10,16 @@ from dynamo_shared.runtime.settings.scaler import Budget
 from dynamo_scaler.budgets.pools import DesiredPool, PoolKey
 
 
-def includes(graph: ObjectKey, namespaces: Iterable[str], deployments: Iterable[str]) -> bool:
+def includes(graph: ObjectKey, namespaces: Collection[str], names: Collection[str]) -> bool:
     """Whether a graph matches namespaces and names (`name`, `namespace/name`); without names, all graphs match."""
-    spaces, names = tuple(namespaces), tuple(deployments)
-    if spaces and graph.namespace not in spaces:
+    if namespaces and graph.namespace not in namespaces:
         return False
     return not names or graph.name in names or str(graph) in names
 
 
-def is_managed(graph: ObjectKey, managed: Iterable[str]) -> bool:
+def is_managed(graph: ObjectKey, managed: Collection[str]) -> bool:
     """Whether commands may scale a graph: `managed` names namespaces and graphs (`namespace/name`); empty means all."""
-    listed = tuple(managed)
-    return not listed or graph.namespace in listed or str(graph) in listed
+    return not managed or graph.namespace in managed or str(graph) in managed
 
 
 class _SharedClaim:
@@ -33,14 +31,9 @@ class _SharedClaim:
         self.holders = 0
         """pools with replicas that name it"""
 
-    @property
-    def gpus(self) -> int:
-        """GPUs of the claim."""
-        return max(self.pools, default=0)
-
     def taken(self, more: int = 0) -> int:
         """GPUs that count, were there so many more holders."""
-        return self.gpus if self.holders + more else 0
+        return max(self.pools) if self.holders + more else 0
 
 
 class Account:
@@ -130,7 +123,7 @@ class Account:
         if 0 <= self.budget.max_gpus < after and after > before:
             return BudgetFit.ABOVE_CEILING
         moved = [replicas - pool.current for pool, replicas in self._changed(changes) if pool.unknown]
-        below = self.budget.min_gpus >= 0 and after < self.budget.min_gpus - allowance
+        below = after < self.budget.min_gpus - allowance
         if below and (after < before or min(moved, default=0) < 0):
             return BudgetFit.BELOW_FLOOR
         takes_more = after > before or max(moved, default=0) > 0

@@ -138,25 +138,18 @@ def _is_after(other: ScalingRecord | intents.Intent | LastCommand | None, reques
     """Whether another command of the same requester is newer, by the requester's clock."""
     if other is None or not request.requester or other.requester != request.requester:
         return False
-    return _before(request.sent, other.sent) and not _is_ahead(other.sent, other.at)
+    sent = _moment(other.sent)
+    # Well after the decision about it: the sender's clock was wrong.
+    is_ahead = sent is not None and sent - times.from_unix(other.at) > timedelta(seconds=_SKEW)
+    return _before(request.sent, other.sent) and not is_ahead
 
 
 def _before(one: str, other: str) -> bool:
     """Whether a time is before another; False for invalid times."""
-    try:
-        return _moment(one) < _moment(other)
-    except ValueError:
-        return False
+    first, second = _moment(one), _moment(other)
+    return first is not None and second is not None and first < second
 
 
-def _is_ahead(sent: str, decided: float) -> bool:
-    """Whether a command was sent, by its sender's clock, well after the decision (Unix time of this process)."""
-    return _moment(sent) - times.from_unix(decided) > timedelta(seconds=_SKEW)
-
-
-def _moment(text: str) -> datetime:
-    """A time of the sender's clock, in UTC if it has no zone. ValueError if it is not a time."""
-    moment = times.moment(text) or times.moment(f"{text}Z")
-    if moment is None:
-        raise ValueError("not a time")
-    return moment
+def _moment(text: str) -> datetime | None:
+    """A time of the sender's clock, in UTC if it has no zone; None if it is not a time."""
+    return times.moment(text) or times.moment(f"{text}Z")

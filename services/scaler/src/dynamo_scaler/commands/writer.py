@@ -105,18 +105,14 @@ def _changed_annotations(graph: KubeObject, writes: Sequence[Write], remembered:
     """Annotations to change; None: remove it."""
     annotations: dict[str, str | None] = {}
     if writes:
-        kept = records.read(graph)
         components = {each["name"] for each in graph["spec"].get("components") or ()}
-        kept = {name: record for name, record in kept.items() if name in components}
+        kept = {name: record for name, record in records.read(graph).items() if name in components}
         for write in writes:
             name = write.pool.key.component
             kept[name] = records.following(kept.get(name), write.record)
         annotations[LAST_SCALED] = records.written(kept)
     before = intents.read(graph)
-    after = {**before, **{name: intent for name, intent in remembered.items() if intent is not None}}
-    for name, intent in remembered.items():
-        if intent is None:
-            after.pop(name, None)
+    after = {name: intent for name, intent in {**before, **remembered}.items() if intent is not None}
     if after != before:
         annotations[SCALING_INTENTS] = intents.written(after)
     return annotations
