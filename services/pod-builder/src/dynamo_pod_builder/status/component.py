@@ -102,10 +102,9 @@ def is_observed(component: dict[str, Any]) -> bool:
 
 
 def verdict(reported: dict[str, Any]) -> tuple[object, ...]:
-    """The parts of a DCD's status whose change is announced: whether it serves, why not, and for which generation."""
+    """The parts of a DCD's status whose change is announced: the reason, also of serving, and for which generation."""
     entry = find(reported.get("conditions", ()), AVAILABLE)
-    status_and_reason = (entry["status"], entry["reason"]) if entry is not None else ()
-    return (*status_and_reason, reported.get("observedGeneration"))
+    return entry["reason"] if entry is not None else "", reported.get("observedGeneration")
 
 
 def _kind(workload: dict[str, Any] | None) -> str:
