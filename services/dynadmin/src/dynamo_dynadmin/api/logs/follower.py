@@ -225,7 +225,7 @@ class LogFollower:
         async def keep(line: ContainerLine) -> None:
             nonlocal since
             if line.at and line.at <= part.since:
-                return  # # the API server's precision is seconds, and the reader has these lines
+                return  # the API server's precision is seconds, and the reader has these lines
             if line.at > since:
                 since = line.at
                 backoff.reset()
