@@ -21,7 +21,7 @@ def main() -> None:
     """Entry point. Ctrl-C during the imports ends the program without a traceback."""
     sys.meta_path.insert(0, PlainStructlog())
     try:
-        from dynamo_ctl import cli  # noqa: PLC0415 - so that Ctrl-C during the import is caught
+        from dynamo_ctl import cli  # so that Ctrl-C during the import is caught
     except KeyboardInterrupt:
         sys.exit(130)
     cli.main()

@@ -69,7 +69,7 @@ app.add_typer(dgdr, name="dgdr", help="Draw or deploy the profiling result of a 
 
 def _version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely needed
+        from importlib.metadata import version  # slow, and rarely needed
 
         typer.echo(f"{PROGRAM} {version('dynamo-ctl')}")
         raise typer.Exit
@@ -135,7 +135,7 @@ def _failed(error: Exception) -> int:
         line = message if is_help else f"{where}: {message.rstrip('.')}{see} {where} --help"
         typer.echo(line, err=not is_help)
         return ExitCode.USAGE
-    from dynamo_ctl.output import echo_error  # noqa: PLC0415 - a command that succeeds may not need it
+    from dynamo_ctl.output import echo_error  # a command that succeeds may not need it
 
     code, text = explain(error)
     for line in text.split("\n"):

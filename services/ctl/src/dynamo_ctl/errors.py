@@ -47,10 +47,10 @@ _EXTRAS = {
 def explain(error: BaseException) -> tuple[ExitCode, str]:
     """Exit code and message for any exception of a command."""
     # Imported here: a command that succeeds does not need these, and --help must be quick.
-    from dynamo_shared.bus import BusError  # noqa: PLC0415
-    from dynamo_shared.kube import ConfigError, Forbidden, KubeError, Unauthorized, Unavailable  # noqa: PLC0415
-    from dynamo_shared.leases.errors import EtcdUnavailableError  # noqa: PLC0415
-    from dynamo_shared.runtime.invalid_settings import InvalidSettings  # noqa: PLC0415
+    from dynamo_shared.bus import BusError
+    from dynamo_shared.kube import ConfigError, Forbidden, KubeError, Unauthorized, Unavailable
+    from dynamo_shared.leases.errors import EtcdUnavailableError
+    from dynamo_shared.runtime.invalid_settings import InvalidSettings
 
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]

@@ -34,7 +34,7 @@ class NatsTarget(NamedTuple):
 
     def namespace(self, kubeconfig: Path | None = None) -> str:
         """The namespace of a command without `-n`, with its `--kubeconfig`. Raises ConfigError."""
-        from dynamo_ctl.targets import ClusterOptions  # noqa: PLC0415 - imports the Kubernetes client
+        from dynamo_ctl.targets import ClusterOptions  # imports the Kubernetes client
 
         if kubeconfig is not None:
             return ClusterOptions(kubeconfig, None).namespace()

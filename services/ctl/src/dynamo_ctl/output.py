@@ -114,7 +114,7 @@ def day(moment: datetime, now: datetime | None = None) -> str:
 
 def console() -> Console:
     """A rich console. Without a terminal it has no colours and never wraps."""
-    from rich.console import Console as RichConsole  # noqa: PLC0415 - slow, and plain output does not need it
+    from rich.console import Console as RichConsole  # slow, and plain output does not need it
 
     plain = RichConsole(highlight=False)
     return plain if plain.is_terminal else RichConsole(highlight=False, width=UNBOUNDED, soft_wrap=True)

@@ -66,12 +66,12 @@ def _load(target: str) -> Service:
 
 def _dynadmin() -> Service:
     """Make dynadmin with functions that it may not import: the pod-builder's rendering and, if installed, simulations."""
-    from dynamo_dynadmin.app import DynadminService  # noqa: PLC0415 - as heavy as the other services
+    from dynamo_dynadmin.app import DynadminService  # as heavy as the other services
 
-    from dynamo_ctl.planned import planned  # noqa: PLC0415
+    from dynamo_ctl.planned import planned
 
     if not (is_installed("profiler") and is_installed("planner")):
         return DynadminService(planned)
-    from dynamo_ctl.simulations.estimation import Estimation  # noqa: PLC0415
+    from dynamo_ctl.simulations.estimation import Estimation
 
     return DynadminService(planned, Estimation)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def load(config: Path | None, flags: Mapping[str, str | None] | None = None) -> Settings:
     """The settings of a file (None: defaults), overridden by the environment and by flags. Raises InvalidSettings."""
-    from dynamo_shared.runtime.settings import load_settings  # noqa: PLC0415 - takes a third of a second; many commands need no settings
+    from dynamo_shared.runtime.settings import (
+        load_settings,
+    )  # takes a third of a second; many commands need no settings
 
     return load_settings(config, {**os.environ, **{name: text for name, text in (flags or {}).items() if text}})
 

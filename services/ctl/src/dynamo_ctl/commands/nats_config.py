@@ -57,10 +57,10 @@ def nats_config(
     process, `dynamoctl` for people, `integrator`, which may only read events, and `commander`, which may only send
     commands.
     """
-    from dynamo_shared.bus import server_config  # noqa: PLC0415 - quick help
-    from dynamo_shared.bus.permissions import USERS  # noqa: PLC0415
+    from dynamo_shared.bus import server_config
+    from dynamo_shared.bus.permissions import USERS
 
-    from dynamo_ctl import credentials, settings  # noqa: PLC0415
+    from dynamo_ctl import credentials, settings
 
     chosen = users.split(",") if users else list(USERS)
     if unknown := [name for name in chosen if name not in USERS]:
@@ -87,7 +87,7 @@ def nats_config(
 
 def _tls(files: str) -> NatsServerTls:
     """The TLS configuration of `CERT,KEY[,CA]`. Raises CtlError."""
-    from dynamo_shared.bus.server_config import NatsServerTls  # noqa: PLC0415 - quick help
+    from dynamo_shared.bus.server_config import NatsServerTls
 
     certificate, _, rest = files.partition(",")
     key, _, ca = rest.partition(",")

@@ -30,7 +30,7 @@ def valid_namespace(name: str | None) -> str | None:
 
 def graph_name(text: str) -> str:
     """Callback of arguments: a graph's name, also from `dgd/NAME`. Raises BadParameter for another kind, or no name."""
-    from dynamo_ctl.kinds import short_name  # noqa: PLC0415 - quick help
+    from dynamo_ctl.kinds import short_name
 
     kind, slash, name = text.rpartition("/")
     if slash and (short_name(kind) != "dgd" or not name):
@@ -137,7 +137,7 @@ class BusOptions:
         """The server of the command line, otherwise of the settings, otherwise of the platform that runs here. Raises
         CtlError if there is none.
         """
-        from dynamo_ctl.nats_targets import nats_server  # noqa: PLC0415 - quick help
+        from dynamo_ctl.nats_targets import nats_server
 
         return nats_server(self.nats, self.cluster, self.config)
 

@@ -53,8 +53,8 @@ class ApiOptions:
         Raises CtlError if there is no platform; the message then includes `otherwise`, the way that needs none.
         `namespace`: that of `-n`. `follow`: the work has no end, and Ctrl-C ends it with success.
         """
-        from dynamo_ctl import interrupts, remote, running_platform, settings, targets  # noqa: PLC0415 - quick help
-        from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+        from dynamo_ctl import interrupts, remote, running_platform, settings, targets
+        from dynamo_ctl.errors import CtlError, ExitCode
 
         server, token_file, cluster = self.server, self.token_file, targets.ClusterOptions(self.kubeconfig)
         settings.quiet(follow=follow)
@@ -83,7 +83,7 @@ class OptionalApiOptions(ApiOptions):
 
 def refuse_with_server(**options: object) -> None:
     """Raise CtlError for an option that the API does not support. `options`: the given options by name."""
-    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415 - quick help
+    from dynamo_ctl.errors import CtlError, ExitCode
 
     if given := [name for name, value in options.items() if value]:
         names = ", ".join(f"--{name}" for name in given)

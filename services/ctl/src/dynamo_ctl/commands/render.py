@@ -25,18 +25,18 @@ def render(
     are claimed. If the resource definitions are installed, `kubectl apply --dry-run=server -f -` accepts the output.
     The command refuses what admission refuses, and prints admission's warnings on standard error.
     """
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
-    from dynamo_admission.facts import first_world  # noqa: PLC0415
-    from dynamo_pod_builder.configuration import render_config  # noqa: PLC0415
-    from dynamo_shared.api import legacy  # noqa: PLC0415
-    from dynamo_shared.api.resources import KAI_QUEUES, POD_CLIQUE_SETS  # noqa: PLC0415
-    from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
+    from dynamo_admission.facts import first_world
+    from dynamo_pod_builder.configuration import render_config
+    from dynamo_shared.api import legacy
+    from dynamo_shared.api.resources import KAI_QUEUES, POD_CLIQUE_SETS
+    from dynamo_shared.api.yaml_output import to_yaml
 
-    from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
-    from dynamo_ctl import offline, settings, targets  # noqa: PLC0415
-    from dynamo_ctl.claims import claims_in  # noqa: PLC0415
-    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl import files as texts
+    from dynamo_ctl import offline, settings, targets
+    from dynamo_ctl.claims import claims_in
+    from dynamo_ctl.output import echo, echo_error
 
     chosen = settings.load(config)
     place = namespace or targets.cluster(None, None).namespace()

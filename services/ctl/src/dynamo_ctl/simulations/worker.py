@@ -17,7 +17,7 @@ COMMAND = (sys.executable, "-m", "dynamo_ctl.simulations.worker")
 def replayed(given: dict[str, Any], report: ReportProgress) -> JobResult:
     """A row for each configuration. INFEASIBLE if the traffic has no request."""
     # The import takes half a second, and sweeps do not need it.
-    from dynamo_planner.replay.rows import replay  # noqa: PLC0415
+    from dynamo_planner.replay.rows import replay
 
     rows = replay(Replays(**given), report)
     if not rows:

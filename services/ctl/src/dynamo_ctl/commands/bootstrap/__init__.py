@@ -31,9 +31,9 @@ def credentials(
 
     Existing ones stay, unless they expire within 30 days or `rotation` in FILE has changed.
     """
-    from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.bootstrap.carry_out import carry_out  # noqa: PLC0415
-    from dynamo_ctl.commands.bootstrap.specification import load  # noqa: PLC0415
+    from dynamo_ctl import interrupts
+    from dynamo_ctl.commands.bootstrap.carry_out import carry_out
+    from dynamo_ctl.commands.bootstrap.specification import load
 
     for name, outcome in interrupts.run(carry_out(load(specification), namespace or "", kubeconfig, context)):
         typer.echo(f"Secret {name} {outcome}")
@@ -57,10 +57,10 @@ def try_(
     context: Context = None,
 ) -> None:
     """Create a small graph, request a chat completion from it, and delete it. `helm test` runs this in the cluster."""
-    from dynamo_shared.api.resources import ObjectKey  # noqa: PLC0415 - quick help
+    from dynamo_shared.api.resources import ObjectKey
 
-    from dynamo_ctl import interrupts  # noqa: PLC0415
-    from dynamo_ctl.commands.bootstrap import trial  # noqa: PLC0415
+    from dynamo_ctl import interrupts
+    from dynamo_ctl.commands.bootstrap import trial
 
     desired = trial.Trial(ObjectKey(namespace, name), image, model, timeout, webhooks)
     typer.echo(f"answered: {interrupts.run(trial.carry_out(desired, kubeconfig, context))}")
@@ -75,8 +75,8 @@ def webhooks(
     context: Context = None,
 ) -> None:
     """Check that the webhooks refuse an invalid graph. It is not created. The chart runs this after an installation."""
-    from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.bootstrap.webhook_check import check  # noqa: PLC0415
+    from dynamo_ctl import interrupts
+    from dynamo_ctl.commands.bootstrap.webhook_check import check
 
     interrupts.run(check(namespace, timeout, kubeconfig, context))
     typer.echo("the webhooks answer")

@@ -24,7 +24,7 @@ def chat(
     api: ApiOptions,
 ) -> None:
     """Chat with the model of a graph. Each answer is followed by its times."""
-    from dynamo_ctl.commands.chat import conversation  # noqa: PLC0415 - quick help
+    from dynamo_ctl.commands.chat import conversation
 
     if message is not None and not message.strip():
         raise typer.BadParameter("must not be empty; write a message, or omit it to type several", param_hint="MESSAGE")

@@ -20,11 +20,11 @@ def convert(
     Fields that the version does not have are kept in an annotation, and listed on standard error. Manifests of other
     kinds are printed unchanged.
     """
-    from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
+    from dynamo_shared.api.yaml_output import to_yaml
 
-    from dynamo_ctl import files as texts  # noqa: PLC0415
-    from dynamo_ctl.commands.convert import conversion  # noqa: PLC0415 - quick help
-    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl import files as texts
+    from dynamo_ctl.commands.convert import conversion
+    from dynamo_ctl.output import echo, echo_error
 
     converted = texts.each(files, lambda text: conversion.objects_in(text, to.value, forget=forget))
     objects = [obj for _, listed in converted for obj in listed]

@@ -68,24 +68,24 @@ def crds(
         _store(store, kubeconfig, context, dry_run=dry_run)
         return
     if install:
-        from dynamo_ctl import interrupts  # noqa: PLC0415 - quick help
-        from dynamo_ctl.commands.crds.definitions import install_definitions  # noqa: PLC0415
+        from dynamo_ctl import interrupts
+        from dynamo_ctl.commands.crds.definitions import install_definitions
 
         for name in interrupts.run(install_definitions(kubeconfig, context, wait=wait)):
             typer.echo(f"{name} installed")
         return
-    from dynamo_shared.api.crds import crd_manifests  # noqa: PLC0415
-    from dynamo_shared.api.yaml_output import to_yaml  # noqa: PLC0415
+    from dynamo_shared.api.crds import crd_manifests
+    from dynamo_shared.api.yaml_output import to_yaml
 
     typer.echo(to_yaml(*crd_manifests()), nl=False)
 
 
 def _check(files: list[Path], kubeconfig: Path | None, context: str | None, *, files_only: bool) -> None:
-    from dynamo_ctl import files as texts  # noqa: PLC0415 - quick help
-    from dynamo_ctl import interrupts, targets  # noqa: PLC0415
-    from dynamo_ctl.commands.crds import losses  # noqa: PLC0415
-    from dynamo_ctl.errors import CtlError  # noqa: PLC0415
-    from dynamo_ctl.output import echo  # noqa: PLC0415
+    from dynamo_ctl import files as texts
+    from dynamo_ctl import interrupts, targets
+    from dynamo_ctl.commands.crds import losses
+    from dynamo_ctl.errors import CtlError
+    from dynamo_ctl.output import echo
 
     results = [(f"{title}: ", checked) for title, checked in texts.each(files, losses.in_text)]
     if not files_only:
@@ -103,9 +103,9 @@ def _check(files: list[Path], kubeconfig: Path | None, context: str | None, *, f
 
 
 def _store(version: ApiVersion, kubeconfig: Path | None, context: str | None, *, dry_run: bool) -> None:
-    from dynamo_ctl import interrupts, targets  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.crds.storing import store  # noqa: PLC0415
-    from dynamo_ctl.output import echo  # noqa: PLC0415
+    from dynamo_ctl import interrupts, targets
+    from dynamo_ctl.commands.crds.storing import store
+    from dynamo_ctl.output import echo
 
     async def work() -> None:
         async with await targets.cluster(kubeconfig, context).client() as client:

@@ -25,10 +25,10 @@ def demo(
     The first run downloads or builds the Kubernetes programs and keeps them for the next run. KWOK simulates GPU nodes
     and pods: no engine runs, but everything else is real.
     """
-    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.demo import run  # noqa: PLC0415
-    from dynamo_ctl.commands.up.servers import as_ctl_errors  # noqa: PLC0415
-    from dynamo_ctl.output import console  # noqa: PLC0415
+    from dynamo_ctl import interrupts, settings
+    from dynamo_ctl.commands.demo import run
+    from dynamo_ctl.commands.up.servers import as_ctl_errors
+    from dynamo_ctl.output import console
 
     settings.quiet()
     manifests = run.find_manifests(files or [])

@@ -43,14 +43,14 @@ def deploy(
 
     The fields of FILE are those of an intent (docs/dynadmin.md). Options override FILE.
     """
-    from dynamo_ctl import settings, targets  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
-    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl import settings, targets
+    from dynamo_ctl.commands.deploy import deployment
+    from dynamo_ctl.output import echo, echo_error
 
     sent = options.intent(replicas=replicas)
     as_json = output is LineOutput.JSON
     if dry_run is DryRun.CLIENT:
-        from dynamo_ctl.commands.deploy import offline  # noqa: PLC0415 - takes a second, and is not needed with a server
+        from dynamo_ctl.commands.deploy import offline  # takes a second, and is not needed with a server
 
         settings.quiet()
         namespace = namespace or targets.cluster(api.kubeconfig, None).namespace()
@@ -73,8 +73,8 @@ def estimate(
     api: ApiOptions,
 ) -> None:
     """Estimate an intent: latencies, throughput, GPUs, and the Pareto points to choose from."""
-    from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
-    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl.commands.deploy import deployment
+    from dynamo_ctl.output import echo, echo_error
 
     sent = options.intent(name="estimate")
     as_json = output is LineOutput.JSON
@@ -96,8 +96,8 @@ def logs(
     api: ApiOptions,
 ) -> None:
     """Print the merged logs of all pods of a graph."""
-    from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
-    from dynamo_ctl.output import echo_error, echo_log  # noqa: PLC0415
+    from dynamo_ctl.commands.deploy import deployment
+    from dynamo_ctl.output import echo_error, echo_log
 
     api.run(
         lambda remote: deployment.logs(remote, graph, component, echo_log, remark=echo_error, follow=follow, tail=tail),

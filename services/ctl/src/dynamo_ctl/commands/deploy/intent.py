@@ -49,8 +49,8 @@ class IntentOptions:
 
     def intent(self, *, name: str | None = None, replicas: int | None = None) -> dict[str, Any]:
         """The intent of the file, overridden by options. `name`: used if there is no other name. Raises CtlError."""
-        from dynamo_ctl.commands.deploy import deployment  # noqa: PLC0415 - quick help
-        from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
+        from dynamo_ctl.commands.deploy import deployment
+        from dynamo_ctl.errors import CtlError, ExitCode
 
         objective = self.ttft is not None or self.itl is not None
         # An estimate, which sets `name`, may also cover every backend.

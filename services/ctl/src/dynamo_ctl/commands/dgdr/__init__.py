@@ -46,9 +46,9 @@ def plot(
 
     Points have numbers for `dynamoctl dgdr apply NAME --point N`. A star shows the selected point.
     """
-    from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
-    from dynamo_ctl.output import echo  # noqa: PLC0415
+    from dynamo_ctl import interrupts, settings, targets
+    from dynamo_ctl.commands.dgdr import by_api, points
+    from dynamo_ctl.output import echo
 
     if api.server:
         refuse_with_server(context=context)
@@ -84,9 +84,9 @@ def apply(
 
     A graph of the same name that was not created for this request stays unchanged.
     """
-    from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.dgdr import by_api, points  # noqa: PLC0415
-    from dynamo_ctl.output import echo  # noqa: PLC0415
+    from dynamo_ctl import interrupts, settings, targets
+    from dynamo_ctl.commands.dgdr import by_api, points
+    from dynamo_ctl.output import echo
 
     if api.server:
         refuse_with_server(context=context)

@@ -107,10 +107,10 @@ def _row(number: int, point: KubeObject, *, marked: bool = False) -> tuple[str, 
 
 
 def _png(drawn: Drawn, file: Path) -> None:
-    import matplotlib as mpl  # noqa: PLC0415 - a second of imports
+    import matplotlib as mpl  # a second of imports
 
     mpl.use("agg")
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axes = figure.add_subplot()
@@ -130,7 +130,7 @@ def _png(drawn: Drawn, file: Path) -> None:
 
 
 def _html(drawn: Drawn, file: Path) -> None:
-    import plotly.graph_objects as go  # noqa: PLC0415 - a second of imports
+    import plotly.graph_objects as go  # a second of imports
 
     figure = go.Figure()
     for number, point, (x, y) in drawn.placed:

@@ -31,9 +31,9 @@ def models(query: DiscoveredQuery, *, bus: BusOptions) -> None:
 
 
 def _show(what: str, query: DiscoveredQuery, bus: BusOptions) -> None:
-    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.discovered import listing  # noqa: PLC0415
-    from dynamo_ctl.output import echo  # noqa: PLC0415
+    from dynamo_ctl import interrupts, settings
+    from dynamo_ctl.commands.discovered import listing
+    from dynamo_ctl.output import echo
 
     settings.quiet()
     where = bus.where()

@@ -55,10 +55,10 @@ def events(
     have no namespace, need -A or --kind platform. --server shows the Kubernetes Events
     of one object and of all objects that it owns: name the object with --kind dgd, dcd or dgdr, and --name.
     """
-    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.events import by_api, stream  # noqa: PLC0415
-    from dynamo_ctl.errors import CtlError, ExitCode  # noqa: PLC0415
-    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl import interrupts, settings
+    from dynamo_ctl.commands.events import by_api, stream
+    from dynamo_ctl.errors import CtlError, ExitCode
+    from dynamo_ctl.output import echo, echo_error
 
     age = stream.duration(query.since) if query.since else None
     as_json = output is LineOutput.JSON

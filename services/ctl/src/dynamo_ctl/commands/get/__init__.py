@@ -43,9 +43,9 @@ def get(
 
     Reads the cluster of the platform that runs in this folder or above it, otherwise the cluster of your kubeconfig.
     """
-    from dynamo_ctl import interrupts, settings, targets  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.get import objects, sources  # noqa: PLC0415
-    from dynamo_ctl.output import echo  # noqa: PLC0415
+    from dynamo_ctl import interrupts, settings, targets
+    from dynamo_ctl.commands.get import objects, sources
+    from dynamo_ctl.output import echo
 
     query = objects.resolved(query)
     work = objects.watch if watch else objects.show

@@ -88,9 +88,9 @@ def replay(options: ReplayRequest) -> None:
     of requests whose time to first token and mean time between tokens are within ttft_ms and itl_ms of the
     configuration.
     """
-    from dynamo_ctl import settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.plan import simulation  # noqa: PLC0415 - quick help
-    from dynamo_ctl.output import echo, echo_error  # noqa: PLC0415
+    from dynamo_ctl import settings
+    from dynamo_ctl.commands.plan import simulation
+    from dynamo_ctl.output import echo, echo_error
 
     settings.quiet()
     simulation.run(options, echo, echo_error)

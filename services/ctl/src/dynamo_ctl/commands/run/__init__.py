@@ -32,8 +32,8 @@ def run(
 
     Containers run this command. It starts no servers and installs no definitions; `dynamoctl up` does.
     """
-    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.run import serving  # noqa: PLC0415 - quick help
+    from dynamo_ctl import interrupts, settings
+    from dynamo_ctl.commands.run import serving
 
     chosen = services.make(names)
     older = {"--natsAddr": nats_address, "--etcdAddr": etcd_address}

@@ -56,9 +56,9 @@ def scale(
     changes several components together. The platform carries out a held request later. A refused request gives exit
     code 1. With --server the API writes the replicas with your rights, one component after the other.
     """
-    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.scale import by_api, command  # noqa: PLC0415
-    from dynamo_ctl.output import echo  # noqa: PLC0415
+    from dynamo_ctl import interrupts, settings
+    from dynamo_ctl.commands.scale import by_api, command
+    from dynamo_ctl.output import echo
 
     replicas, as_json = command.replicas(options.targets), output is LineOutput.JSON
     if api.server:

@@ -26,9 +26,9 @@ def up(
     """
     if local and (kubeconfig or context):
         raise CtlError("--local starts its own cluster: remove --kubeconfig and --context", ExitCode.USAGE)
-    from dynamo_ctl import interrupts, settings  # noqa: PLC0415 - quick help
-    from dynamo_ctl.commands.up import platform, servers  # noqa: PLC0415
-    from dynamo_ctl.output import console  # noqa: PLC0415
+    from dynamo_ctl import interrupts, settings
+    from dynamo_ctl.commands.up import platform, servers
+    from dynamo_ctl.output import console
 
     loaded = settings.with_cluster(settings.load(config), kubeconfig, context)
     settings.start_logging(loaded, for_people=True)
