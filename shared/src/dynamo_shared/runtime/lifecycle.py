@@ -6,10 +6,8 @@ everything starts at once.
 """
 
 import asyncio
-import gc
-import resource
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -22,6 +20,7 @@ from dynamo_shared.runtime import connections, endpoints
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.leasing import Leasing, leasing
 from dynamo_shared.runtime.metrics import Metrics
+from dynamo_shared.runtime.process import allow_open_files, rare_collections
 from dynamo_shared.runtime.scrapers import Scrapers
 from dynamo_shared.runtime.service import Service, ServiceContext, needs_api_server_alone
 from dynamo_shared.runtime.settings import Settings
@@ -34,11 +33,6 @@ from dynamo_shared.runtime.tracing import tracing
 SHUTDOWN_WITHIN = 25.0
 #: If a service ran this long, its next failure counts as a first one. Seconds.
 WELL_AFTER = 60.0
-#: The limit of open files if the system allows more, or has no limit.
-MOST = 1 << 20
-#: New objects that trigger a collection of the first generation. Python's default of 700 costs a twentieth of a
-#: service's processor time, in pauses of up to a quarter of a second (`make bench-reconcile`, 100 graphs at once).
-_COLLECT_AFTER = 10_000
 
 log = structlog.get_logger("dynamo.runtime")
 
@@ -69,7 +63,7 @@ async def running(services: Sequence[Service], settings: Settings) -> AsyncItera
     certificate cannot be read).
     """
     name = services[0].name if len(services) == 1 else "platform"
-    allow_most()
+    allow_open_files()
     for setting in settings.ignored:
         log.warning("setting ignored", setting=setting)
     for older in settings.older_names:
@@ -139,33 +133,3 @@ async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
     _, late = await asyncio.wait(tasks, timeout=SHUTDOWN_WITHIN)
     for task in late:
         log.error("service did not end in time", service=task.get_name(), seconds=SHUTDOWN_WITHIN)
-
-
-def allow_most() -> None:
-    """Raise the soft limit of open files to the hard limit, like programs in Go.
-
-    The soft limit is 1,024 for containers of containerd 2 and for systemd services, because of programs that use
-    select(). The REST API alone may have 2,000 streams; at the limit a process accepts no probe and cannot connect to
-    the API server.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
-    if soft == resource.RLIM_INFINITY or soft >= most:
-        return
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    except (ValueError, OSError) as error:
-        log.warning("cannot raise the limit of open files", files=soft, error=str(error))
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Collect garbage rarely in the whole process while the block runs, and never traverse what is already loaded."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
