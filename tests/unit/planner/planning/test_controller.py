@@ -16,7 +16,7 @@ import pytest
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.observation import Pool
 from dynamo_planner.metrics import PlanMetrics
-from dynamo_planner.planning.controller import RETRY_AFTER, Plans, _Running
+from dynamo_planner.planning.controller import CONCERN, RETRY_AFTER, Plans, _Running
 from dynamo_planner.planning.runner import TickResult
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.conditions import PLANNING
@@ -37,13 +37,14 @@ from dynamo_shared.api.resources import (
 from dynamo_shared.bus.commands import CommandSender
 from dynamo_shared.bus.errors import BusUnavailableError, StreamNotFoundError
 from dynamo_shared.bus.streams import COMMANDS
-from dynamo_shared.kube.errors import NotFound
+from dynamo_shared.kube.errors import NotFound, Unavailable
 from dynamo_shared.leases import AllKeys
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.facts import Announcer
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.routes import CacheChange
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.versions import version_of
 from dynamo_shared.wire.specifications.scaling import ScaleData
 from prometheus_client import CollectorRegistry
@@ -379,6 +380,57 @@ async def test_deleted_graphs_are_forgotten() -> None:
         await controller.reconcile(KEY)
         controller.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, KEY, uid)
     assert not controller._reporter._last
+
+
+async def test_planning_that_ends_unexpectedly_begins_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller, _ = plans()
+    _plannable(controller)
+    again: list[object] = []
+    monkeypatch.setattr(controller, "enqueue", lambda *task: again.append(task))
+
+    async def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(controller, "_run_plan", fail)
+    await controller.reconcile(KEY)
+    runner = controller._runners[KEY].task
+    await asyncio.wait([runner])
+    await asyncio.sleep(0)
+    assert again == [(Task(CONCERN, KEY), RETRY_AFTER)]
+    await controller.reconcile(KEY)
+    assert controller._runners[KEY].task is not runner
+
+
+async def test_planning_ends_with_its_graph() -> None:
+    controller, _ = plans()
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
+    _planned(controller)
+    runner = controller._runners[KEY].task
+    controller.cache.remove(DYNAMO_GRAPH_DEPLOYMENTS, KEY, "u")
+    assert runner.cancelling()
+    assert not controller._runners
+
+
+async def test_a_condition_that_was_not_written_is_written_with_the_next_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    controller, _ = plans()
+    planned = graph()
+    before = {"type": PLANNING, "status": "True", "reason": "Holds", "message": "said", "observedGeneration": 1}
+    planned["metadata"]["generation"] = 1
+    planned["status"] = {"conditions": [{**before, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+    controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, planned)
+    tried: list[object] = []
+
+    async def refuse(_: object, status: KubeObject) -> None:
+        tried.append(status)
+        raise Unavailable(503, "ServiceUnavailable", "later")
+
+    monkeypatch.setattr(controller.kube, "apply_status", refuse)
+    explained = replace(effects(), explanation=Explanation(message="says"))
+    for _ in range(2):
+        await controller._report(plan(), TickResult(collected(), explained, None))
+    assert len(tried) == 2
 
 
 async def test_nothing_is_kept_of_a_graph_that_is_deleted_while_its_plan_is_read(
