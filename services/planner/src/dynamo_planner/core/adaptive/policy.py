@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import inf, prod
+from math import prod
 
 import numpy as np
 from dynamo_shared.api.contracts.planner import Mode, PlannerConfig
 
-from dynamo_planner.core.adaptive.budget import split
+from dynamo_planner.core.adaptive.budget import BudgetedReplicas
 from dynamo_planner.core.adaptive.columns import Array
 from dynamo_planner.core.adaptive.constant_replicas import constant_replicas, highest
 from dynamo_planner.core.adaptive.cost_benefit import CostBenefit, PoolState, Rates
@@ -73,8 +73,7 @@ class AdaptivePolicy:
         self._sample = self._window = _sample(config)
         self._shorter_at = 0.0
         self._queued = 0
-        self._moves_since = inf
-        """since when the budget requires a move from one pool to another, without a break"""
+        self._budgeted = BudgetedReplicas(self._limits)
         # Older intervals are not used to judge methods, and each costs milliseconds in the first tick.
         self._past = as_past(warmup[-MEMORY:], float(config.throughput_adjustment_interval_seconds))
 
@@ -378,7 +377,7 @@ class AdaptivePolicy:
         desired = {pool: plan.replicas for pool, plan in plans.items()}
         current = {pool: plan.current for pool, plan in plans.items()}
         startup = self._longest_startup(observation)
-        bounded = self._within_budget(observation, plans, startup)
+        bounded = self._budgeted.of(plans, observation, startup)
         final = self._limits.in_turn(bounded, self._drawing(observation, current), observation.capabilities)
         up = [pool for pool in final if final[pool] > current[pool]]
         down = [pool for pool in final if final[pool] < current[pool]]
@@ -419,35 +418,6 @@ class AdaptivePolicy:
             at_risk=at_risk,
         )
         return Effects(next_tick=next_tick, decision=decision, explanation=explanation)
-
-    def _within_budget(
-        self, observation: Observation, plans: Mapping[Pool, PoolPlan], startup: float
-    ) -> dict[Pool, int]:
-        """The replicas that the budget permits: in proportion to the plans, unless only the reserve exceeds it.
-
-        A replica moves between pools only if that was better for a whole start-up time: it serves nothing while it
-        starts, so a single unusual sample moves none.
-        """
-        able, now = observation.capabilities, observation.now
-        desired = {pool: plan.replicas for pool, plan in plans.items()}
-        current = {pool: plan.current for pool, plan in plans.items()}
-        final = self._limits.bounded(desired, able)
-        without_transfer = self._limits.bounded_without_transfer(desired, current, able)
-
-        def fits(replicas: dict[Pool, int]) -> bool:
-            return self._limits.bounded(replicas, able) == replicas
-
-        calm = {pool: plan.replicas - plan.reserve for pool, plan in plans.items()}
-        if len(plans) > 1 and fits(calm) and not fits(desired):
-            sizers = {pool: plan.sizer for pool, plan in plans.items()}
-            stay = {pool: min(desired[pool], count) for pool, count in current.items()}
-            final = split(desired, calm, sizers, fits)
-            without_transfer = split(desired, stay, sizers, fits) if fits(stay) else final
-        if final == without_transfer:
-            self._moves_since = inf
-            return final
-        self._moves_since = min(self._moves_since, now)
-        return final if now - self._moves_since >= startup else without_transfer
 
     def _drawing(self, observation: Observation, asked: Mapping[Pool, int]) -> dict[Pool, int]:
         """Replicas that draw power: the requested ones, and existing ones that are to go."""
