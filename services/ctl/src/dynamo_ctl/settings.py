@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
 def load(config: Path | None, flags: Mapping[str, str | None] | None = None) -> Settings:
     """The settings of a file (None: defaults), overridden by the environment and by flags. Raises InvalidSettings."""
-    from dynamo_shared.runtime.settings import (
-        load_settings,
-    )  # takes a third of a second; many commands need no settings
+    # Takes a third of a second, and many commands need no settings.
+    from dynamo_shared.runtime.settings import load_settings
 
     return load_settings(config, {**os.environ, **{name: text for name, text in (flags or {}).items() if text}})
 

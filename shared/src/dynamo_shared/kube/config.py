@@ -98,7 +98,8 @@ def namespace(
         raise
     except Exception as error:
         raise ConfigError(f"cannot use {paths}: {error}") from error
-    return _pod_namespace(environ, service_account) if environ.get("KUBERNETES_SERVICE_HOST") else DEFAULT_NAMESPACE
+    in_pod = bool(environ.get("KUBERNETES_SERVICE_HOST"))
+    return (in_pod and pod_namespace(environ, service_account)) or DEFAULT_NAMESPACE
 
 
 def _kubeconfig_paths(kubeconfig: Path | None, environ: Mapping[str, str]) -> str:
@@ -134,14 +135,15 @@ def _in_cluster(environ: Mapping[str, str], service_account: Path) -> Connection
         str(token_file), str(service_account / "ca.crt"), try_refresh_token=False, environ=dict(environ)
     ).load_and_set(settings)
     credentials = TokenFile(token_file, service_account / "ca.crt", lambda: _tls(settings))
-    return _connection(settings, credentials, environ, _pod_namespace(environ, service_account))
+    return _connection(settings, credentials, environ, pod_namespace(environ, service_account) or DEFAULT_NAMESPACE)
 
 
-def _pod_namespace(environ: Mapping[str, str], service_account: Path) -> str:
-    """The namespace of this process's pod: like kubectl, from POD_NAMESPACE or the service account."""
+def pod_namespace(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT) -> str:
+    """The namespace of this process's pod: like kubectl, from POD_NAMESPACE or the service account; "" if unknown."""
+    if name := environ.get("POD_NAMESPACE"):
+        return name
     file = service_account / "namespace"
-    mounted = file.read_text(encoding="utf-8").strip() if file.is_file() else ""
-    return environ.get("POD_NAMESPACE") or mounted or DEFAULT_NAMESPACE
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
 
 def _merged(paths: str) -> Any:

@@ -38,7 +38,8 @@ def routes(
     cache: ObjectCache, debounce: Debounce, progress: Callable[[Resource, ObjectKey], float]
 ) -> tuple[TaskRoute, ...]:
     """The tasks that changes of graphs, and of their children, trigger. `progress`: see `Delays`."""
-    to, wait = CachedTargets(cache), Delays(cache, debounce, progress)
+    to = CachedTargets(cache)
+    wait = Delays(to, debounce, progress)
     graphs, components = DYNAMO_GRAPH_DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS
     concerns_graph = partial(_concerns_graph, cache)
     return (

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.runtime.routes import CacheChange
-from dynamo_shared.state.cache import ObjectCache
 
 from dynamo_pod_builder.reconcilers.requeue import OBSERVED_WITHIN
 from dynamo_pod_builder.routing.changes import COUNTED, is_of_outlook, is_of_replicas, is_of_spec, is_of_status
@@ -29,7 +28,7 @@ class Delays:
     reports.
     """
 
-    cache: ObjectCache
+    targets: CachedTargets
     debounce: Debounce
     progress: Callable[[Resource, ObjectKey], float]
 
@@ -54,17 +53,17 @@ class Delays:
         """A child that others changed or deleted is corrected at once; pods that serve are reported soon; all else is
         progress.
         """
-        if change.new is None or (is_of_spec(change) and not self.cache.is_answer(change.resource, change.new)):
+        if change.new is None or (is_of_spec(change) and not self.targets.cache.is_answer(change.resource, change.new)):
             return 0.0
         if is_of_outlook(change):
             return TOGETHER
-        if is_of_spec(change) or (change.old is None and self.cache.is_written(change.resource, change.key)):
+        if is_of_spec(change) or (change.old is None and self.targets.cache.is_written(change.resource, change.key)):
             # The reconcile that wrote it has the answer, and another one begins when its status changes.
             return OBSERVED_WITHIN
         if change.old is None or (change.resource in COUNTED and reported(change.old) == reported(change.new)):
             # Its status is reported, not its existence, nor an annotation of its own controller, which will report more
             # if it has not observed the spec yet.
             return CREATED if change.old is None or is_observed(change.new) else OBSERVED_WITHIN
-        owners = CachedTargets(self.cache).owners(change)
+        owners = self.targets.owners(change)
         waits = [self.progress(BY_CONCERN[task.concern], task.key) for task in owners if task.concern in BY_CONCERN]
         return max(waits, default=TOGETHER)

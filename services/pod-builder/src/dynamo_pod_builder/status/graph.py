@@ -8,6 +8,7 @@ from typing import Any
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import Condition, condition_of
 from dynamo_shared.api.gpus import GpuShape
+from dynamo_shared.api.v1beta1.enums import UNFINISHED_UPDATE
 
 from dynamo_pod_builder.status.component import PREDECESSOR_REMAINS, Failure
 from dynamo_pod_builder.status.pods import Trouble
@@ -23,9 +24,6 @@ ROLLING_UPDATE = "rolling_update_in_progress"
 WAITING_FOR_CHECKPOINT = "waiting_for_checkpoint"
 #: The reference's reasons. An obstacle that may not pass by itself is reported instead: `ImagePullBackOff`.
 ROUTINE = frozenset({ALL_READY, SOME_NOT_READY, FAILED_TO_RECONCILE, ROLLING_UPDATE, WAITING_FOR_CHECKPOINT})
-
-#: Phases of an unfinished rolling update. Only the reference writes Pending, when one begins.
-UNDER_WAY = frozenset({"Pending", "InProgress"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ def _verdict(outcome: GraphOutcome) -> tuple[str, str, str]:
     waiting = [words for words, _ in states]
     stuck = [words for words, reason in states if reason]
     reason = next((reason for _, reason in states if reason), "")
-    if outcome.rolling_update is not None and outcome.rolling_update.get("phase") in UNDER_WAY:
+    if outcome.rolling_update is not None and outcome.rolling_update.get("phase") in UNFINISHED_UPDATE:
         return (
             PENDING,
             reason or ROLLING_UPDATE,

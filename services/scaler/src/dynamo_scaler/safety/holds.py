@@ -9,11 +9,10 @@ from typing import NamedTuple
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey
+from dynamo_shared.api.v1beta1.enums import UNFINISHED_UPDATE
 from dynamo_shared.api.wording import many
 
 ROLLOUT, CAPACITY, GRAPH_FAILED = "RolloutInProgress", "CapacityPending", "GraphFailed"
-#: Phases in which the pods of a graph are being replaced, or are about to be.
-_EXCHANGING = frozenset({"Pending", "InProgress"})
 _RESTARTING = frozenset({"Pending", "Restarting"})
 #: Largest number of names in a message.
 _NAMED = 3
@@ -36,7 +35,7 @@ def rollout(graph: KubeObject, component: str, *, observed: bool) -> Hold | None
     if not observed:
         return Hold(ROLLOUT, "the platform has not acted on the latest change of the graph yet")
     phase = (status.get("rollingUpdate") or {}).get("phase")
-    if phase in _EXCHANGING:
+    if phase in UNFINISHED_UPDATE:
         return Hold(ROLLOUT, "new worker pods are replacing the old ones")
     restart = status.get("restart") or {}
     if restart.get("phase") in _RESTARTING:

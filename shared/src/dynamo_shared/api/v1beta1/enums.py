@@ -92,6 +92,11 @@ class RollingUpdatePhase(StrEnum):
     FAILED = "Failed"
 
 
+#: Phases of an unfinished rolling update. Only the reference writes Pending, when one begins. A tuple, because a stored
+#: value may be of any type.
+UNFINISHED_UPDATE = (RollingUpdatePhase.PENDING, RollingUpdatePhase.IN_PROGRESS)
+
+
 class RestartPhase(StrEnum):
     """Progress of a restart; the CRD declares it as a string."""
 

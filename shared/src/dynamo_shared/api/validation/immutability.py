@@ -8,6 +8,7 @@ from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.min_available import min_available, min_available_path
 from dynamo_shared.api.registry.annotations import WORKLOAD_PROVIDER
 from dynamo_shared.api.untrusted.reading import annotation, mapping, text
+from dynamo_shared.api.v1beta1.enums import UNFINISHED_UPDATE
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import BETA, COMPONENT, GRAPH, UPDATED, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.topology import AT as TOPOLOGY_AT
@@ -174,7 +175,7 @@ def what_runs_a_graph_stays(graph: GraphView, old: GraphView, _facts: Facts) -> 
 def no_restart_during_a_rolling_update(graph: GraphView, old: GraphView, _facts: Facts) -> Violations:
     """The restart id cannot change while a rolling update is pending or in progress, which replaces the pods anyway."""
     phase = mapping(old.status.get("rollingUpdate")).get("phase")
-    if phase not in ("Pending", "InProgress"):
+    if phase not in UNFINISHED_UPDATE:
         return
     now, before = (text(mapping(each.spec.get("restart")).get("id")) for each in (graph, old))
     if now != before:

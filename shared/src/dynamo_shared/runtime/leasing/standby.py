@@ -9,7 +9,7 @@ from functools import partial
 from dynamo_shared.aio import all_of, ended
 from dynamo_shared.api.resources import ObjectKey
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.config import SERVICE_ACCOUNT
+from dynamo_shared.kube.config import pod_namespace
 from dynamo_shared.leases import Leadership, Ownership
 from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.leasing.base import Leasing, default_replica_id
@@ -58,7 +58,7 @@ class StandbyReplicas(Leasing):
             namespace, prefix = standby.namespace, f"dynamo-{self._settings.cluster_name}"
             if self._election.enabled:
                 namespace, prefix = self._election.namespace or namespace, self._election.id
-            key = ObjectKey(namespace or _own_namespace(), f"{prefix}-{service}")
+            key = ObjectKey(namespace or pod_namespace(os.environ) or _DEFAULT_NAMESPACE, f"{prefix}-{service}")
             replica = self._settings.replica_id or default_replica_id()
             claim = self._claims[service] = KubeClaim(self._kube, key, replica, standby.duration)
             claim.on_change(partial(self._report, service, claim))
@@ -103,12 +103,3 @@ async def by_kubernetes(
             yield standby
         finally:
             await standby.close()
-
-
-def _own_namespace() -> str:
-    if name := os.environ.get("POD_NAMESPACE", ""):
-        return name
-    try:
-        return (SERVICE_ACCOUNT / "namespace").read_text().strip() or _DEFAULT_NAMESPACE
-    except OSError:
-        return _DEFAULT_NAMESPACE

@@ -22,6 +22,7 @@ from dynamo_shared.api.pods import has_ended
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.registry.annotations import DEPLOYMENT_MAX_UNAVAILABLE, DEPLOYMENT_STRATEGY
 from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS
+from dynamo_shared.api.v1beta1.enums import UNFINISHED_UPDATE
 
 from dynamo_pod_builder.reconcilers.graph.observed import Observed
 from dynamo_pod_builder.reconcilers.graph.plan import Plan, Rollout
@@ -29,7 +30,6 @@ from dynamo_pod_builder.reconcilers.graph.serving import NO_ROOM, ServingPods, g
 from dynamo_pod_builder.reconcilers.requeue import earliest
 from dynamo_pod_builder.render.workloads.deployment import RECREATE
 from dynamo_pod_builder.rollout import Replicas, RolloutStep, margins, replace_all, scaled, step
-from dynamo_pod_builder.status.graph import UNDER_WAY
 from dynamo_pod_builder.status.pods import NAMED, recheck_after, summary, troubles
 from dynamo_pod_builder.status.workload import QUOTA_EXCEEDED, ready_replicas, replicas_left, served_groups
 
@@ -201,7 +201,7 @@ def _template_annotations(child: KubeObject) -> Mapping[str, str]:
 
 
 def _active(previous: Mapping[str, Any] | None) -> bool:
-    return previous is not None and previous.get("phase") in UNDER_WAY
+    return previous is not None and previous.get("phase") in UNFINISHED_UPDATE
 
 
 def _begun(previous: Mapping[str, Any], now: datetime) -> str:
