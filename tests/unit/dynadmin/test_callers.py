@@ -1,9 +1,6 @@
 """Who is acted for, sessions, selectors, GPUs: the pure parts of the REST API."""
 
-from typing import Any
-
 import pytest
-from dynamo_dynadmin.api import fit
 from dynamo_dynadmin.api.ownership import manager_of, merge_patch, merged
 from dynamo_dynadmin.api.selectors import InvalidSelector, selector
 from dynamo_dynadmin.identity.seal import TooLong
@@ -131,35 +128,6 @@ def test_selectors_that_cannot_be_read_are_refused(text: str) -> None:
 def test_a_selector_has_few_requirements_since_each_object_is_asked_about_each() -> None:
     with pytest.raises(InvalidSelector, match="at most 32 requirements"):
         selector(",".join(["a"] * 33))
-
-
-def node(name: str, free: int, total: int = 8, **more: Any) -> fit.NodeRoom:
-    return fit.NodeRoom(name=name, product="H100", total=total, free=free, labels=more.pop("labels", {}), **more)
-
-
-TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
-TOLERATION = {"key": "gpu", "operator": "Equal", "value": "yes"}
-
-
-@pytest.mark.parametrize(
-    ("nodes", "demand", "fits"),
-    [
-        ([node("a", 8)], fit.GpuDemand("w", 2, 4), True),
-        ([node("a", 6), node("b", 2)], fit.GpuDemand("w", 2, 4), False),
-        ([node("a", 4), node("b", 4)], fit.GpuDemand("w", 2, 4), True),
-        ([node("a", 8)], fit.GpuDemand("w", 1, 16), False),
-        ([node("a", 8, taints=(TAINT,))], fit.GpuDemand("w", 1, 1), False),
-        ([node("a", 8, taints=(TAINT,))], fit.GpuDemand("w", 1, 1, tolerations=(TOLERATION,)), True),
-        ([node("a", 8, schedulable=False)], fit.GpuDemand("w", 1, 1), False),
-        ([node("a", 8, labels={"x": "y"})], fit.GpuDemand("w", 1, 1, {"x": "z"}), False),
-        ([], fit.GpuDemand("w", 1, 1), False),
-        ([], fit.GpuDemand("w", 0, 1), True),
-    ],
-)
-def test_gpus_are_there_by_node_taint_and_label(nodes: list[fit.NodeRoom], demand: fit.GpuDemand, fits: bool) -> None:
-    result = fit.fit([demand], nodes, exact=True)
-    assert result["fits"] is fits
-    assert fits or result["missing"][0]["why"]
 
 
 @pytest.mark.parametrize(

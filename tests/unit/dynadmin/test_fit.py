@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from dynamo_dynadmin.api import fit
+from dynamo_dynadmin.api.node_rules import NodeRules
 from dynamo_shared.api.device_claims import KnownClaims
 
 DRIVER = "gpu.nvidia.com"
@@ -52,8 +53,8 @@ def fitted(of: dict[str, Any], claims: KnownClaims | None, *rooms: fit.NodeRoom)
     return fit.fit(fit.demands_of(of, claims), rooms, exact=True)
 
 
-def room(name: str, free: int, total: int = 8) -> fit.NodeRoom:
-    return fit.NodeRoom(name=name, product="H100", total=total, free=free, labels={})
+def room(name: str, free: int, total: int = 8, **more: Any) -> fit.NodeRoom:
+    return fit.NodeRoom(name=name, product="H100", total=total, free=free, labels=more.pop("labels", {}), **more)
 
 
 def placed(result: dict[str, Any]) -> list[tuple[str, str, int, int]]:
@@ -79,8 +80,8 @@ def test_leaders_and_workers_may_have_pods_of_their_own() -> None:
     ]
     of = {"spec": {"components": [{"name": "w", "replicas": 2, "multinode": {"nodeCount": 3}, "roles": roles}]}}
     leader, worker = fit.demands_of(of)
-    assert (leader.pods, leader.gpus, leader.selector) == (2, 1, {"kind": "leader"})
-    assert (worker.pods, worker.gpus, worker.selector) == (4, 4, {"kind": "worker"})
+    assert (leader.pods, leader.gpus, leader.nodes) == (2, 1, NodeRules({"kind": "leader"}))
+    assert (worker.pods, worker.gpus, worker.nodes) == (4, 4, NodeRules({"kind": "worker"}))
 
 
 def test_all_pods_that_share_a_claim_go_to_the_node_that_has_its_gpus() -> None:
@@ -144,3 +145,82 @@ def test_the_fullest_node_that_has_room_is_filled_first() -> None:
     demand = fit.GpuDemand(component="a", pods=4, gpus=2)
     result = fit.fit([demand], [room("a", 8), room("b", 5), room("c", 1), room("d", 5)], exact=True)
     assert placed(result) == [("a", "b", 2, 4), ("a", "d", 2, 4)]
+
+
+TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+TOLERATION = {"key": "gpu", "operator": "Equal", "value": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "gpus", "fits"),
+    [
+        ([room("a", 8)], 2, 4, True),
+        ([room("a", 6), room("b", 2)], 2, 4, False),
+        ([room("a", 4), room("b", 4)], 2, 4, True),
+        ([room("a", 8)], 1, 16, False),
+        ([room("a", 8, schedulable=False)], 1, 1, False),
+        ([], 1, 1, False),
+        ([], 0, 1, True),
+    ],
+)
+def test_pods_fit_where_one_node_has_their_gpus(nodes: list[fit.NodeRoom], pods: int, gpus: int, fits: bool) -> None:
+    result = fit.fit([fit.GpuDemand("w", pods, gpus)], nodes, exact=True)
+    assert result["fits"] is fits
+    assert fits or result["missing"][0]["why"]
+
+
+def affinity(*terms: dict[str, Any]) -> dict[str, Any]:
+    required = {"nodeSelectorTerms": list(terms)}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def labelled(operator: str, *values: str, key: str = "gpu") -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def named(operator: str, name: str) -> dict[str, Any]:
+    return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": [name]}]}
+
+
+AFFINITY = "1 excluded by the node affinity"
+AFFINITIES: list[tuple[list[dict[str, Any]], str | None]] = [
+    ([labelled("In", "7", "8")], None),
+    ([labelled("In", "7")], AFFINITY),
+    ([labelled("In", "7", key="none")], AFFINITY),
+    ([labelled("NotIn", "7")], None),
+    ([labelled("NotIn", "8")], AFFINITY),
+    ([labelled("NotIn", "8", key="none")], None),
+    ([labelled("Exists")], None),
+    ([labelled("Exists", key="none")], AFFINITY),
+    ([labelled("DoesNotExist")], AFFINITY),
+    ([labelled("DoesNotExist", key="none")], None),
+    ([labelled("Gt", "7")], None),
+    ([labelled("Gt", "8")], AFFINITY),
+    ([labelled("Lt", "9")], None),
+    ([labelled("Lt", "8")], AFFINITY),
+    ([labelled("Lt", "9", key="zone")], AFFINITY),
+    ([named("In", "a")], None),
+    ([named("NotIn", "a")], AFFINITY),
+    ([{**labelled("Exists"), **named("In", "b")}], AFFINITY),
+    ([labelled("In", "7"), labelled("In", "8")], None),
+    ([{}], AFFINITY),
+    ([], AFFINITY),
+]
+
+
+@pytest.mark.parametrize(
+    ("pod", "why"),
+    [
+        ({}, "1 with taint gpu=yes:NoSchedule"),
+        ({"tolerations": [TOLERATION]}, None),
+        ({"nodeSelector": {"gpu": "8"}, "tolerations": [TOLERATION]}, None),
+        ({"nodeSelector": {"gpu": "9"}}, "1 without the labels of the node selector"),
+        *(({**affinity(*terms), "tolerations": [TOLERATION]}, why) for terms, why in AFFINITIES),
+    ],
+)
+def test_pods_go_to_nodes_that_they_select_and_whose_taints_they_tolerate(pod: dict[str, Any], why: str | None) -> None:
+    asks = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
+    of = {"spec": {"components": [{"name": "w", "podTemplate": {"spec": {**pod, **asks}}}]}}
+    only = room("a", 8, labels={"gpu": "8", "zone": "east"}, taints=(TAINT,))
+    result = fitted(of, None, only)
+    assert [each["why"] for each in result["missing"]] == ([why] if why else [])

@@ -17,8 +17,7 @@ from dynamo_shared.api.role_templates import templates
 from dynamo_shared.api.wording import many
 
 from dynamo_dynadmin.api.family import gpus_in_use
-
-_EVICTING = frozenset({"NoSchedule", "NoExecute"})
+from dynamo_dynadmin.api.node_rules import ANY_NODE, NodeRules, taint_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ class GpuDemand:
     pods: int
     gpus: int
     """of each pod"""
-    selector: dict[str, str] = field(hash=False, default_factory=dict)
-    tolerations: tuple[dict[str, Any], ...] = ()
+    nodes: NodeRules = field(hash=False, default=ANY_NODE)
     claims: tuple[str, ...] = ()
     shared: int = 0
     """GPUs that all pods share, by claims that are not allocated yet: all pods go to the node with these GPUs"""
@@ -151,8 +149,7 @@ def demands_of(graph: KubeObject, claims: KnownClaims | None = None) -> list[Gpu
                     component=component["name"],
                     pods=pods,
                     gpus=counted.own,
-                    selector=dict(spec.get("nodeSelector") or {}),
-                    tolerations=tuple(spec.get("tolerations") or ()),
+                    nodes=NodeRules.of(spec),
                     claims=names,
                     shared=sum(number for name, number in counted.shared.items() if name in waiting - asked),
                     whole_node=len(of_node) > len(shared_of_node) or bool(shared_of_node - asked),
@@ -182,8 +179,8 @@ def fit(demands: Sequence[GpuDemand], nodes: Sequence[NodeRoom], *, exact: bool)
     missing: list[dict[str, Any]] = []
     needed = 0
     for demand in sorted(demands, key=lambda each: (not each.whole_node, -each.gpus_of_unit)):
-        reasons: Counter[str] = Counter(reason for node in nodes if (reason := _unfit(node, demand)))
-        suited = [node for node in nodes if not _unfit(node, demand)]
+        unsuited = {node.name: reason for node in nodes if (reason := _unfit(node, demand))}
+        suited = [node for node in nodes if node.name not in unsuited]
         where = _placed(demand, suited, free)
         rows = [
             {
@@ -204,7 +201,7 @@ def fit(demands: Sequence[GpuDemand], nodes: Sequence[NodeRoom], *, exact: bool)
                     "component": demand.component,
                     "pods": lacking * demand.pods_of_unit,
                     "gpus": lacking * demand.gpus_of_unit,
-                    "why": _why(demand, suited, reasons),
+                    "why": _why(demand, suited, Counter(unsuited.values())),
                     "free": [node.name for node in suited if node.total >= demand.gpus_of_unit],
                 }
             )
@@ -244,7 +241,7 @@ def node_row(node: NodeRoom) -> dict[str, Any]:
         "total": node.total,
         "free": node.free,
         "schedulable": node.schedulable,
-        "taints": [_taint(each) for each in node.taints],
+        "taints": [taint_words(each) for each in node.taints],
     }
 
 
@@ -261,24 +258,4 @@ def _why(demand: GpuDemand, suited: Sequence[NodeRoom], reasons: Counter[str]) -
 
 
 def _unfit(node: NodeRoom, demand: GpuDemand) -> str:
-    if not node.schedulable:
-        return "unschedulable"
-    if any(node.labels.get(key) != value for key, value in demand.selector.items()):
-        return "without the labels of the node selector"
-    for taint in node.taints:
-        if taint.get("effect") in _EVICTING and not any(_tolerates(each, taint) for each in demand.tolerations):
-            return f"with taint {_taint(taint)}"
-    return ""
-
-
-def _tolerates(toleration: dict[str, Any], taint: dict[str, Any]) -> bool:
-    if toleration.get("effect") not in (None, "", taint.get("effect")):
-        return False
-    if toleration.get("operator") == "Exists":
-        return toleration.get("key") in (None, "", taint.get("key"))
-    return toleration.get("key") == taint.get("key") and (toleration.get("value") or "") == (taint.get("value") or "")
-
-
-def _taint(taint: dict[str, Any]) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
+    return demand.nodes.excluding(node.name, node.labels, node.taints) if node.schedulable else "unschedulable"
