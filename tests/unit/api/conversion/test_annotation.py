@@ -70,6 +70,12 @@ FOREIGN = [
     '{"version":1,"for":"v1beta1","foreign":{}}',
     '{"version":1,"for":"v1beta1","annotations":5}',
     '{"version":1,"for":"v1beta1","annotations":{"a":1}}',
+    # The same if the answer cannot be encoded or read as JSON.
+    '{"version":1,"for":"v1beta1","fields":[[["spec","x"],"\\ud800"]]}',
+    '{"version":1,"for":"v1beta1","components":{"a":[[["\\udfff"],1]]}}',
+    '{"version":1,"for":"v1beta1","fields":[[["spec","x"],NaN]]}',
+    '{"version":1,"for":"v1beta1","fields":[[["spec","x"],1e999]]}',
+    f'{{"version":1,"for":"v1beta1","fields":[[["spec","x"],{"9" * 400}]]}}',
     "zlib:",
     "zlib:AAAA",
     "zlib:ö",

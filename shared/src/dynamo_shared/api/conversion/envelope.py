@@ -6,7 +6,6 @@
 """
 
 import base64
-import binascii
 import json
 import zlib
 from dataclasses import dataclass, field
@@ -14,7 +13,8 @@ from typing import Any
 
 from dynamo_shared.api.conversion.changes import Changes, well_formed
 from dynamo_shared.api.registry.annotations import PRESERVED_FIELDS
-from dynamo_shared.api.untrusted.limits import ReadLimits, check_count
+from dynamo_shared.api.untrusted import json_text
+from dynamo_shared.api.untrusted.limits import ReadLimits
 
 FORMAT = 1
 #: Kubernetes' limit of all annotations of an object, names and values. Bytes.
@@ -124,10 +124,8 @@ def _decoded(text: Any, version: str) -> dict[str, Any] | None:
     if not isinstance(text, str):
         return None
     try:
-        # Not with `json_text`, because values that this module compressed may contain unpaired surrogates.
-        envelope = json.loads(_unpacked(text) if text.startswith(_PACKED) else text[: MAX_UNPACKED_BYTES + 1])
-        check_count(envelope, _LIMITS)
-    except (ValueError, RecursionError, zlib.error, binascii.Error):
+        envelope = json_text.decode(_unpacked(text) if text.startswith(_PACKED) else text, _LIMITS)
+    except (ValueError, zlib.error):
         return None
     if not isinstance(envelope, dict) or envelope.get("version") != FORMAT or envelope.get("for") != version:
         return None
