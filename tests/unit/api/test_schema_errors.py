@@ -120,7 +120,7 @@ BAD: dict[str, list[str]] = {
         'spec.sharedMemory.size: must be a string, such as "8Gi"; write a number of bytes in quotation marks'
     ],
     "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: true}}": [
-        "spec.sharedMemory.size: True is not a quantity; examples: 8Gi, 500m, 2, 1e9"
+        "spec.sharedMemory.size: true is not a quantity; examples: 8Gi, 500m, 2, 1e9"
     ],
     "v1alpha1 DynamoComponentDeployment: {sharedMemory: {size: 0Gi}}": [
         "spec.sharedMemory.size: '0Gi' is not allowed; write an amount such as 8Gi, or disabled: true"
@@ -169,6 +169,14 @@ BAD: dict[str, list[str]] = {
         "spec.identity.maxModelLen: 0 is too small; at least 1",
         "spec.job.podTemplateSpec: required, and missing",
         "spec.job.activeDeadlineSeconds: 0 is too small; at least 1",
+    ],
+    (
+        "v1beta1 DynamoGraphDeployment: {components: [{name: a, type: worker, labels: {}, annotations: {}}], "
+        "experimental: {kvTransferPolicy: {labelKey: l, domain: zone, preferredWeight: '0.5'}}}"
+    ): [
+        "spec.components[0].labels: no such field; v1beta1 has it in podTemplate.metadata",
+        "spec.components[0].annotations: no such field; v1beta1 has it in podTemplate.metadata",
+        "spec.experimental.kvTransferPolicy.preferredWeight: must be a number, not '0.5'",
     ],
     "v1alpha1 DynamoWorkerMetadata: {data: x}": ["spec.data: must be an object, not 'x'"],
     "v1alpha1 DynamoNimRequest: {bentoTag: 1}": ["spec.bentoTag: must be a string, not 1"],

@@ -48,6 +48,8 @@ _BETA_GRAPHS = {
     "extraPodSpec": "v1beta1 has it in podTemplate.spec, with the container main for mainContainer",
     "extraPodMetadata": "v1beta1 has it in podTemplate.metadata",
     "mainContainer": "v1beta1 has it in podTemplate.spec.containers, under the name main",
+    "labels": "v1beta1 has it in podTemplate.metadata",
+    "annotations": "v1beta1 has it in podTemplate.metadata",
     "resources": "v1beta1 has it in podTemplate.spec.containers, on the container main",
     "livenessProbe": "v1beta1 has it in podTemplate.spec.containers, on the container main",
     "readinessProbe": "v1beta1 has it in podTemplate.spec.containers, on the container main",

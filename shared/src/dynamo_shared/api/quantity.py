@@ -8,6 +8,8 @@ import re
 from decimal import ROUND_UP, Context, Decimal, Inexact
 from functools import lru_cache
 
+from dynamo_shared.api.field_errors import shown
+
 #: Types of a written quantity. A constant, because `int | float | str` in a call creates the union each time.
 WRITTEN = (int, float, str)
 #: The fields of a container's resources that hold quantities.
@@ -44,11 +46,7 @@ class InvalidQuantity(ValueError):
     """A text is not a quantity."""
 
     def __init__(self, value: object) -> None:
-        # Truncated, because a tenant's string may be as long as an object.
-        shown = (
-            repr(value) if not isinstance(value, str) or len(value) <= _MAX_LENGTH else f"{value[:_MAX_LENGTH]!r}..."
-        )
-        super().__init__(f"{shown} is not a quantity; examples: 8Gi, 500m, 2, 1e9")
+        super().__init__(f"{shown(value)} is not a quantity; examples: 8Gi, 500m, 2, 1e9")
 
 
 def parse(value: object) -> Decimal:

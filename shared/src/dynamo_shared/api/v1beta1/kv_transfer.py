@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from dynamo_shared.api.model import ApiModel
+from dynamo_shared.api.model import ApiModel, Number
 from dynamo_shared.api.v1beta1.component import PackDomain
 from dynamo_shared.api.v1beta1.enums import KvTransferEnforcement
 
@@ -18,7 +18,7 @@ class KvTransferPolicy(ApiModel):
     """Kind of domain, such as zone or rack."""
     enforcement: KvTransferEnforcement = KvTransferEnforcement.REQUIRED
     """required allows only decode workers of the same domain; preferred prefers them."""
-    preferred_weight: float | None = Field(default=None, ge=0, le=1)
+    preferred_weight: Number | None = Field(default=None, ge=0, le=1)
     """Weight of the preference, from 0 to 1; required with preferred."""
 
 
