@@ -123,7 +123,7 @@ def there_is_something_to_plan_for(spec: dict[str, Any], _facts: Facts) -> Viola
             if not isinstance(value, int | float) or isinstance(value, bool):
                 continue
             if value < 0 or (value == 0 and section != "hardware"):
-                yield broken(("spec", section, name), value=f"{value:g}")
+                yield broken(("spec", section, name), value=shown(value))
 
 
 @REQUESTS.rule("{problem}", versions=(BETA,))  # the messages of the contract
