@@ -226,6 +226,7 @@ def test_warnings_have_the_form_that_the_api_server_passes_on():
     many = bounded(f"{number} {'x' * 200}" for number in range(100))
     assert sum(map(len, many)) <= 4096
     assert many[-1] == f"and {100 - len(many) + 1} more warnings"
+    assert bounded(f"{number} {'x' * 200}" for number in range(len(many)))[-1] == "and 1 more warning"
 
 
 @pytest.mark.parametrize(("replicas", "number"), [(3, "3"), ("junk", "N"), (None, "N")])

@@ -24,6 +24,7 @@ from dynamo_shared.api.untrusted.limits import MANIFEST, check_count
 from dynamo_shared.api.untrusted.reading import annotation, is_being_deleted, items, mapping
 from dynamo_shared.api.untrusted.words import shortened
 from dynamo_shared.api.validation import Facts, validate
+from dynamo_shared.api.wording import many
 
 from dynamo_admission import jsonpatch
 from dynamo_admission.accepted import AcceptedObjects
@@ -181,7 +182,7 @@ def bounded(warnings: Iterable[str]) -> tuple[str, ...]:
         kept.append(short)
         room -= len(short)
     if dropped:
-        kept.append(f"and {dropped} more warnings")
+        kept.append(f"and {many(dropped, 'more warning')}")
     return tuple(kept)
 
 
