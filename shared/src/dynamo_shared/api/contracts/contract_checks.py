@@ -105,8 +105,8 @@ def _keys(model: type[BaseModel], value: Any, location: Location, hints: Iterato
                 if (of_entries := model_of(further)) is not None:
                     yield from _keys(of_entries, item, (*location, key), hints)
             elif issubclass(model, ContractModel):
-                known = [names[0] for names, _ in fields.values()]
                 instead = model.MISTAKEN.get(str(key))
+                known = (names[0] for names, _ in fields.values())
                 meant = suggestion_for(str(key), known) if next(hints, None) is not None else ""
                 advice = f": {instead}" if instead else meant
                 yield (*location, key), f"is not a known key, and has no effect{advice}"
