@@ -128,8 +128,9 @@ def test_an_invalid_spec_is_rejected(spec: KubeObject | None) -> None:
         graph_of(NIM, {**nim(), "spec": spec})
 
 
-def graph_with(*conditions: KubeObject) -> KubeObject:
-    return {**stored(graph_of(NIM, nim())), "status": {"conditions": list(conditions)}}
+def graph_with(*conditions: KubeObject, generation: int = 1) -> KubeObject:
+    graph = with_metadata(stored(graph_of(NIM, nim())), generation=generation)
+    return {**graph, "status": {"state": "successful", "observedGeneration": 1, "conditions": list(conditions)}}
 
 
 READY = {"type": "Ready", "status": "True", "reason": "AllReady", "message": "all serve"}
@@ -142,8 +143,12 @@ NOT_READY = {"type": "Ready", "status": "False", "reason": "NotDeployable", "mes
         (graph_with(READY), ("True", "AllReady", "all serve")),
         (graph_with(NOT_READY), ("False", "NotDeployable", "name the image")),
         (graph_with(), ("False", "GraphPending", "its DynamoGraphDeployment has no status yet")),
+        (
+            graph_with(READY, generation=2),
+            ("False", "GraphPending", "the latest change of its DynamoGraphDeployment has not been acted on yet"),
+        ),
     ],
-    ids=["ready", "not ready", "new"],
+    ids=["ready", "not ready", "new", "ready before its last change"],
 )
 def test_a_legacy_object_is_ready_when_its_graph_is(graph: KubeObject, said: tuple[str, str, str]) -> None:
     (entry,) = status_of(NIM, nim(), graph, None, NOW)["conditions"]
@@ -176,11 +181,12 @@ def test_a_deployment_must_name_its_services(services: KubeObject | None) -> Non
 @pytest.mark.parametrize(
     ("graph", "failure", "state"),
     [
-        ({"status": {"state": "successful", "conditions": [READY]}}, None, "successful"),
-        ({"status": {}}, None, "initializing"),
+        (graph_with(READY), None, "successful"),
+        (graph_with(READY, generation=2), None, "pending"),
+        ({**graph_with(), "status": {}}, None, "initializing"),
         (None, Failure("InvalidSpec", "no"), "failed"),
     ],
-    ids=["runs", "new", "refused"],
+    ids=["runs", "changed", "new", "refused"],
 )
 def test_the_state_of_a_deployment_is_that_of_its_graph(
     graph: KubeObject | None, failure: Failure | None, state: str

@@ -37,7 +37,7 @@ from dynamo_pod_builder import events
 from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.artifact_images import Waiting, answer_of, artifact_of, lacks_image, request_for, with_image
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
-from dynamo_pod_builder.status.component import Failure
+from dynamo_pod_builder.status.component import Failure, is_observed
 from dynamo_pod_builder.status.graph import FAILED, INITIALIZING, PENDING
 
 READY = "Ready"
@@ -93,10 +93,14 @@ def status_of(
     if obstacle is not None:
         ready, reason, message = False, obstacle.reason, obstacle.message
         state = FAILED if isinstance(obstacle, Failure) else PENDING
-    elif entry is not None:
-        ready, reason, message = entry["status"] == "True", entry["reason"], entry["message"]
-    else:
+    elif graph is None or entry is None:
         ready, reason, message = False, "GraphPending", "its DynamoGraphDeployment has no status yet"
+    elif not is_observed(graph):
+        ready, reason = False, "GraphPending"
+        message = "the latest change of its DynamoGraphDeployment has not been acted on yet"
+        state = PENDING
+    else:
+        ready, reason, message = entry["status"] == "True", entry["reason"], entry["message"]
     status: KubeObject = {"conditions": [condition_of(obj, READY, ready, reason, message, now=now)]}
     return {"state": state, **status} if resource == DYNAMO_DEPLOYMENTS else status
 
