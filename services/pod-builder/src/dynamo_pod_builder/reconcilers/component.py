@@ -92,11 +92,12 @@ def planned(observed: ComponentInputs) -> ComponentPlan:
         if starts.waiting and not graph_uid(observed.component):
             desired = DEFAULT_REPLICAS if parsed.spec.replicas is None else parsed.spec.replicas
             # Running pods stay, like those of a graph.
-            kept = {"replicas": min(desired, observed.running)}
-            parsed = parsed.model_copy(update={"spec": parsed.spec.model_copy(update=kept)})
+            kept = min(desired, observed.running)
+            parsed = parsed.model_copy(update={"spec": parsed.spec.model_copy(update={"replicas": kept})})
             start = starts.by_component[parsed.metadata.name]
             why = f"; {start.message}" if start.fails else ""
-            held = Failure(status.WAITING, f"no further pod starts before DynamoCheckpoint {start.name} is ready{why}")
+            message = f"no further pod starts before DynamoCheckpoint {start.name} is ready{why}"
+            held = Failure(status.WAITING, message) if kept < desired else None
         around = replace(observed.around, restore=starts.restores.get(parsed.metadata.name))
         # A graph creates the checkpoints of its components.
         missing = () if graph_uid(observed.component) else starts.missing.values()
