@@ -84,10 +84,13 @@ async def test_an_answer_of_the_api_server_is_not_reported(resource):
 async def test_what_is_known_of_a_graph_stays_as_it_was():
     """Its update goes on from there once what fails is mended."""
     before: dict[str, Any] = {"rollingUpdate": {"phase": "InProgress"}, "components": {"One": {"replicas": 2}}}
-    failed = await World(DYNAMO_GRAPH_DEPLOYMENTS, KeyError("labels"), {**before, "state": "successful"}).fails()
+    other = {"type": "CheckpointsReady", "status": "False"}
+    status = {**before, "state": "successful", "conditions": [{"type": "Ready", "status": "True"}, other]}
+    failed = await World(DYNAMO_GRAPH_DEPLOYMENTS, KeyError("labels"), status).fails()
     assert before.items() <= failed["status"].items()
     assert failed["status"]["state"] == "failed"
-    assert (objects.condition(failed, "Ready") or {})["message"] == f"NotDeployable: {WORDS}"
+    ready, *others = failed["status"]["conditions"]
+    assert (ready["type"], ready["message"], others) == ("Ready", f"NotDeployable: {WORDS}", [other])
 
 
 async def test_the_job_of_a_checkpoint_is_still_followed():

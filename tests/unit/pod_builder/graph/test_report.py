@@ -1,5 +1,6 @@
 """How a graph's status is derived, and when the next reconcile is due."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -231,6 +232,9 @@ def test_topology_domains_are_reported_for_graphs_that_name_one(constraint, cond
     world = observed(stored(SET), of=stored_graph(**constraint), cliques=[clique("graph-0-one")])
     assert [each["type"] for each in conclude(desiring(SET), CarryOutResult(world)).conditions] == conditions
     assert conclude(desiring(NEW), CarryOutResult(world)).conditions == []
+    reported = {**world.graph, "status": {"conditions": conclude(desiring(SET), CarryOutResult(world)).conditions}}
+    lost = CarryOutResult(replace(world, graph=reported), FAILURE)
+    assert [each["type"] for each in conclude(Plan(failure=FAILURE), lost).conditions] == conditions
 
 
 STARTING = {

@@ -19,7 +19,7 @@ from dynamo_pod_builder.children import graph_uid
 from dynamo_pod_builder.reconcilers import legacy
 from dynamo_pod_builder.status.checkpoint import PENDING
 from dynamo_pod_builder.status.component import Failure, component_status
-from dynamo_pod_builder.status.graph import GraphOutcome, graph_status
+from dynamo_pod_builder.status.graph import READY, GraphOutcome, graph_status
 
 _REASON = "NotDeployable"
 
@@ -30,7 +30,9 @@ def _with(obj: KubeObject, part: KubeObject) -> KubeObject:
 
 
 def _of_graph(obj: KubeObject, message: str, now: datetime) -> tuple[KubeObject, Fact]:
-    status = _with(obj, graph_status(obj, GraphOutcome({}, failure=Failure(_REASON, message)), now))
+    others = [each for each in obj.get("status", {}).get("conditions", ()) if each["type"] != READY]
+    outcome = GraphOutcome({}, failure=Failure(_REASON, message), conditions=others)
+    status = _with(obj, graph_status(obj, outcome, now))
     return status, events.graph_changed(obj, status)
 
 

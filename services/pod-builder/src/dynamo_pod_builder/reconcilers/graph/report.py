@@ -172,6 +172,8 @@ def next_reconcile(plan: Plan, outcome: CarryOutResult) -> float | None:
 
 def _topology(plan: Plan, observed: Observed) -> list[Condition]:
     graph = observed.graph
+    if plan.children is None:
+        return _kept(graph, AVAILABLE)
     if plan.pod_clique_set is None or not is_constrained(graph):
         return []
     pod_clique_set = observed.children.get(place_of(plan.pod_clique_set))
