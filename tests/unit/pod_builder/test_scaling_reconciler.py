@@ -8,7 +8,7 @@ from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import COMPONENT
 from dynamo_shared.api.resources import ObjectKey
-from dynamo_shared.kube.errors import Conflict, Invalid, KubeError, NotFound
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound
 from dynamo_shared.runtime import Result
 
 from tests.unit.render.building import CONFIG, component, component_children, graph_children, of_kind
@@ -61,7 +61,9 @@ async def test_the_workload_gets_the_number(observed, writes):
     assert CONFIG.grove is False
 
 
-@pytest.mark.parametrize("error", [NotFound(404, "NotFound", "gone"), Invalid(422, "Invalid", "no")])
+@pytest.mark.parametrize(
+    "error", [NotFound(404, "NotFound", "gone"), Invalid(422, "Invalid", "no"), Forbidden(403, "Forbidden", "quota")]
+)
 async def test_a_rejection_is_left_to_the_component_reconciler(error: KubeError):
     assert await reconciled(GRAPH, DCD, WORKLOAD, scaled(3), **{NAME: error}) == []
 

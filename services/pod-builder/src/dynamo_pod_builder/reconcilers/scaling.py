@@ -22,7 +22,7 @@ from dynamo_shared.api.resources import (
     key_of,
 )
 from dynamo_shared.api.snapshots import WAIT
-from dynamo_shared.kube.errors import Invalid, NotFound
+from dynamo_shared.kube.errors import Forbidden, Invalid, NotFound
 from dynamo_shared.runtime import Result
 from dynamo_shared.state.cache import ObjectCache
 
@@ -74,7 +74,7 @@ class ScalingReconciler:
         if workload is None or replicas is None or workload["spec"].get("replicas") == replicas:
             return Result()
         # Deleted or refused: the component itself is reconciled next, and reports it.
-        with contextlib.suppress(NotFound, Invalid):
+        with contextlib.suppress(NotFound, Invalid, Forbidden):
             await self.applier.patch_replicas(resources.of(workload), workload, replicas)
         return Result()
 
