@@ -23,7 +23,7 @@ from dynamo_shared.api.resources import (
     ObjectKey,
     Resource,
 )
-from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, Unavailable
+from dynamo_shared.kube.errors import Conflict, Forbidden, Invalid, KubeError, NotFound, Unavailable
 from dynamo_shared.runtime.settings.scaler import Scaler
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.state.table import ObjectTable
@@ -449,6 +449,14 @@ async def test_a_graph_that_is_being_deleted_is_not_reported_as_scaled() -> None
     harness.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
     await harness.reconcile()
     assert harness.condition("g-decode", "Synced") != ("True", "Synced")
+
+
+async def test_a_graph_that_is_deleted_while_it_is_written_is_not_reported_as_scaled() -> None:
+    it = ReconcilerHarness(Decode=1)
+    it.change("g-decode", lambda adapter: adapter["spec"].update(replicas=2))
+    it.kube.failure = NotFound(404, "NotFound", "gone")
+    await it.reconcile()
+    assert it.condition("g-decode", "Synced") is None
 
 
 @pytest.mark.parametrize("followed", [False, True], ids=["gone", "deleted and created again"])

@@ -99,6 +99,9 @@ class AdapterReconciler:
         if graph is not None and not objects.is_deleting(graph):
             try:
                 refusal = await self._mirror(graph, owners)
+            except NotFound:
+                # The graph is deleted: the event of that reconciles its adapters.
+                return Result()
             except Unavailable as error:
                 failure = _answered(error)
                 refusal = str(error)
@@ -132,7 +135,10 @@ class AdapterReconciler:
         return Result(requeue_after=min((wait for wait in waits if wait is not None), default=None))
 
     async def _mirror(self, graph: KubeObject, owners: dict[str, KubeObject]) -> str | None:
-        """Write the valid numbers of its adapters into the graph, in one write. Returns the refusal, if any."""
+        """Write the valid numbers of its adapters into the graph, in one write. Returns the refusal, if any.
+
+        Raises NotFound if the graph is deleted.
+        """
         self._remember(graph, owners)
         differences = adapted.differences(graph, adapted.replicas_of(graph, owners))
         if not differences:
@@ -146,8 +152,6 @@ class AdapterReconciler:
         writers = {each.component: writer for each, writer in zip(differences, fresh_writers, strict=True)}
         try:
             written = await self.kube.json_patch(DYNAMO_GRAPH_DEPLOYMENTS, key, mirror.patch(graph, differences))
-        except NotFound:
-            return None
         except Unavailable:
             for each in differences:
                 adapter = owners[each.component]
@@ -196,8 +200,7 @@ class AdapterReconciler:
         before = self._last.get(uid, done.replicas) if done.before is None else done.before
         self._last.keep(adapter, done.replicas)
         others = of_component(fresh, done.component) if fresh is not None else []
-        suspicious = mirror.is_suspicious(adapter, done)
-        conflict = mirror.overwritten(done, others, writer) if suspicious else None
+        conflict = mirror.overwritten(done, others, writer) if mirror.is_suspicious(adapter, done) else None
         if conflict is not None:
             writers = [writer, others[0]]
         else:
