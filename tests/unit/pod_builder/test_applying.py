@@ -11,6 +11,7 @@ from dynamo_shared.api import objects, resources
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.labels import BASE_MODEL_HASH
 from dynamo_shared.api.resources import (
+    CONFIG_MAPS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
     SERVICES,
     ObjectKey,
@@ -97,6 +98,8 @@ async def test_an_object_held_by_a_finalizer_is_known_to_be_deleted_before_state
     ensured = await writer.ensure(CHILD)
     assert objects.is_deleting(ensured.obj)
     assert cache.get(RESOURCE, KEY) == await kube.get(RESOURCE, KEY)
+    await writer.delete(RESOURCE, ensured.obj)
+    assert kube.writes == [f"delete {RESOURCE.kind} {KEY.name}"]
 
 
 @pytest.mark.parametrize("arrives", [True, False])
@@ -112,6 +115,45 @@ async def test_a_deleted_object_is_read_again_if_the_answer_was_lost(arrives: bo
     ensured = await writer.ensure(CHILD)
     assert ensured.change is (ChildChange.CREATED if arrives else ChildChange.UNCHANGED)
     assert ensured.obj == await kube.get(RESOURCE, KEY)
+
+
+async def test_what_several_owners_may_create_is_created_once() -> None:
+    """Neither what the cache knows nor what another owner has created meanwhile is written."""
+    kube, cache = MemoryKube(), ObjectCache()
+    writer, behind = Applier(cast("Any", kube), cache), Applier(cast("Any", kube), ObjectCache())
+    assert [await each.create_once(RESOURCE, CHILD) for each in (writer, writer, behind)] == [True, False, False]
+    assert kube.writes == [f"create {RESOURCE.kind} {KEY.name}"]
+    assert cache.get(RESOURCE, KEY) == await kube.get(RESOURCE, KEY)
+
+
+async def test_a_deployment_of_the_reference_operator_is_adopted_once() -> None:
+    """Its annotations stay, so its hash does not show that it is as desired."""
+    owners = CHILD["metadata"]["ownerReferences"]
+    desired = object_of(resources.DEPLOYMENTS, "w", ownerReferences=owners, spec={"replicas": 1})
+    of_reference = {"nvidia.com/last-applied-generation": "1", "nvidia.com/last-applied-hash": "theirs"}
+    kube, cache = (
+        MemoryKube(stored({**desired, "metadata": {**desired["metadata"], "annotations": of_reference}})),
+        ObjectCache(),
+    )
+    kube.publish(cache)
+    writer = Applier(cast("Any", kube), cache)
+    changes = [(await writer.ensure(desired)).change for _ in range(3)]
+    assert changes == [ChildChange.UPDATED, ChildChange.UNCHANGED, ChildChange.UNCHANGED]
+    there = await kube.get(resources.DEPLOYMENTS, resources.key_of(desired))
+    assert objects.annotations(there) == of_reference
+
+
+async def test_a_deleted_object_loses_only_the_finalizer_of_the_reference_operator() -> None:
+    there = drifted()
+    kube = MemoryKube({**there, "metadata": {**there["metadata"], "finalizers": ["nvidia.com/finalizer", "a.b/c"]}})
+    there = await kube.get(RESOURCE, KEY)
+    writer, _ = applier(kube, there)
+    await writer.remove_reference_finalizer(RESOURCE, there)
+    left = await kube.get(RESOURCE, KEY)
+    assert left["metadata"]["finalizers"] == ["a.b/c"]
+    kube.remove(RESOURCE, KEY)
+    for each in (left, there):
+        await writer.remove_reference_finalizer(RESOURCE, each)
 
 
 NO_PAGE = NotServed(404, "", "404 page not found")
@@ -158,6 +200,7 @@ async def test_annotations_are_in_the_cache_as_soon_as_they_are_written() -> Non
     [
         pytest.param(["first", "second"], ["second"], id="others keep it"),
         pytest.param(["first"], None, id="of its last owner"),
+        pytest.param(["first", "foreign"], None, id="of the last one that desires it"),
     ],
 )
 async def test_a_models_service_is_removed_with_its_last_owner(owners: list[str], left: list[str] | None) -> None:
@@ -165,7 +208,10 @@ async def test_a_models_service_is_removed_with_its_last_owner(owners: list[str]
         SERVICES,
         "dynamo-model-abc",
         uid="service",
-        ownerReferences=[controller_reference(DYNAMO_COMPONENT_DEPLOYMENTS, each, each) for each in owners],
+        ownerReferences=[
+            controller_reference(CONFIG_MAPS if each == "foreign" else DYNAMO_COMPONENT_DEPLOYMENTS, each, each)
+            for each in owners
+        ],
         spec={"selector": {BASE_MODEL_HASH: "abc"}},
     )
     kube = MemoryKube(of)
@@ -293,6 +339,7 @@ async def test_a_key_that_another_client_added_to_a_selector_is_removed() -> Non
 
 
 WORKLOAD = object_of(resources.DEPLOYMENTS, "w", "ns", spec={"replicas": 4})
+ANOTHER = {**WORKLOAD["metadata"], "uid": "another"}
 
 
 @pytest.mark.parametrize(
@@ -303,6 +350,8 @@ WORKLOAD = object_of(resources.DEPLOYMENTS, "w", "ns", spec={"replicas": 4})
         pytest.param({"spec": {"replicas": 2}}, None, id="another number"),
         pytest.param({"spec": {"replicas": 4, "paused": True}}, None, id="another spec"),
         pytest.param({"spec": {"replicas": 3, "paused": True}}, None, id="already written, and another spec"),
+        pytest.param({"metadata": ANOTHER}, None, id="another object"),
+        pytest.param({"metadata": ANOTHER, "spec": {"replicas": 3}}, None, id="another object with this number"),
     ],
 )
 async def test_a_number_is_set_only_if_it_was_decided_from_the_present_one(

@@ -19,7 +19,7 @@ from dynamo_pod_builder.errors import NameTaken, PredecessorRemains
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import LAST_APPLIED_GENERATION, LAST_APPLIED_HASH
-from dynamo_shared.api.registry.labels import BASE_MODEL_HASH
+from dynamo_shared.api.registry.labels import APP_MANAGED_BY, BASE_MODEL_HASH
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
@@ -92,6 +92,12 @@ HASH, OTHER_HASH = (objects.annotations(stamped(each))[LAST_APPLIED_HASH] for ea
         pytest.param(DEPLOYMENT, there(SCALED), SetReplicas, id="another number alone"),
         pytest.param(IDLE, there(SCALED), Leave, id="no number is desired"),
         pytest.param(OTHER, there(SCALED), Apply, id="another number, and more"),
+        pytest.param(
+            DEPLOYMENT,
+            {**there(DEPLOYMENT), "spec": {**SCALED["spec"], "paused": True}},
+            Apply,
+            id="another number, and a field that another client changed",
+        ),
     ],
 )
 def test_the_difference_decides_the_step(desired: KubeObject, observed: KubeObject | None, kind: type[Step]) -> None:
@@ -111,6 +117,11 @@ def test_an_object_of_another_owner_is_refused(holder: dict[str, Any], raised: t
     refused = step(ACCOUNT, owned(holder), {"relative"})
     assert isinstance(refused, Refuse)
     assert type(refused.error) is raised
+
+
+def test_an_object_that_graphs_share_is_not_taken_from_its_owner() -> None:
+    shared = with_metadata(ACCOUNT, ownerReferences=[], labels={APP_MANAGED_BY: "us"})
+    assert isinstance(step(shared, there(ACCOUNT)), Refuse)
 
 
 def test_an_object_of_the_family_is_taken_over_and_keeps_its_other_owners() -> None:
@@ -202,3 +213,6 @@ def test_an_adopted_deployment_keeps_its_annotations_until_other_ones_are_desire
     assert objects.annotations(adopts.body) == objects.annotations(observed)
     assert objects.annotations(changes.body)[LAST_APPLIED_HASH] == OTHER_HASH
     assert changes.adopts is None
+    service = step(SERVICE, of_reference(SERVICE))
+    assert isinstance(service, Apply)
+    assert service.adopts is None, "a change of its annotations replaces nothing"

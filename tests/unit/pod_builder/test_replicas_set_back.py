@@ -83,11 +83,13 @@ async def test_replicas_of_another_client_are_restored_and_reported_each_time(ap
         assert server.obj["spec"]["replicas"] == 1
 
 
-async def test_replicas_that_are_desired_now_are_not_reported_and_cost_no_read(applier, server):
+async def test_replicas_that_are_desired_now_are_not_reported_and_cost_no_read(applier, server, cache):
     await applier.ensure(deployment(1))
     for number in (1, 4, 4, 1):
         assert (await applier.ensure(deployment(number))).set_back is None
     assert server.reads == 0
+    cache.put(DEPLOYMENTS, server.scaled_by("keda-operator", 3))
+    assert (await applier.ensure(deployment(1))).set_back == SetBack("keda-operator", 3)
 
 
 async def test_replicas_that_the_platform_patched_directly_are_its_own(applier, server, cache):

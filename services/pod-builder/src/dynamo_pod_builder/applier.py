@@ -231,7 +231,7 @@ class Applier:
         If it counted as staying, it would count as serving, and the objects that serve in its place would be deleted.
         """
         observed = self._cache.get(resource, key)
-        if observed is None or objects.is_deleting(observed) or objects.uid(observed) not in self._ending:
+        if observed is None or objects.uid(observed) not in self._ending:
             return observed
         uid = objects.uid(observed)
         now = await get_if_present(self._kube, resource, key)
