@@ -66,6 +66,19 @@ async def test_the_key_pair_of_a_namespace_does_not_open_pods_of_another(there: 
     assert secrets.by_namespace.get("home") == there
 
 
+async def test_all_graphs_of_a_namespace_own_its_key_pair() -> None:
+    secrets: Any = Secrets()
+    keys = SshKeys(secrets, "keys", "")
+    others = {**GRAPH, "metadata": {**GRAPH["metadata"], "name": "second", "uid": "v"}}
+    for graph in (GRAPH, others, GRAPH):
+        await keys.ensure(graph)
+    team = secrets.by_namespace["team"]
+    assert [(each["name"], each["uid"]) for each in team["metadata"]["ownerReferences"]] == [
+        ("graph", "u"),
+        ("second", "v"),
+    ]
+
+
 async def test_each_namespace_gets_its_own_pair_without_a_pair_of_an_administrator() -> None:
     """A default installation has a Secret name, but no namespace with a pair for all."""
     secrets: Any = Secrets()

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ class Stage:
         self.lists = PullSecretLists(
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
-            in_use=lambda _: True,
+            in_use=lambda namespace: namespace != "unused",
             changed=self.changed.append,
             clock=lambda: self.time,
         )
@@ -132,6 +133,29 @@ async def test_a_platform_without_the_right_to_list_secrets_works_without_them()
     # Rights that are removed for a while remove no secrets from running pods.
     stage.time, stage.error = 2 * REFRESH, Forbidden(403, "Forbidden", "secrets is forbidden")
     assert (await stage.lists.of("ns")).of_hosts({"nvcr.io"}) == {"a"}
+
+
+async def test_known_namespaces_are_listed_again_while_they_have_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new secret is noticed without any other event, and an error of one namespace does not end the loop."""
+    stage = Stage(secret("a"))
+    for namespace in ("ns", "unused"):
+        await stage.lists.of(namespace)
+    stage.asked.clear()
+    checks = iter([Unavailable(503, "ServiceUnavailable", "away"), None])
+
+    async def check(_: float) -> None:
+        stage.time += REFRESH
+        try:
+            stage.error = next(checks)
+        except StopIteration:
+            raise asyncio.CancelledError from None
+
+    monkeypatch.setattr(surroundings, "asyncio", SimpleNamespace(sleep=check))
+    stage.secrets.append(secret("b"))
+    with pytest.raises(asyncio.CancelledError):
+        await stage.lists.run()
+    assert {each.split()[0] for each in stage.asked} == {"ns"}
+    assert stage.changed == ["ns"]
 
 
 def account(name: str, marked: str | None = "true", namespace: str = "ns") -> dict[str, Any]:

@@ -310,6 +310,7 @@ ATTACH, SANDBOX = event("FailedAttachVolume", "attached elsewhere"), event("Fail
         ([MOUNT], f"VolumeNotMounted: it waits: {SETUP}"),
         # The summary and the cause alternate.
         ([IN_ALL, MOUNT], f"VolumeNotMounted: it waits: {SETUP}"),
+        ([IN_ALL, event("FailedMapVolume", "no device")], "VolumeNotMounted: it waits: no device"),
         ([SANDBOX, ATTACH], "VolumeNotMounted: it waits: attached elsewhere"),
         ([SANDBOX], "PodNotStarted: it waits: no IP left"),
         ([event("Unhealthy", "probe failed"), event("Scheduled", "ok", "Normal")], "PodNotStarted: it waits"),

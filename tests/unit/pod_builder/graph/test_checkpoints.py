@@ -52,7 +52,7 @@ THERE = {"metadata": {"name": "there", "namespace": "ns", "uid": "c"}, "spec": {
             starting(**AUTO), ON, Catalogue(by_identity={DIGEST: KnownCheckpoint.of(THERE)}), [], id="exists already"
         ),
         pytest.param(starting(mode="Manual", identity=IDENTITY), ON, Catalogue(), [], id="not automatically"),
-        pytest.param(starting(checkpointRef="named"), ON, Catalogue(), [], id="named: the user creates it"),
+        pytest.param(starting(**AUTO, checkpointRef="named"), ON, Catalogue(), [], id="named: the user creates it"),
     ],
 )
 @pytest.mark.parametrize("grove", [False, True])

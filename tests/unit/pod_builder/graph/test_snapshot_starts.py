@@ -220,6 +220,25 @@ def test_a_snapshot_that_cannot_be_used_any_more_is_reported(now, reason, messag
     assert world.worker == before
 
 
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("nvidia.com/dynamo-checkpoint-owner-uid", "exists, and was not created for this graph: delete it"),
+        ("podSnapshotTemplate", "has no metadata for its PodSnapshot: install a later Snapshot operator"),
+    ],
+)
+def test_a_snapshot_job_of_another_or_without_metadata_captures_nothing(label, message) -> None:
+    world = World(worker())
+    (job,) = world.jobs
+    if label in job["spec"]:
+        world.kube.put({**job, "spec": {**job["spec"], label: {"targetContainers": ["main"]}}})
+    else:
+        world.kube.put(with_metadata(job, annotations={**objects.annotations(job), label: "another"}))
+    world.reconcile()
+    assert world.condition[1] == "CheckpointUnusable"
+    assert message in world.condition[2]
+
+
 def _named(**own: str) -> KubeObject:
     given = {"snapshot-compatibility-version": "v2", "snapshot-gms-mode": "disabled", **own}
     return snapshot("mine", annotations={f"nvidia.com/dynamo-{name}": value for name, value in given.items()})
