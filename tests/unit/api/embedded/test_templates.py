@@ -169,17 +169,13 @@ def test_pods(fields: str, message: str) -> None:
 
 
 def test_labels_and_annotations() -> None:
-    key = (
-        "is not a valid key: at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last, "
-        "optionally after a DNS name and a '/'"
-    )
+    key = "is not a valid key: at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last, optionally after a DNS name and a '/'"
     annotations = {"Example.com/note": "any thing", "a/b/c": ""}
     metadata = {"labels": {"a b": "", "ok": "x" * 64}, "annotations": annotations, "creationTimestamp": "yesterday"}
     assert errors({"metadata": metadata}) == [
         "template.metadata.creationTimestamp: 'yesterday' is not a valid time; write it like 2026-01-31T12:00:00Z",
         f'template.metadata.labels["a b"]: {key}',
-        f"template.metadata.labels.ok: '{'x' * 64}' is not a valid label value: at most 63 letters, digits, '-', "
-        "'_' and '.', a letter or digit first and last",
+        f"template.metadata.labels.ok: '{'x' * 64}' is not a valid label value: at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last",
         f'template.metadata.annotations["a/b/c"]: {key}',
     ]
 

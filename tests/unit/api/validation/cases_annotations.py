@@ -12,10 +12,8 @@ CASES = [
             "a: {scalingAdapter: {}}",
             metadata=annotated(dynamo_autoscaling="a: {minReplica: 2, maxReplicas: 4, cooldwonPeriod: 60}"),
         ),
-        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.minReplica: is not a known key, and has '
-        "no effect; did you mean minReplicas?",
-        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.cooldwonPeriod: is not a known key, and '
-        "has no effect; did you mean cooldownPeriod?",
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.minReplica: is not a known key, and has no effect; did you mean minReplicas?',
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.cooldwonPeriod: is not a known key, and has no effect; did you mean cooldownPeriod?',
     ),
     Case(
         "beta: annotations that are misspelt",
@@ -24,12 +22,9 @@ CASES = [
             **annotated(enable_metric="false"),
             metadata=annotated(dynamo_autoscalling="a: {}", of_another_release="true", last_applied_hash="x"),
         ),
-        'warning: metadata.annotations["nvidia.com/dynamo-autoscalling"]: has no effect: the platform knows no such '
-        "annotation; did you mean nvidia.com/dynamo-autoscaling?",
-        'warning: spec.annotations["nvidia.com/enable-metric"]: has no effect: the platform knows no such annotation; '
-        "did you mean nvidia.com/enable-metrics?",
-        'warning: spec.components[0].podTemplate.metadata.annotations["nvidia.com/deployment-stratgy"]: has no effect: '
-        "the platform knows no such annotation; did you mean nvidia.com/deployment-strategy?",
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscalling"]: has no effect: the platform knows no such annotation; did you mean nvidia.com/dynamo-autoscaling?',
+        'warning: spec.annotations["nvidia.com/enable-metric"]: has no effect: the platform knows no such annotation; did you mean nvidia.com/enable-metrics?',
+        'warning: spec.components[0].podTemplate.metadata.annotations["nvidia.com/deployment-stratgy"]: has no effect: the platform knows no such annotation; did you mean nvidia.com/deployment-strategy?',
     ),
     Case(
         "alpha: annotations without number, of which only some are compared",
@@ -38,8 +33,7 @@ CASES = [
             metadata={"annotations": {f"nvidia.com/enable-groves{number}": "" for number in range(1000)}},
         ),
         *(
-            f'warning: metadata.annotations["nvidia.com/enable-groves{number}"]: has no effect: the platform knows no '
-            "such annotation; did you mean nvidia.com/enable-grove?"
+            f'warning: metadata.annotations["nvidia.com/enable-groves{number}"]: has no effect: the platform knows no such annotation; did you mean nvidia.com/enable-grove?'
             for number in range(10)
         ),
     ),
@@ -49,8 +43,7 @@ CASES = [
             "a: {scalingAdapter: {enabled: true}}",
             metadata=annotated(dynamo_autoscaling="a: {maxReplicas: 4, trigers: []}"),
         ),
-        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.trigers: is not a known key, and has no '
-        "effect; did you mean triggers?",
+        'warning: metadata.annotations["nvidia.com/dynamo-autoscaling"].a.trigers: is not a known key, and has no effect; did you mean triggers?',
     ),
     Case(
         "beta: a metric of an autoscaler that is not an object",
@@ -65,10 +58,8 @@ CASES = [
     Case(
         "alpha: limits of scale commands out of order",
         services({"a": service()}, metadata=annotated(scaling_policy="{'*': {min: 3, max: 2}, b: {}}")),
-        'error: metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0 for no limit, or at least '
-        "min, which is 3",
-        'error: metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * selects '
-        "all components",
+        'error: metadata.annotations["nvidia.com/scaling-policy"]["*"].max: must be 0 for no limit, or at least min, which is 3',
+        'error: metadata.annotations["nvidia.com/scaling-policy"].b: is not a component of this graph; * selects all components',
     ),
     Case(
         "alpha: annotations",
@@ -131,16 +122,11 @@ CASES = [
             **annotated(deployment_strategy="Blue"),
             metadata=annotated(deployment_strategy="Recreate", dynamo_discovery_backend="Kubernetes"),
         ),
-        'warning: metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in '
-        "spec.annotations for all components, or in the pod template of one component",
-        "warning: metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not a known "
-        "backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'",
-        "warning: spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not a known strategy, so the "
-        "platform uses RollingUpdate; one of 'RollingUpdate', 'Recreate'",
-        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' "
-        "is not a known backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'",
-        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is "
-        "not a known strategy, so the platform uses RollingUpdate; one of 'RollingUpdate', 'Recreate'",
+        'warning: metadata.annotations["nvidia.com/deployment-strategy"]: has no effect here: write it in spec.annotations for all components, or in the pod template of one component',
+        "warning: metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'Kubernetes' is not a known backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'",
+        "warning: spec.annotations[\"nvidia.com/deployment-strategy\"]: 'Blue' is not a known strategy, so the platform uses RollingUpdate; one of 'RollingUpdate', 'Recreate'",
+        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not a known backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'",
+        "warning: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-strategy\"]: 'recreate' is not a known strategy, so the platform uses RollingUpdate; one of 'RollingUpdate', 'Recreate'",
     ),
     Case(
         "beta: annotations that are fine",
@@ -165,8 +151,7 @@ CASES = [
         Case(
             f"{version}: what runs a graph overrules the switch of Grove",
             made(metadata=annotated(workload_provider="grove", enable_grove="False"), topologyConstraint=constraint),
-            'warning: metadata.annotations["nvidia.com/enable-grove"]: has no effect: the annotation '
-            "nvidia.com/workload-provider selects grove",
+            'warning: metadata.annotations["nvidia.com/enable-grove"]: has no effect: the annotation nvidia.com/workload-provider selects grove',
             facts=GROVE,
         )
         for version, made, constraint in (
@@ -180,8 +165,7 @@ CASES = [
             made(metadata={"annotations": {"nvidia.com/enable-disaggregatedset": value}}),
             *(
                 [
-                    'warning: metadata.annotations["nvidia.com/enable-disaggregatedset"]: has no effect: this '
-                    "platform uses no DisaggregatedSet; without Grove each component has a Deployment or a LeaderWorkerSet"
+                    'warning: metadata.annotations["nvidia.com/enable-disaggregatedset"]: has no effect: this platform uses no DisaggregatedSet; without Grove each component has a Deployment or a LeaderWorkerSet'
                 ]
                 if value == "True"
                 else []
@@ -196,8 +180,7 @@ CASES = [
     Case(
         "beta: Grove is not used for a graph of components",
         components(component("a", minAvailable=1), metadata=annotated(workload_provider="component")),
-        "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and Grove "
-        "does not run this graph",
+        "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and Grove does not run this graph",
         facts=GROVE,
     ),
     *(

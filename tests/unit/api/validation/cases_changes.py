@@ -52,24 +52,21 @@ CASES = [
         "alpha: another backend",
         services({"a": service()}, backendFramework="sglang"),
         "error: spec.backendFramework: cannot be changed from 'vllm' to 'sglang': create a DynamoGraphDeployment of another name",
-        "warning: spec.backendFramework: the engine cannot change once pods run: deploy the other engine next to "
-        "this one, and move the traffic",
+        "warning: spec.backendFramework: the engine cannot change once pods run: deploy the other engine next to this one, and move the traffic",
         old=services({"a": service()}, backendFramework="vllm"),
     ),
     Case(
         "alpha: another backend of a component alone",
         manifest("DynamoComponentDeployment", "v1alpha1", service()),
         "error: spec.backendFramework: cannot be changed from 'vllm' to unset: create a DynamoComponentDeployment of another name",
-        "warning: spec.backendFramework: the engine cannot change once pods run: deploy the other engine next to "
-        "this one, and move the traffic",
+        "warning: spec.backendFramework: the engine cannot change once pods run: deploy the other engine next to this one, and move the traffic",
         old=manifest("DynamoComponentDeployment", "v1alpha1", service(backendFramework="vllm")),
     ),
     *both(
         "a user changes a component deployment that a graph controls",
         of_graph(service(serviceName="a", replicas=3), "v1alpha1"),
         of_graph(component("a", replicas=3)),
-        "warning: spec: DynamoGraphDeployment 'llama' controls this component deployment and reverts the "
-        "fields that it sets; other fields take effect, but the graph does not show them: change 'a' there",
+        "warning: spec: DynamoGraphDeployment 'llama' controls this component deployment and reverts the fields that it sets; other fields take effect, but the graph does not show them: change 'a' there",
         old=(of_graph(service(serviceName="a", replicas=2), "v1alpha1"), of_graph(component("a", replicas=2))),
         facts=replace(PLAIN, user="jane"),
     ),
@@ -93,16 +90,14 @@ CASES = [
     Case(
         "alpha: more nodes on Grove",
         services({"a": service(multinode={"nodeCount": 3})}, backendFramework="sglang"),
-        "warning: spec.services.a.multinode.nodeCount: Grove cannot change the number of nodes of a graph that it "
-        "runs: create a DynamoGraphDeployment of another name, or disable Grove for this graph",
+        "warning: spec.services.a.multinode.nodeCount: Grove cannot change the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or disable Grove for this graph",
         old=services({"a": service(multinode={"nodeCount": 2})}, backendFramework="sglang"),
         facts=GROVE,
     ),
     Case(
         "beta: fewer nodes on Grove",
         components(component("a", multinode={}), backendFramework="sglang"),
-        "warning: spec.components[0].multinode.nodeCount: Grove cannot change the number of nodes of a graph that "
-        "it runs: create a DynamoGraphDeployment of another name, or disable Grove for this graph",
+        "warning: spec.components[0].multinode.nodeCount: Grove cannot change the number of nodes of a graph that it runs: create a DynamoGraphDeployment of another name, or disable Grove for this graph",
         old=components(component("a", multinode={"nodeCount": 4}), backendFramework="sglang"),
         facts=GROVE,
     ),
@@ -131,8 +126,7 @@ CASES = [
     Case(
         "beta: replicas of an adapter by an account with the planner's name in its own",
         SCALED_BETA,
-        "error: spec.components[0].replicas: cannot be changed from 2 to 5, because scalingAdapter lets an adapter "
-        "set it: run kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
+        "error: spec.components[0].replicas: cannot be changed from 2 to 5, because scalingAdapter lets an adapter set it: run kubectl scale dgdsa graph-decode --replicas=5, or leave replicas out",
         old=ADAPTED_BETA,
         facts=replace(PLAIN, user="system:serviceaccount:team-7:planner-serviceaccount:x"),
     ),

@@ -25,9 +25,7 @@ CASES = [
               eppConfig: {config: {plugins: [], schedulingProfiles: []}}
               main: {image: 'r:5000/frontend:1.5.0-rc1'}
         """),
-        "warning: spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has a new endpoint picker, "
-        "which reads no eppConfig; with eppConfig, pods start the picker of 1.4 and earlier: leave eppConfig out, "
-        "or set an image of 1.4 or earlier",
+        "warning: spec.services.Epp.extraPodSpec.mainContainer.image: Dynamo 1.5.0 has a new endpoint picker, which reads no eppConfig; with eppConfig, pods start the picker of 1.4 and earlier: leave eppConfig out, or set an image of 1.4 or earlier",
     ),
     Case(
         "beta: a picker of a later runtime by its version, with several replicas",
@@ -42,8 +40,7 @@ CASES = [
               main: {image: 'frontend:1.5.1'}
               pod: {volumes: [{name: models, emptyDir: {}}]}
         """),
-        "warning: spec.services.Epp.extraPodSpec.volumes: replaces the platform's volumes, so hf-cache, which main "
-        "mounts, becomes a claim that must exist: add this volume, too",
+        "warning: spec.services.Epp.extraPodSpec.volumes: replaces the platform's volumes, so hf-cache, which main mounts, becomes a claim that must exist: add this volume, too",
     ),
     Case(
         "beta: a configuration for a picker whose tag is later",
@@ -53,9 +50,7 @@ CASES = [
               eppConfig: {config: {plugins: [], schedulingProfiles: []}}
               main: {image: 'picker:1.6.0'}
         """),
-        "warning: spec.components[0].podTemplate.spec.containers[0].image: Dynamo 1.6.0 has a new endpoint picker, "
-        "which reads no eppConfig; with eppConfig, pods start the picker of 1.4 and earlier: leave eppConfig out, "
-        "or set an image of 1.4 or earlier",
+        "warning: spec.components[0].podTemplate.spec.containers[0].image: Dynamo 1.6.0 has a new endpoint picker, which reads no eppConfig; with eppConfig, pods start the picker of 1.4 and earlier: leave eppConfig out, or set an image of 1.4 or earlier",
     ),
     Case(
         "beta: a picker whose author says that it is an earlier one",
@@ -106,19 +101,15 @@ CASES = [
         ),
         f"error: spec.components[0].roles[1].podTemplate: {LACKS} component has no template for this role; write it here, or write podTemplate of the component",
         "error: spec.components[1].podTemplate: cannot be combined with templates of all roles, which replace it: leave it out",
-        "error: spec.components[2].roles[1].podTemplate.spec.containers: needs a container main with an image: the "
-        "platform creates the pods of a role from this template alone",
-        "error: spec.components[3].experimental.gpuMemoryService: cannot be combined with pod templates of roles, "
-        "whose commands the platform does not change: leave it out, or write podTemplate of the component for all",
-        "error: spec.components[3].experimental.failover: cannot be combined with pod templates of roles, whose "
-        "commands the platform does not change: leave it out, or write podTemplate of the component for all",
+        "error: spec.components[2].roles[1].podTemplate.spec.containers: needs a container main with an image: the platform creates the pods of a role from this template alone",
+        "error: spec.components[3].experimental.gpuMemoryService: cannot be combined with pod templates of roles, whose commands the platform does not change: leave it out, or write podTemplate of the component for all",
+        "error: spec.components[3].experimental.failover: cannot be combined with pod templates of roles, whose commands the platform does not change: leave it out, or write podTemplate of the component for all",
         facts=GROVE,
     ),
     Case(
         "alpha: mounts",
         alpha("a: {kind: frontend, volumeMounts: [{name: c, useAsCompilationCache: true}]}"),
-        "error: spec.services.a.volumeMounts[0].mountPoint: required: componentType frontend has no default path "
-        "for its compilation cache; write the directory of the cache",
+        "error: spec.services.a.volumeMounts[0].mountPoint: required: componentType frontend has no default path for its compilation cache; write the directory of the cache",
     ),
     Case(
         "beta: directories of a cache",
@@ -164,15 +155,13 @@ CASES = [
             c: {resources: {limits: {cpu: '2'}}, main: {image: x, resources: {limits: {hugepages-2Mi: 1Gi}}}}
         """),
         "error: spec.services.a.resources: has hugepages-2Mi, which needs an amount of cpu or memory: add one",
-        "error: spec.services.b.extraPodSpec.mainContainer.resources: has hugepages-2Mi, which needs an amount of "
-        "cpu or memory: add one",
+        "error: spec.services.b.extraPodSpec.mainContainer.resources: has hugepages-2Mi, which needs an amount of cpu or memory: add one",
     ),
     *both(
         "an adapter of a picker",
         services({"Epp": service("epp", eppConfig=EPP_CONFIG, scalingAdapter={"enabled": True})}),
         components(component("epp", "epp", eppConfig=EPP_CONFIG, scalingAdapter={})),
-        "warning: {at}.scalingAdapter: has no effect: an endpoint picker has one replica, and admission refuses "
-        "another number; leave it out",
+        "warning: {at}.scalingAdapter: has no effect: an endpoint picker has one replica, and admission refuses another number; leave it out",
         at=("spec.services.Epp", "spec.components[0]"),
     ),
     Case(
@@ -192,10 +181,8 @@ CASES = [
     Case(
         "alpha: types that the platform does not know",
         services({"a": service("wroker"), "b": service("default"), "c": service("encode-process-data")}),
-        "warning: spec.services.a.componentType: 'wroker' is not a type that the platform knows, so pods run "
-        "exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
-        "warning: spec.services.c.componentType: 'encode-process-data' is not a type that the platform knows, so "
-        "pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
+        "warning: spec.services.a.componentType: 'wroker' is not a type that the platform knows, so pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'; did you mean worker?",
+        "warning: spec.services.c.componentType: 'encode-process-data' is not a type that the platform knows, so pods run exactly as written; one of 'frontend', 'worker', 'prefill', 'decode', 'planner', 'epp'",
     ),
     Case(
         "beta: no image",
@@ -203,10 +190,8 @@ CASES = [
             {"name": "a"},
             {"name": "b", "podTemplate": {"spec": {"containers": [{"name": "s", "image": "x"}, {"name": "main"}]}}},
         ),
-        "warning: spec.components[0].podTemplate.spec.containers: the container main has no image yet, and the "
-        "platform cannot create pods without one",
-        "warning: spec.components[1].podTemplate.spec.containers[1].image: the container main has no image yet, "
-        "and the platform cannot create pods without one",
+        "warning: spec.components[0].podTemplate.spec.containers: the container main has no image yet, and the platform cannot create pods without one",
+        "warning: spec.components[1].podTemplate.spec.containers[1].image: the container main has no image yet, and the platform cannot create pods without one",
     ),
     Case(
         "beta: a component alone",
@@ -217,13 +202,10 @@ CASES = [
             name="1" + "a" * 63,
         ),
         "error: metadata.name: begins with '1', but the names of Services begin with this name, so it must begin with a letter",
-        "error: metadata.name: results in the Dynamo namespace "
-        "'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' of 69 characters, but a label "
-        "value has at most 63: shorten it by 6",
+        "error: metadata.name: results in the Dynamo namespace 'team-1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' of 69 characters, but a label value has at most 63: shorten it by 6",
         "error: metadata.name: results in a Service name of 64 characters, but Kubernetes allows 63: shorten it by 1",
         "error: spec.frontendSidecar: 'x' is not a container of podTemplate.spec.containers other than main: add it there, or leave this out",
-        "error: spec.experimental.gpuMemoryService: needs at least one GPU: set it in resources.limits of the "
-        "container main, as nvidia.com/gpu",
+        "error: spec.experimental.gpuMemoryService: needs at least one GPU: set it in resources.limits of the container main, as nvidia.com/gpu",
     ),
     *both(
         "an adapter without a graph",

@@ -21,18 +21,12 @@ CASES = [
             "g: {checkpoint: {enabled: true, job: {gmsClientContainers: [log]}}}",
             "h: {checkpoint: {enabled: true, checkpointRef: c, job: {}}}",
         ),
-        "error: spec.services.b.checkpoint.targetContainerName: 'log' cannot be restored: a DynamoCheckpoint "
-        "restores only the container main; leave this field or identity out",
-        "error: spec.services.f.checkpoint: the platform checkpoints only workers: set componentType to worker, "
-        "prefill or decode, or name a checkpoint",
-        "error: spec.services.g.checkpoint.job.gmsClientContainers: the platform does not checkpoint engines with "
-        "a GPU memory service: leave this field out",
-        "error: spec.services.h.checkpoint.job: cannot be combined with checkpointRef, which names an existing "
-        "checkpoint: leave one of the two out",
-        "warning: spec.services.b.checkpoint.job: has no effect: the DynamoCheckpoint of this identity has its own "
-        "Job; leave one of the two out",
-        "warning: spec.services.c.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves "
-        "every component with that identity, and outlives this component",
+        "error: spec.services.b.checkpoint.targetContainerName: 'log' cannot be restored: a DynamoCheckpoint restores only the container main; leave this field or identity out",
+        "error: spec.services.f.checkpoint: the platform checkpoints only workers: set componentType to worker, prefill or decode, or name a checkpoint",
+        "error: spec.services.g.checkpoint.job.gmsClientContainers: the platform does not checkpoint engines with a GPU memory service: leave this field out",
+        "error: spec.services.h.checkpoint.job: cannot be combined with checkpointRef, which names an existing checkpoint: leave one of the two out",
+        "warning: spec.services.b.checkpoint.job: has no effect: the DynamoCheckpoint of this identity has its own Job; leave one of the two out",
+        "warning: spec.services.c.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component with that identity, and outlives this component",
     ),
     Case(
         "beta: what later releases say of a checkpoint",
@@ -57,19 +51,13 @@ CASES = [
             },
             component("j", experimental={"checkpoint": {}}),
         ),
-        "error: spec.components[1].experimental.checkpoint.targetContainerName: 'log' cannot be restored: a "
-        "DynamoCheckpoint restores only the container main; leave this field or identity out",
-        "error: spec.components[6].experimental.checkpoint.job.gmsClientContainers: the platform does not "
-        "checkpoint engines with a GPU memory service: leave this field out",
-        "error: spec.components[7].experimental.checkpoint.job: cannot be combined with checkpointRef, which names "
-        "an existing checkpoint: leave one of the two out",
-        "error: spec.components[8].experimental.checkpoint: the platform checkpoints only workers: set type to "
-        "worker, prefill or decode, or name a checkpoint",
+        "error: spec.components[1].experimental.checkpoint.targetContainerName: 'log' cannot be restored: a DynamoCheckpoint restores only the container main; leave this field or identity out",
+        "error: spec.components[6].experimental.checkpoint.job.gmsClientContainers: the platform does not checkpoint engines with a GPU memory service: leave this field out",
+        "error: spec.components[7].experimental.checkpoint.job: cannot be combined with checkpointRef, which names an existing checkpoint: leave one of the two out",
+        "error: spec.components[8].experimental.checkpoint: the platform checkpoints only workers: set type to worker, prefill or decode, or name a checkpoint",
         "error: spec.components[9].experimental.checkpoint: enabled: true, checkpointRef or identity must be set",
-        "warning: spec.components[1].experimental.checkpoint.job: has no effect: the DynamoCheckpoint of this "
-        "identity has its own Job; leave one of the two out",
-        "warning: spec.components[2].experimental.checkpoint.deletionPolicy: has no effect: a checkpoint of an "
-        "identity serves every component with that identity, and outlives this component",
+        "warning: spec.components[1].experimental.checkpoint.job: has no effect: the DynamoCheckpoint of this identity has its own Job; leave one of the two out",
+        "warning: spec.components[2].experimental.checkpoint.deletionPolicy: has no effect: a checkpoint of an identity serves every component with that identity, and outlives this component",
     ),
     Case(
         "beta: a checkpoint that is off",
@@ -97,8 +85,7 @@ CASES = [
               replicas: 3
               pod: {resourceClaims: [{name: a, resourceClaimTemplateName: t}, {name: b, resourceClaimName: c}]}
         """),
-        "warning: spec.services.w.extraPodSpec.resourceClaims[1].resourceClaimName: all 3 pods share the devices "
-        "of ResourceClaim 'c', and more pods get no more devices; with resourceClaimTemplateName each pod gets its own",
+        "warning: spec.services.w.extraPodSpec.resourceClaims[1].resourceClaimName: all 3 pods share the devices of ResourceClaim 'c', and more pods get no more devices; with resourceClaimTemplateName each pod gets its own",
     ),
     Case(
         "beta: replicas and nodes that share a claim, and one pod that has a claim alone",
@@ -107,8 +94,7 @@ CASES = [
             "b: {pod: {resourceClaims: [{name: a, resourceClaimName: c}]}}",
             backendFramework="sglang",
         ),
-        "warning: spec.components[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 4 pods share the "
-        "devices of ResourceClaim 'c', and more pods get no more devices; with resourceClaimTemplateName each pod gets its own",
+        "warning: spec.components[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 4 pods share the devices of ResourceClaim 'c', and more pods get no more devices; with resourceClaimTemplateName each pod gets its own",
         facts=GROVE,
     ),
     Case(
@@ -122,7 +108,6 @@ CASES = [
             "a: {gpus: '1', experimental: {gpuMemoryService: {}, failover: {}}}",
             metadata=annotated(dynamo_kube_discovery_mode="pod"),
         ),
-        "error: metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': "
-        "spec.components[0].experimental.failover runs several engines in one pod, and discovery must register each of them",
+        "error: metadata.annotations[\"nvidia.com/dynamo-kube-discovery-mode\"]: must be 'container', not 'pod': spec.components[0].experimental.failover runs several engines in one pod, and discovery must register each of them",
     ),
 ]

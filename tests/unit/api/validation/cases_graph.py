@@ -17,8 +17,7 @@ CASES = [
         "a policy where nodes are not read",
         services({"a": service()}, **policy(labelKey="zone")),
         components(component("a"), **policy(labelKey="zone")),
-        "warning: spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes "
-        "of the chart): workers start only if another program sets this label on their pods",
+        "warning: spec.experimental.kvTransferPolicy.labelKey: the platform may not read nodes (rbac.parts.nodes of the chart): workers start only if another program sets this label on their pods",
         facts=replace(PLAIN, gpu_discovery=False),
     ),
     Case(
@@ -33,15 +32,13 @@ CASES = [
     Case(
         "beta: more start together than there are",
         beta("a: {replicas: 3, minAvailable: 4}", "c: {minAvailable: 2, scalingAdapter: {}}"),
-        "error: spec.components[0].minAvailable: 4 is more than replicas (3), and Grove would wait for the missing "
-        "ones: write at most 3",
+        "error: spec.components[0].minAvailable: 4 is more than replicas (3), and Grove would wait for the missing ones: write at most 3",
         facts=GROVE,
     ),
     Case(
         "alpha: replicas that start together, without Grove",
         services({"a": service(replicas=1, minAvailable=2)}),
-        "warning: spec.services.a.minAvailable: has no effect: only Grove starts replicas together, and Grove does "
-        "not run this graph",
+        "warning: spec.services.a.minAvailable: has no effect: only Grove starts replicas together, and Grove does not run this graph",
     ),
     *(
         Case(
@@ -52,10 +49,8 @@ CASES = [
                 metadata={"annotations": {"nvidia.com/enable-grove": "false"}},
                 backendFramework="vllm",
             ),
-            "error: spec.components[1].experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which the annotation "
-            "nvidia.com/enable-grove disables for this graph: remove the annotation",
-            "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and Grove "
-            "does not run this graph",
+            "error: spec.components[1].experimental.gpuMemoryService.mode: 'InterPod' needs Grove, which the annotation nvidia.com/enable-grove disables for this graph: remove the annotation",
+            "warning: spec.components[0].minAvailable: has no effect: only Grove starts replicas together, and Grove does not run this graph",
             facts=replace(GROVE, grove=grove),
         )
         for grove in (True, None)
@@ -69,8 +64,7 @@ CASES = [
         "replicas of a component deployment that start together",
         alone("v1alpha1", **service(replicas=1, minAvailable=2)),
         alone("v1beta1", **component("a", replicas=1, minAvailable=2)),
-        "warning: spec.minAvailable: has no effect: only Grove starts replicas together, and Grove runs only "
-        "graphs; write a DynamoGraphDeployment",
+        "warning: spec.minAvailable: has no effect: only Grove starts replicas together, and Grove runs only graphs; write a DynamoGraphDeployment",
         facts=GROVE,
     ),
     Case(
@@ -93,9 +87,7 @@ CASES = [
         services({"a": service()}, metadata={"name": "3.d", "namespace": "n" * 63}),
         components(component("a"), metadata={"name": "3.d", "namespace": "n" * 63}),
         "error: metadata.name: begins with '3', but the names of Services begin with this name, so it must begin with a letter",
-        "error: metadata.name: results in the Dynamo namespace "
-        "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3-d' of 67 characters, but a label "
-        "value has at most 63: shorten it by 4",
+        "error: metadata.name: results in the Dynamo namespace 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-3-d' of 67 characters, but a label value has at most 63: shorten it by 4",
     ),
     Case(
         "alpha: names under Grove",
@@ -104,10 +96,8 @@ CASES = [
             backendFramework="sglang",
             metadata={"name": "graph-of-some-length"},
         ),
-        "error: spec.services.SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS: results in names of 46 characters in total "
-        "(8 of the graph + ssssssssssssssssssssssssssssssssssssss), but Grove allows 45: shorten it by 1",
-        "error: spec.services.mmmmmmmmmmmmmmmmmmmmmmmmm: results in names of 62 characters in total (8 of the "
-        "graph + mmmmmmmmmmmmmmmmmmmmmmmmm + mmmmmmmmmmmmmmmmmmmmmmmmm-ldr), but Grove allows 45: shorten it by 9",
+        "error: spec.services.SSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSSS: results in names of 46 characters in total (8 of the graph + ssssssssssssssssssssssssssssssssssssss), but Grove allows 45: shorten it by 1",
+        "error: spec.services.mmmmmmmmmmmmmmmmmmmmmmmmm: results in names of 62 characters in total (8 of the graph + mmmmmmmmmmmmmmmmmmmmmmmmm + mmmmmmmmmmmmmmmmmmmmmmmmm-ldr), but Grove allows 45: shorten it by 9",
         facts=GROVE,
     ),
     Case(
@@ -123,8 +113,7 @@ CASES = [
             backendFramework="vllm",
             metadata={"name": "graph-of-some-length"},
         ),
-        "error: spec.components[1].name: results in names of 49 characters in total (8 of the graph + "
-        "ggggggggggggggggg + ggggggggggggggggg-wkr-11), but Grove allows 45: shorten it by 2",
+        "error: spec.components[1].name: results in names of 49 characters in total (8 of the graph + ggggggggggggggggg + ggggggggggggggggg-wkr-11), but Grove allows 45: shorten it by 2",
         facts=GROVE,
     ),
     Case(
@@ -134,14 +123,10 @@ CASES = [
             labels={"team": "blue team", "ok": ""},
             annotations={"note!": "x"},
         ),
-        "error: spec.labels.team: 'blue team' is not a valid label value: at most 63 letters, digits, '-', '_' and "
-        "'.', a letter or digit first and last",
-        "error: spec.annotations[\"note!\"]: is not a valid key: at most 63 letters, digits, '-', '_' and '.', a "
-        "letter or digit first and last, optionally after a DNS name and a '/'",
-        "error: spec.services.a.extraPodMetadata.labels.team: 'a/b' is not a valid label value: at most 63 "
-        "letters, digits, '-', '_' and '.', a letter or digit first and last",
-        'error: spec.services.a.extraPodMetadata.annotations["my note"]: is not a valid key: at most 63 letters, '
-        "digits, '-', '_' and '.', a letter or digit first and last, optionally after a DNS name and a '/'",
+        "error: spec.labels.team: 'blue team' is not a valid label value: at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last",
+        "error: spec.annotations[\"note!\"]: is not a valid key: at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last, optionally after a DNS name and a '/'",
+        "error: spec.services.a.extraPodMetadata.labels.team: 'a/b' is not a valid label value: at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last",
+        "error: spec.services.a.extraPodMetadata.annotations[\"my note\"]: is not a valid key: at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last, optionally after a DNS name and a '/'",
     ),
     Case(
         "alpha: more pods unavailable than there are",
@@ -152,15 +137,12 @@ CASES = [
                 "nvidia.com/deployment-rolling-update-max-unavailable": "100%",
             },
         ),
-        "error: "
-        'spec.services.a.extraPodMetadata.annotations["nvidia.com/deployment-rolling-update-max-unavailable"]: '
-        "'101%' is more than all pods: write at most 100%",
+        "error: spec.services.a.extraPodMetadata.annotations[\"nvidia.com/deployment-rolling-update-max-unavailable\"]: '101%' is more than all pods: write at most 100%",
     ),
     Case(
         "beta: domains without a topology",
         components(*(component(name, topologyConstraint={"packDomain": "rack"}) for name in ("a", "b"))),
-        "error: spec.topologyConstraint: required, because a, b have a topologyConstraint: set clusterTopologyName "
-        "to the ClusterTopology with the domains",
+        "error: spec.topologyConstraint: required, because a, b have a topologyConstraint: set clusterTopologyName to the ClusterTopology with the domains",
         facts=GROVE,
     ),
     Case(

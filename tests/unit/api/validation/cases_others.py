@@ -85,8 +85,7 @@ CASES = [
         Case(
             f"an override that is not a part of a graph: {at}",
             _request(BETA, overrides={"dgd": override}),
-            f"error: spec.overrides.dgd.spec{at}: graphs have no such field, so the API server would "
-            f"reject the generated graph{hint}",
+            f"error: spec.overrides.dgd.spec{at}: graphs have no such field, so the API server would reject the generated graph{hint}",
         )
         for at, override, hint in (
             (".nonsense", {"spec": {"nonsense": 1}}, ""),
@@ -201,8 +200,7 @@ CASES = [
     Case(
         "beta: what the planner does not read",
         _request(BETA, features={"planner": {"mode": "agg", "optimisation_target": "sla", "a.b": 1}}),
-        "warning: spec.features.planner.optimisation_target: is not a known key, and has no effect; did you mean "
-        "optimization_target?",
+        "warning: spec.features.planner.optimisation_target: is not a known key, and has no effect; did you mean optimization_target?",
         'warning: spec.features.planner["a.b"]: is not a known key, and has no effect',
     ),
     Case(
@@ -218,28 +216,23 @@ CASES = [
             }
         ),
         *_OF_PROFILING,
-        "warning: spec.profilingConfig.outputPVC is deprecated since v0.11.0, and is removed in v1.0: the results are in the "
-        "ConfigMap dgdr-output-<name>: leave it out",
+        "warning: spec.profilingConfig.outputPVC is deprecated since v0.11.0, and is removed in v1.0: the results are in the ConfigMap dgdr-output-<name>: leave it out",
         "warning: spec.profilingConfig.config.sweep.use_ai_configurator: is the old name of useAiConfigurator",
         "warning: spec.profilingConfig.config.sweap: is not a known key, and has no effect; did you mean sweep?",
-        "warning: spec.profilingConfig.config.sweep.webuiPort: is ignored: the platform has no such page; dynadmin "
-        "shows the results",
-        "warning: spec.profilingConfig.outputPVC: has no effect: engines are simulated, and no Job runs; leave out "
-        "sweep.useAiConfigurator, and name a backend, to measure them",
+        "warning: spec.profilingConfig.config.sweep.webuiPort: is ignored: the platform has no such page; dynadmin shows the results",
+        "warning: spec.profilingConfig.outputPVC: has no effect: engines are simulated, and no Job runs; leave out sweep.useAiConfigurator, and name a backend, to measure them",
     ),
     Case(
         "beta: a Job that does not run",
         _request(
             BETA, overrides={"profilingJob": {"template": {"spec": {"tolerations": [], "nodeSelector": {"a": "b"}}}}}
         ),
-        "warning: spec.overrides.profilingJob.template.spec.nodeSelector: has no effect: engines are simulated, and no Job "
-        "runs; set searchStrategy to thorough to measure them",
+        "warning: spec.overrides.profilingJob.template.spec.nodeSelector: has no effect: engines are simulated, and no Job runs; set searchStrategy to thorough to measure them",
     ),
     Case(
         "alpha: a graph in another namespace",
         _old_request(deploymentOverrides={"namespace": "other"}),
-        "error: spec.deploymentOverrides.namespace: other is not the request's namespace: a user who may create requests here "
-        "could create graphs there; create the request in other",
+        "error: spec.deploymentOverrides.namespace: other is not the request's namespace: a user who may create requests here could create graphs there; create the request in other",
         *_OF_PROFILING,
         "warning: spec.deploymentOverrides is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has overrides.dgd",
     ),
@@ -273,8 +266,7 @@ CASES = [
     Case(
         "beta: a result that is deployed for another spec",
         _request(BETA, {"phase": "Ready"}, backend="vllm"),
-        "error: spec.backend: cannot be changed together with autoApply in phase Ready: the graph to be deployed "
-        "was generated for the earlier spec; change only autoApply, or create the request again",
+        "error: spec.backend: cannot be changed together with autoApply in phase Ready: the graph to be deployed was generated for the earlier spec; change only autoApply, or create the request again",
         old=_request(BETA, {"phase": "Ready"}, autoApply=False, backend="sglang"),
     ),
     Case(

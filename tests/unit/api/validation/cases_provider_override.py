@@ -78,10 +78,8 @@ CASES = [
             component("c", **override({"topologyConstraint": {"pack": []}})),
             **override({"kind": "x", "spec": {"replicas": 2, "template": []}}),
         ),
-        "error: spec.providerOverride.value.kind: cannot be set here, because the platform sets it: only "
-        "value.spec.template.topologyConstraint can be set",
-        "error: spec.providerOverride.value.spec.replicas: cannot be set here, because the platform sets it: only "
-        "value.spec.template.topologyConstraint can be set",
+        "error: spec.providerOverride.value.kind: cannot be set here, because the platform sets it: only value.spec.template.topologyConstraint can be set",
+        "error: spec.providerOverride.value.spec.replicas: cannot be set here, because the platform sets it: only value.spec.template.topologyConstraint can be set",
         f"error: spec.providerOverride.value.spec.template.topologyConstraint: {DOMAINS}",
         f"error: spec.components[0].providerOverride.value.minAvailable: {NOT_HERE} only value.topologyConstraint and value.spec.minAvailable can be set",
         f"error: spec.components[0].providerOverride.value.spec.replicas: {NOT_HERE} only value.topologyConstraint and value.spec.minAvailable can be set",
@@ -116,11 +114,9 @@ CASES = [
         ),
         "error: spec.components[0].providerOverride.value.spec.minAvailable: '2' is not a number of replicas: write a whole number, 1 or more",
         "error: spec.components[1].providerOverride.value.minAvailable: 0 is not a number of replicas: write a whole number, 1 or more",
-        "error: spec.components[2].providerOverride.value.spec.minAvailable: minAvailable of the component sets "
-        "the same number: leave one of the two out",
+        "error: spec.components[2].providerOverride.value.spec.minAvailable: minAvailable of the component sets the same number: leave one of the two out",
         "error: spec.components[4].providerOverride.value.spec.minAvailable: 2147483648 is not a number of replicas: write a whole number, 1 or more",
-        "error: spec.components[3].providerOverride.value.spec.minAvailable: 2 is more than replicas (1), and "
-        "Grove would wait for the missing ones: write at most 1",
+        "error: spec.components[3].providerOverride.value.spec.minAvailable: 2 is more than replicas (1), and Grove would wait for the missing ones: write at most 1",
         facts=GROVE,
     ),
     Case(
@@ -136,10 +132,8 @@ CASES = [
             component("b", replicas=3, **override(CLIQUE)),
             component("c", replicas=3),
         ),
-        "error: spec.components[1].providerOverride.value.spec.minAvailable: cannot be changed from 3 to 2, "
-        "because Grove cannot change it: create a DynamoGraphDeployment of another name",
-        "error: spec.components[2].minAvailable: cannot be changed from 2 to 1, because Grove cannot change it: "
-        "create a DynamoGraphDeployment of another name",
+        "error: spec.components[1].providerOverride.value.spec.minAvailable: cannot be changed from 3 to 2, because Grove cannot change it: create a DynamoGraphDeployment of another name",
+        "error: spec.components[2].minAvailable: cannot be changed from 2 to 1, because Grove cannot change it: create a DynamoGraphDeployment of another name",
         old=components(
             component("a", replicas=3, minAvailable=2),
             component("b", replicas=3, minAvailable=3),

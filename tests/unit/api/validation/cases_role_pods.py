@@ -43,24 +43,18 @@ def refused(at: str, *, probe: bool = True) -> tuple[str, ...]:
     pods = "without Grove, pods belong to a LeaderWorkerSet, which"
     return (
         f"error: {at}.spec.restartPolicy: must be Always, not Never: {pods} restarts them; leave it out",
-        f"error: {at}.spec.activeDeadlineSeconds: not allowed without Grove: {pods.partition(', ')[2]} runs them without "
-        "end; leave it out",
+        f"error: {at}.spec.activeDeadlineSeconds: not allowed without Grove: {pods.partition(', ')[2]} runs them without end; leave it out",
         f"error: {at}.spec.initContainers[0].image: required: only the image of the engine's container may be added later",
-        f'error: {at}.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: '
-        "nvidia.com/gpu cannot be overcommitted",
+        f'error: {at}.spec.containers[0].resources.requests["nvidia.com/gpu"]: needs a limit of the same amount: nvidia.com/gpu cannot be overcommitted',
         *(
             [
-                f"error: {at}.spec.containers[0].startupProbe: has no action, and the platform has no default for it: add "
-                "httpGet, exec, tcpSocket or grpc"
+                f"error: {at}.spec.containers[0].startupProbe: has no action, and the platform has no default for it: add httpGet, exec, tcpSocket or grpc"
             ]
             if probe
             else []
         ),
-        f"error: {at}.spec.containers[0].volumeMounts[0].name: is read as the name of a claim, because the pod has no "
-        "volume of this name, and 'no_claim' is not a valid object name: lower-case letters, digits, '-' and '.', a letter "
-        "or digit first and last",
-        f"error: {at}.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume of the pod; did you mean cache?: "
-        f"add it to {at}.spec.volumes; only main can mount claims by name",
+        f"error: {at}.spec.containers[0].volumeMounts[0].name: is read as the name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name: lower-case letters, digits, '-' and '.', a letter or digit first and last",
+        f"error: {at}.spec.initContainers[0].volumeMounts[0].name: 'cach' is not a volume of the pod; did you mean cache?: add it to {at}.spec.volumes; only main can mount claims by name",
     )
 
 
@@ -107,16 +101,10 @@ CASES = [
             )
         ),
         "error: spec.components[0].compilationCache.mountPath: '/cache' is where 'models' is mounted already (spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0]): mount one of them elsewhere",
-        "warning: spec.components[0].roles[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods "
-        "share the devices of ResourceClaim 'gpus', and more pods get no more devices; with "
-        "resourceClaimTemplateName each pod gets its own",
-        "warning: spec.components[0].roles[1].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods "
-        "share the devices of ResourceClaim 'gpus', and more pods get no more devices; with "
-        "resourceClaimTemplateName each pod gets its own",
-        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].mountPath: is "
-        "relative to the root of the container: write '/data'",
-        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[1].mountPath: is "
-        "relative to the root of the container: write '/x'",
+        "warning: spec.components[0].roles[0].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods share the devices of ResourceClaim 'gpus', and more pods get no more devices; with resourceClaimTemplateName each pod gets its own",
+        "warning: spec.components[0].roles[1].podTemplate.spec.resourceClaims[0].resourceClaimName: all 2 pods share the devices of ResourceClaim 'gpus', and more pods get no more devices; with resourceClaimTemplateName each pod gets its own",
+        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0].mountPath: is relative to the root of the container: write '/data'",
+        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[1].mountPath: is relative to the root of the container: write '/x'",
     ),
     Case(
         "beta: what has no effect in templates of roles",
@@ -140,37 +128,27 @@ CASES = [
         ),
         "error: spec.components[0].roles[1].podTemplate.metadata.annotations[\"nvidia.com/vllm-distributed-executor-backend\"]: 'threads' is not allowed; one of 'mp', 'ray'",
         "error: spec.components[0].roles[1].podTemplate.metadata.annotations[\"nvidia.com/deployment-rolling-update-max-surge\"]: 'many' is neither a number of pods nor a percentage; write 1 or 25%",
-        "warning: "
-        'spec.components[0].roles[1].podTemplate.metadata.annotations["nvidia.com/dynamo-discovery-backend"]: '
-        "'consul' is not a known backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'",
+        "warning: spec.components[0].roles[1].podTemplate.metadata.annotations[\"nvidia.com/dynamo-discovery-backend\"]: 'consul' is not a known backend, so pods get no rights to discover each other; one of 'kubernetes', 'etcd'",
         "warning: spec.components[0].roles[1].podTemplate.spec.terminationGracePeriodSeconds: 0 has no effect: pods get the default of their type; write 1 or more",
-        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0]: the platform's "
-        "/dev/shm replaces it: set the size in sharedMemorySize, or set 0 there to keep this one",
-        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0]: the platform's "
-        "/dev/shm replaces it: set the size in sharedMemorySize, or set 0 there to keep this one",
-        "warning: spec.components[0].roles[1].podTemplate.metadata.name: has no effect: pods get only labels and "
-        "annotations from the metadata of their template",
+        "warning: spec.components[0].roles[0].podTemplate.spec.containers[0].volumeMounts[0]: the platform's /dev/shm replaces it: set the size in sharedMemorySize, or set 0 there to keep this one",
+        "warning: spec.components[0].roles[1].podTemplate.spec.containers[0].volumeMounts[0]: the platform's /dev/shm replaces it: set the size in sharedMemorySize, or set 0 there to keep this one",
+        "warning: spec.components[0].roles[1].podTemplate.metadata.name: has no effect: pods get only labels and annotations from the metadata of their template",
     ),
     Case(
         "beta: engines of roles",
         components(spread(role("leader", VLLM), role("worker", SGLANG))),
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, but "
-        "spec.components[0].roles[0].podTemplate.spec.containers[0] starts vllm: a graph has one engine",
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, but spec.components[0].roles[0].podTemplate.spec.containers[0] starts vllm: a graph has one engine",
     ),
     Case(
         "beta: the engine of a role is not the one that is named",
         components(spread(role("leader", VLLM), role("worker", SGLANG)), backendFramework="vllm"),
-        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, but backendFramework is "
-        "vllm: change one of them, or leave backendFramework out",
+        "error: spec.components[0].roles[1].podTemplate.spec.containers[0]: starts sglang, but backendFramework is vllm: change one of them, or leave backendFramework out",
     ),
     Case(
         "beta: Grove places the pods of all roles",
         components(spread(role("leader", VLLM), role("worker", VLLM, schedulerName="mine", nodeName="node-1"))),
-        "warning: spec.components[0].roles[1].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have "
-        "several schedulers, and not all pods of this graph name 'mine': name one scheduler for all pods, or "
-        "disable Grove for this graph",
-        "warning: spec.components[0].roles[1].podTemplate.spec.nodeName: Grove places pods itself and rejects new "
-        "graphs whose pods set this field: leave it out, or disable Grove for this graph",
+        "warning: spec.components[0].roles[1].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have several schedulers, and not all pods of this graph name 'mine': name one scheduler for all pods, or disable Grove for this graph",
+        "warning: spec.components[0].roles[1].podTemplate.spec.nodeName: Grove places pods itself and rejects new graphs whose pods set this field: leave it out, or disable Grove for this graph",
         facts=GROVE,
     ),
     Case(
@@ -186,12 +164,9 @@ CASES = [
                 )
             }
         ),
-        "error: spec.services.a.roles[0].podTemplate.spec.containers: lacks 'sidecar-frontend', a container that "
-        "frontendSidecar requires in the pods of all roles: add it, or leave frontendSidecar out",
+        "error: spec.services.a.roles[0].podTemplate.spec.containers: lacks 'sidecar-frontend', a container that frontendSidecar requires in the pods of all roles: add it, or leave frontendSidecar out",
         "error: spec.services.a.resources.requests.gpu: needs a limit of the same amount: nvidia.com/gpu cannot be overcommitted",
-        "error: spec.services.a.volumeMounts[0].name: is read as the name of a claim, because the pod has no "
-        "volume of this name, and 'no_claim' is not a valid object name: lower-case letters, digits, '-' and '.', "
-        "a letter or digit first and last",
+        "error: spec.services.a.volumeMounts[0].name: is read as the name of a claim, because the pod has no volume of this name, and 'no_claim' is not a valid object name: lower-case letters, digits, '-' and '.', a letter or digit first and last",
     ),
     Case(
         "alpha: a compilation cache is of the pods of all roles",
@@ -205,8 +180,7 @@ CASES = [
                 }
             }
         ),
-        "warning: spec.services.a.roles[1].podTemplate.metadata.name: has no effect: pods get only labels and "
-        "annotations from the metadata of their template",
+        "warning: spec.services.a.roles[1].podTemplate.metadata.name: has no effect: pods get only labels and annotations from the metadata of their template",
     ),
     Case(
         "alpha: a frontend sidecar is a container of the service, which no role goes by",

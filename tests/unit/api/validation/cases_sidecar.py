@@ -7,18 +7,9 @@ from .building import Case, alone, alpha_pod, beta_pod, component, components, s
 
 STAYS = {"name": "runtime", "image": "sidecar:1", "restartPolicy": "Always"}
 ENDS = {"name": "runtime", "image": "setup:1"}
-NOT_WITH = (
-    "cannot be combined with an init container runtime that keeps running: next to it the engine is not Dynamo's "
-    "own, and the platform does not change its command and its pod; leave one of the two out"
-)
-ENDS_BEFORE = (
-    "ends before main starts. In Dynamo 1.6 and later, this name is for the runtime as a sidecar: if the container "
-    "is the runtime, write restartPolicy: Always, otherwise rename it"
-)
-NOT_READY = (
-    "missing: the runtime is ready before the engine has loaded, so the pod gets requests, and a roll-out "
-    "continues, too early; add a readinessProbe that checks the engine to the engine's container"
-)
+NOT_WITH = "cannot be combined with an init container runtime that keeps running: next to it the engine is not Dynamo's own, and the platform does not change its command and its pod; leave one of the two out"
+ENDS_BEFORE = "ends before main starts. In Dynamo 1.6 and later, this name is for the runtime as a sidecar: if the container is the runtime, write restartPolicy: Always, otherwise rename it"
+NOT_READY = "missing: the runtime is ready before the engine has loaded, so the pod gets requests, and a roll-out continues, too early; add a readinessProbe that checks the engine to the engine's container"
 SERVES = {"readinessProbe": {"httpGet": {"port": 8000}}}
 DRAIN = "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"
 
@@ -105,17 +96,14 @@ CASES = [
                 pod={"terminationGracePeriodSeconds": 90},
             ),
         ),
-        "warning: spec.components[0].podTemplate.spec.initContainers[0].ports: has no port system, which probes "
-        "and the Service use: add containerPort 9090 with this name",
-        "warning: spec.components[0].podTemplate.spec.initContainers[0].env[0].value: the container listens on "
-        "this port, but probes and the Service use port system, which is 9090: leave DYN_SYSTEM_PORT out",
+        "warning: spec.components[0].podTemplate.spec.initContainers[0].ports: has no port system, which probes and the Service use: add containerPort 9090 with this name",
+        "warning: spec.components[0].podTemplate.spec.initContainers[0].env[0].value: the container listens on this port, but probes and the Service use port system, which is 9090: leave DYN_SYSTEM_PORT out",
         f"warning: spec.components[1].podTemplate.spec.terminationGracePeriodSeconds: a worker that stops aborts its requests after 5 seconds: to give them more time, set {DRAIN} in the env of runtime to less than this number",
     ),
     Case(
         "beta: an engine next to the runtime has no default probes",
         components(beta("a", main={"readinessProbe": {"periodSeconds": 5}})),
-        "error: spec.components[0].podTemplate.spec.containers[0].readinessProbe: has no action, and the platform "
-        "has no default for it: add httpGet, exec, tcpSocket or grpc",
+        "error: spec.components[0].podTemplate.spec.containers[0].readinessProbe: has no action, and the platform has no default for it: add httpGet, exec, tcpSocket or grpc",
     ),
     Case(
         "an engine next to the runtime that does not say when it serves",

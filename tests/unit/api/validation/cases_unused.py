@@ -66,10 +66,8 @@ overrides:
 LATENCIES = "sla: {optimizationType: latency, ttft: 200, itl: 10}"
 OF_PODS = annotated(enable_metrics="false", deployment_strategy="Recreate", x="y")
 OFF_GROVE = (
-    'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that '
-    "Grove runs wait in queues of KAI, and Grove does not run this graph",
-    'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: only Grove uses it, and '
-    "Grove does not run this graph",
+    'warning: metadata.annotations["nvidia.com/kai-scheduler-queue"]: has no effect: only the pods of graphs that Grove runs wait in queues of KAI, and Grove does not run this graph',
+    'warning: metadata.annotations["nvidia.com/grove-update-strategy"]: has no effect: only Grove uses it, and Grove does not run this graph',
 )
 OF_GRAPH = annotated(enable_metrics="False", kai_scheduler_queue="q", grove_update_strategy="OnDelete")
 OF_SPEC = annotated(disable_image_pull_secret_discovery="True")
@@ -137,12 +135,9 @@ CASES = [
     Case(
         "beta: shared memory of the author's, with the size of the platform's, with another, on disk",
         beta(
-            "a: {log: true, sharedMemorySize: 1Gi, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}, "
-            "pod: {volumes: [{name: s, emptyDir: {medium: Memory, sizeLimit: 1024Mi}}]}}",
-            "b: {log: true, sharedMemorySize: 1Gi, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}, "
-            "pod: {volumes: [{name: s, emptyDir: {medium: Memory, sizeLimit: 2Gi}}]}}",
-            "c: {log: true, sharedMemorySize: 1Gi, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}, "
-            "pod: {volumes: [{name: s, emptyDir: {sizeLimit: 1Gi}}]}}",
+            "a: {log: true, sharedMemorySize: 1Gi, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}, pod: {volumes: [{name: s, emptyDir: {medium: Memory, sizeLimit: 1024Mi}}]}}",
+            "b: {log: true, sharedMemorySize: 1Gi, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}, pod: {volumes: [{name: s, emptyDir: {medium: Memory, sizeLimit: 2Gi}}]}}",
+            "c: {log: true, sharedMemorySize: 1Gi, main: {volumeMounts: [{name: s, mountPath: /dev/shm}]}, pod: {volumes: [{name: s, emptyDir: {sizeLimit: 1Gi}}]}}",
         ),
         f"warning: spec.components[1].podTemplate.spec.containers[1].volumeMounts[0]: {SHARED_BETA}",
         f"warning: spec.components[2].podTemplate.spec.containers[1].volumeMounts[0]: {SHARED_BETA}",
@@ -173,10 +168,8 @@ CASES = [
             """,
             metadata=CONTAINER_DISCOVERY,
         ),
-        "warning: spec.services.a.extraPodSpec.mainContainer.ports: has no port http, which probes and the Service "
-        "use: add containerPort 8000 with this name",
-        "warning: spec.services.c.extraPodSpec.mainContainer.ports: has no port system, which probes and the "
-        "Service use: add containerPort 9090 with this name",
+        "warning: spec.services.a.extraPodSpec.mainContainer.ports: has no port http, which probes and the Service use: add containerPort 8000 with this name",
+        "warning: spec.services.c.extraPodSpec.mainContainer.ports: has no port system, which probes and the Service use: add containerPort 9090 with this name",
     ),
     Case(
         "alpha: engines that listen elsewhere than they are asked",
@@ -185,10 +178,8 @@ CASES = [
             "b: {envs: [{name: DYN_SYSTEM_PORT, value: '8081'}]}",
             "c: {envs: [{name: DYN_SYSTEM_PORT, value: '9090'}, {name: DYN_HTTP_PORT, value: '1'}]}",
         ),
-        "warning: spec.services.a.extraPodSpec.mainContainer.env[0].value: the container listens on this port, but "
-        "probes and the Service use port http, which is 8000: leave DYN_HTTP_PORT out",
-        "warning: spec.services.b.envs[0].value: the container listens on this port, but probes and the Service "
-        "use port system, which is 9090: leave DYN_SYSTEM_PORT out",
+        "warning: spec.services.a.extraPodSpec.mainContainer.env[0].value: the container listens on this port, but probes and the Service use port http, which is 8000: leave DYN_HTTP_PORT out",
+        "warning: spec.services.b.envs[0].value: the container listens on this port, but probes and the Service use port system, which is 9090: leave DYN_SYSTEM_PORT out",
     ),
     Case(
         "beta: engines that listen elsewhere than they are asked",
@@ -203,12 +194,9 @@ CASES = [
             e: {kind: frontend, log: true, main: {args: [python3 -m dynamo.frontend --http-port=8000 -x]}}
             f: {kind: frontend, log: true, main: {command: [x, --http-port 80], env: [{name: DYN_HTTP_PORT, value: '8'}]}}
         """),
-        "warning: spec.components[0].podTemplate.spec.containers[1].env[0].value: the container listens on this "
-        "port, but probes and the Service use port system, which is 9090: leave DYN_SYSTEM_PORT out",
-        "warning: spec.components[3].podTemplate.spec.containers[1].args: the container listens on this port, but "
-        "probes and the Service use port http, which is 8000: leave --http-port out",
-        "warning: spec.components[5].podTemplate.spec.containers[1].command: the container listens on this port, "
-        "but probes and the Service use port http, which is 8000: leave --http-port out",
+        "warning: spec.components[0].podTemplate.spec.containers[1].env[0].value: the container listens on this port, but probes and the Service use port system, which is 9090: leave DYN_SYSTEM_PORT out",
+        "warning: spec.components[3].podTemplate.spec.containers[1].args: the container listens on this port, but probes and the Service use port http, which is 8000: leave --http-port out",
+        "warning: spec.components[5].podTemplate.spec.containers[1].command: the container listens on this port, but probes and the Service use port http, which is 8000: leave --http-port out",
     ),
     Case(
         "alpha: volumes of a picker",
@@ -219,8 +207,7 @@ CASES = [
               main: {volumeMounts: [{name: v, mountPath: /v}]}
               pod: {volumes: [{name: v, emptyDir: {}}]}
         """),
-        "warning: spec.services.a.extraPodSpec.mainContainer.volumeMounts: replaces the platform's mounts, so the "
-        "picker has no configuration: mount epp-config at /etc/epp, too",
+        "warning: spec.services.a.extraPodSpec.mainContainer.volumeMounts: replaces the platform's mounts, so the picker has no configuration: mount epp-config at /etc/epp, too",
     ),
     *(
         Case(
@@ -238,8 +225,7 @@ CASES = [
                 "epp-config",
             ),
             (
-                "main: {volumeMounts: [{name: x, mountPath: /etc/epp}]}, "
-                "pod: {volumes: [{name: x, emptyDir: {}}, {name: y, emptyDir: {}}]}",
+                "main: {volumeMounts: [{name: x, mountPath: /etc/epp}]}, pod: {volumes: [{name: x, emptyDir: {}}, {name: y, emptyDir: {}}]}",
             ),
             ("pod: {volumes: []}",),
         )
@@ -249,10 +235,8 @@ CASES = [
             f"{version}: annotations that are nearly read",
             made,
             *queue,
-            "warning: metadata.annotations[\"nvidia.com/enable-metrics\"]: 'False' has no effect: the platform "
-            "reads only 'false'",
-            "warning: spec.annotations[\"nvidia.com/disable-image-pull-secret-discovery\"]: 'True' has no effect: "
-            "the platform reads only 'true'",
+            "warning: metadata.annotations[\"nvidia.com/enable-metrics\"]: 'False' has no effect: the platform reads only 'false'",
+            "warning: spec.annotations[\"nvidia.com/disable-image-pull-secret-discovery\"]: 'True' has no effect: the platform reads only 'true'",
             f"warning: spec.{at}.annotations[\"nvidia.com/enable-metrics\"]: 'FALSE' has no effect: the platform reads only 'false'",
             facts=facts,
         )
@@ -265,10 +249,8 @@ CASES = [
     Case(
         "beta: metadata of pods",
         beta("a: {log: true, metadata: {labels: {a: b}, annotations: {a: b}, name: x, finalizers: [a/b]}}"),
-        "warning: spec.components[0].podTemplate.metadata.name: has no effect: pods get only labels and "
-        "annotations from the metadata of their template",
-        "warning: spec.components[0].podTemplate.metadata.finalizers: has no effect: pods get only labels and "
-        "annotations from the metadata of their template",
+        "warning: spec.components[0].podTemplate.metadata.name: has no effect: pods get only labels and annotations from the metadata of their template",
+        "warning: spec.components[0].podTemplate.metadata.finalizers: has no effect: pods get only labels and annotations from the metadata of their template",
     ),
     Case(
         "alpha: what needs another field",
@@ -285,16 +267,13 @@ CASES = [
                 {"name": "b", "create": True, "size": "1Gi", "storageClass": "s", "volumeAccessMode": "ReadWriteOnce"},
             ],
         ),
-        "warning: spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim "
-        "yourself, and mount it by its name",
+        "warning: spec.pvcs is deprecated since v0.11.0, and is removed in v1.0: create the PersistentVolumeClaim yourself, and mount it by its name",
         "warning: spec.pvcs[0].size: has no effect: the claim is not created; set create: true, or leave it out",
         "warning: spec.pvcs[0].volumeAccessMode: has no effect: the claim is not created; set create: true, or leave it out",
         "warning: spec.services.a.resources.limits.gpuType: has no effect without gpu: set gpu to the number of GPUs",
         "warning: spec.services.b.sharedMemory.size: has no effect: disabled is true; leave one of the two out",
-        "warning: spec.services.d.subComponentType: becomes only a label of the pods: only prefill and decode with "
-        "componentType worker change what pods run",
-        "warning: spec.services.e.subComponentType: becomes only a label of the pods: only prefill and decode with "
-        "componentType worker change what pods run",
+        "warning: spec.services.d.subComponentType: becomes only a label of the pods: only prefill and decode with componentType worker change what pods run",
+        "warning: spec.services.e.subComponentType: becomes only a label of the pods: only prefill and decode with componentType worker change what pods run",
         "warning: spec.services.f.serviceName: has no effect: the name of the service is its key in spec.services, 'f'",
     ),
     Case(
@@ -307,10 +286,8 @@ CASES = [
               - {name: x, mountPoint: /x, useAsCompilationCache: true}
             b: {kind: frontend, volumeMounts: [{name: v, mountPoint: /v, useAsCompilationCache: true}]}
         """),
-        "warning: spec.services.a.volumeMounts[2].useAsCompilationCache: has no effect: volumeMounts[1] is the "
-        "compilation cache, and a component has one; this is mounted like any volume",
-        "warning: spec.services.b.volumeMounts[0].useAsCompilationCache: has no effect: only workers compile; this "
-        "is mounted like any volume",
+        "warning: spec.services.a.volumeMounts[2].useAsCompilationCache: has no effect: volumeMounts[1] is the compilation cache, and a component has one; this is mounted like any volume",
+        "warning: spec.services.b.volumeMounts[0].useAsCompilationCache: has no effect: only workers compile; this is mounted like any volume",
     ),
     Case(
         "alpha: the main container",
@@ -327,12 +304,9 @@ CASES = [
               volumeMounts: [{name: v, useAsCompilationCache: true}, {name: o, mountPoint: /o}]
               main: {name: main, volumeMounts: [{name: w, mountPath: /w}]}
         """),
-        "warning: spec.services.a.volumeMounts: has no effect: "
-        "spec.services.a.extraPodSpec.mainContainer.volumeMounts replaces it; write everything there",
-        "warning: spec.services.a.envFromSecret: has no effect: spec.services.a.extraPodSpec.mainContainer.envFrom "
-        "replaces it; write everything there",
-        "warning: spec.services.a.resources.claims: has no effect: "
-        "spec.services.a.extraPodSpec.mainContainer.resources.claims replaces it; write everything there",
+        "warning: spec.services.a.volumeMounts: has no effect: spec.services.a.extraPodSpec.mainContainer.volumeMounts replaces it; write everything there",
+        "warning: spec.services.a.envFromSecret: has no effect: spec.services.a.extraPodSpec.mainContainer.envFrom replaces it; write everything there",
+        "warning: spec.services.a.resources.claims: has no effect: spec.services.a.extraPodSpec.mainContainer.resources.claims replaces it; write everything there",
         "warning: spec.services.a.extraPodSpec.mainContainer.name: has no effect: the container always has the name main",
         "warning: spec.services.a.extraPodSpec.containers[1]: has no effect: the container main is written in extraPodSpec.mainContainer",
     ),
@@ -340,8 +314,7 @@ CASES = [
         "alpha: a gateway of no VirtualService",
         services({"a": service("frontend", ingress={"enabled": True, "host": "h", "virtualServiceGateway": "g"})}),
         "warning: spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
-        "warning: spec.services.a.ingress.virtualServiceGateway: has no effect without useVirtualService: true; "
-        "the platform creates an Ingress",
+        "warning: spec.services.a.ingress.virtualServiceGateway: has no effect without useVirtualService: true; the platform creates an Ingress",
     ),
     Case(
         "alpha: what a VirtualService does not use",
@@ -351,15 +324,13 @@ CASES = [
               ingress: {enabled: true, host: h, useVirtualService: true, virtualServiceGateway: g, tls: {secretName: s}}
         """),
         "warning: spec.services.a.ingress is deprecated since v0.11.0, and is removed in v1.0: write an Ingress or an HTTPRoute to the component's Service",
-        "warning: spec.services.a.ingress.tls: has no effect: the platform creates a VirtualService, whose Gateway "
-        "'g' has the certificates",
+        "warning: spec.services.a.ingress.tls: has no effect: the platform creates a VirtualService, whose Gateway 'g' has the certificates",
     ),
     *both(
         "topology of a component alone",
         alone(ALPHA, **service(serviceName="a", topologyConstraint={"packDomain": "rack"})),
         alone(BETA, **component("a", topologyConstraint={"packDomain": "rack"})),
-        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and Grove runs only "
-        "graphs; write a DynamoGraphDeployment",
+        "warning: spec.topologyConstraint: has no effect: only Grove packs pods by topology, and Grove runs only graphs; write a DynamoGraphDeployment",
     ),
     *both(
         "annotations of pods on a component alone",
@@ -387,8 +358,7 @@ CASES = [
     *both(
         "the Job of a checkpoint",
         *in_both("DynamoCheckpoint", {"identity": IDENTITY, "job": yaml.load(JOB_OF_A_CHECKPOINT, yaml.CSafeLoader)}),
-        "warning: spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets only labels and annotations "
-        "from the metadata of its template",
+        "warning: spec.job.podTemplateSpec.metadata.name: has no effect: the pod gets only labels and annotations from the metadata of its template",
         "warning: spec.job.podTemplateSpec.spec.restartPolicy: has no effect: the Job never restarts its pod",
         "warning: spec.job.backoffLimit: has no effect: the Job runs once; to repeat it, recreate the DynamoCheckpoint",
         "warning: spec.job.ttlSecondsAfterFinished: has no effect: the Job is kept for 300 seconds after its end",
@@ -422,8 +392,7 @@ CASES = [
     Case(
         "beta: what to favour next to latencies (rapid)",
         request("searchStrategy: rapid", LATENCIES),
-        "warning: spec.sla.optimizationType: has no effect together with ttft, itl: the simulation selects engines "
-        "by latency; leave one or the other out",
+        "warning: spec.sla.optimizationType: has no effect together with ttft, itl: the simulation selects engines by latency; leave one or the other out",
     ),
     Case("beta: what to favour next to latencies (thorough)", request("searchStrategy: thorough", LATENCIES)),
     Case(
@@ -435,7 +404,6 @@ CASES = [
         ),
         "warning: spec.profilingConfig.profilerImage is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has image",
         "warning: spec.profilingConfig.config is deprecated since v0.11.0, and is removed in v1.0: v1beta1 has sla, workload, modelCache and features.planner",
-        "warning: spec.profilingConfig.config.sla.optimizationType: has no effect together with ttft: the "
-        "simulation selects engines by latency; leave one or the other out",
+        "warning: spec.profilingConfig.config.sla.optimizationType: has no effect together with ttft: the simulation selects engines by latency; leave one or the other out",
     ),
 ]
