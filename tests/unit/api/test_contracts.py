@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - messages stand here whole
 """The documents inside the platform's objects: schemas, examples, and the messages for invalid values."""
 
 from functools import cache
@@ -14,6 +15,7 @@ from dynamo_shared.api.contracts.planner_interpolation import Pick
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.building.tables import table_of
 from tests.examples import examples
 from tools.generate.json_schema import document
 
@@ -63,106 +65,84 @@ def test_planners_of_the_references_requests_are_valid(file: Path) -> None:
     assert unknown == []
 
 
-WRONG: dict[str, list[str]] = {
-    "features.planner: []": ["must be an object, not a list"],
-    "features.planner: {mode: both, ttft: '3', itl_ms: 0, aic_interpolation: null, live_dashboard_port: 70000}": [
-        "live_dashboard_port: 70000 is too large; at most 65535",
-        "itl_ms: 0 is too small; must be above 0.0",
-        "mode: 'both' is not allowed; one of 'disagg', 'prefill', 'decode', 'agg'",
-        "ttft: must be a number, not '3'",
-    ],
-    "features.planner: {optimization_target: sla, enable_throughput_scaling: false}": [
-        "enable_throughput_scaling: is false, and enable_load_scaling is false, too: enable at least one of them, "
-        "or the planner scales nothing"
-    ],
-    "features.planner: {optimization_target: sla, enable_load_scaling: true, load_adjustment_interval: 180}": [
-        "load_adjustment_interval: 180 s must be shorter than throughput_adjustment_interval_seconds, 180 s"
-    ],
-    "features.planner: {environment: global-planner, fpm_sample_bucket_size: 15}": [
-        "global_planner_namespace: required with environment 'global-planner'",
-        "fpm_sample_bucket_size: 15 is not a square number, such as 16 or 25",
-    ],
-    "features.planner: {optimization_target: load, decode_scale_up_kv_rate: 30, decode_scale_down_kv_rate: 40}": [
-        "prefill_scale_up_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
-        "prefill_scale_down_queue_tokens: required with optimization_target 'load' in mode 'disagg'",
-        "decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or the planner alternately adds "
-        "and removes replicas",
-    ],
-    "features.planner: {enable_power_awareness: true}": [
-        "total_gpu_power_limit: required with enable_power_awareness: the power limit of all pools together, in watts"
-    ],
-    "profilingConfig.config: {hardware: {min_num_gpus_per_engine: 8, maxNumGpusPerEngine: 4}}": [
-        "hardware.min_num_gpus_per_engine: 8 GPUs are more than maxNumGpusPerEngine, 4"
-    ],
-    "profilingConfig: {profilerImage: image, config: {planner: {kalman_r: 0}}, profilerImag: x}": [
-        "config.planner.kalman_r: 0 is too small; must be above 0.0",
-        "profilerImag: no such field; did you mean profilerImage?",
-    ],
-    "deploymentOverrides: {labels: {a: 1}}": ["labels.a: must be a string, not 1"],
-    "DYN_DEPLOYMENT_CONFIG: {Worker: {ServiceArgs: {workers: -1}}, Frontend: 3, routing: {mode: fastest}}": [
-        "routing.mode: 'fastest' is not allowed; one of 'kv', 'round-robin', 'random'",
-        "Worker.ServiceArgs.workers: -1 is too small; at least 0",
-        "Frontend: must be an object, not 3",
-    ],
-}
+WRONG = table_of("""
+features.planner: [] | must be an object, not a list
+features.planner: {mode: both, ttft: '3', itl_ms: 0, aic_interpolation: null, live_dashboard_port: 70000}
+  | live_dashboard_port: 70000 is too large; at most 65535
+  | itl_ms: 0 is too small; must be above 0.0
+  | mode: 'both' is not allowed; one of 'disagg', 'prefill', 'decode', 'agg'
+  | ttft: must be a number, not '3'
+features.planner: {optimization_target: sla, enable_throughput_scaling: false}
+  | enable_throughput_scaling: is false, and enable_load_scaling is false, too: enable at least one of them, or the planner scales nothing
+features.planner: {optimization_target: sla, enable_load_scaling: true, load_adjustment_interval: 180}
+  | load_adjustment_interval: 180 s must be shorter than throughput_adjustment_interval_seconds, 180 s
+features.planner: {environment: global-planner, fpm_sample_bucket_size: 15}
+  | global_planner_namespace: required with environment 'global-planner'
+  | fpm_sample_bucket_size: 15 is not a square number, such as 16 or 25
+features.planner: {optimization_target: load, decode_scale_up_kv_rate: 30, decode_scale_down_kv_rate: 40}
+  | prefill_scale_up_queue_tokens: required with optimization_target 'load' in mode 'disagg'
+  | prefill_scale_down_queue_tokens: required with optimization_target 'load' in mode 'disagg'
+  | decode_scale_up_kv_rate: 30 must be above decode_scale_down_kv_rate, 40, or the planner alternately adds and removes replicas
+features.planner: {enable_power_awareness: true}
+  | total_gpu_power_limit: required with enable_power_awareness: the power limit of all pools together, in watts
+profilingConfig.config: {hardware: {min_num_gpus_per_engine: 8, maxNumGpusPerEngine: 4}}
+  | hardware.min_num_gpus_per_engine: 8 GPUs are more than maxNumGpusPerEngine, 4
+profilingConfig: {profilerImage: image, config: {planner: {kalman_r: 0}}, profilerImag: x}
+  | config.planner.kalman_r: 0 is too small; must be above 0.0
+  | profilerImag: no such field; did you mean profilerImage?
+deploymentOverrides: {labels: {a: 1}} | labels.a: must be a string, not 1
+DYN_DEPLOYMENT_CONFIG: {Worker: {ServiceArgs: {workers: -1}}, Frontend: 3, routing: {mode: fastest}}
+  | routing.mode: 'fastest' is not allowed; one of 'kv', 'round-robin', 'random'
+  | Worker.ServiceArgs.workers: -1 is too small; at least 0
+  | Frontend: must be an object, not 3
+""")
 
 
 @pytest.mark.parametrize(("given", "expected"), WRONG.items())
-def test_an_error_is_reported_with_its_path(given: str, expected: list[str]) -> None:
+def test_an_error_is_reported_with_its_path(given: str, expected: tuple[str, ...]) -> None:
     ((name, value),) = yaml.safe_load(given).items()
     assert sorted(str(each) for each in errors(BY_NAME[name].model, value)) == sorted(expected)
 
 
-LIKELY_NOT_MEANT: dict[str, list[str]] = {
-    "features.planner: {max_gpu_budgt: 3}": [
-        "max_gpu_budgt: is not a known key, and has no effect; did you mean max_gpu_budget?"
-    ],
-    "features.planner: {enabled: false}": [
-        "enabled: is not a known key, and has no effect: this object enables the planner, with any content; to "
-        "disable the planner, leave the object out"
-    ],
-    "features.planner: {ttft: 300, policy: reference}": [
-        "ttft: is the old name of ttft_ms",
-        "ttft: ignored with optimization_target 'throughput'; only 'sla' uses this target",
-    ],
-    "features.planner: {environment: virtual, total_gpu_power_limit: 900, min_endpoint: 2}": [
-        "environment: 'virtual' has no effect: the scaler executes the decisions",
-        "total_gpu_power_limit: ignored without enable_power_awareness: true",
-    ],
-    "features.planner: {enable_power_awareness: true, total_gpu_power_limit: 900}": [],
-    "features.planner: {mode: decode, prefill_min_endpoint: 2, load_predictor: prophet}": [
-        "prefill_min_endpoint: ignored in mode 'decode', which has no such pool",
-        "load_predictor: ignored with policy 'adaptive'; only 'reference' reads it",
-    ],
-    "features.planner: {policy: reference, decode_min_endpoint: 2, kalman_r: 5}": [],
-    "features.planner: {optimization_target: sla, pre_deployment_sweeping_mode: none}": [
-        "pre_deployment_sweeping_mode: 'none' measures no profile: without one, the planner holds the replicas "
-        "until the engines have reported enough iterations, load_min_observations"
-    ],
-    "features.planner: {policy: reference, pre_deployment_sweeping_mode: none}": [],
-    "features.planner: {batch_scheduling: {enabled: true}}": [
-        "batch_scheduling: is ignored: the planner service plans batch jobs together with other requests"
-    ],
-    "features.planner: {no_operation: true}": ["no_operation: is the old name of advisory"],
-    "features.planner: {environment: kubernetes}": [],
-    "features.planner: {ttft_ms: 300, enable_load_scaling: false}": [],
-    "features.planner: {min_gpu_budget: 9}": ["min_gpu_budget: 9 is above max_gpu_budget, 8, which takes precedence"],
-    "profilingConfig: {profilerImage: x, config: {sweep: {dry_run: true, fast: 1}}}": [
-        "config.sweep.dry_run: is the old name of dryRun",
-        "config.sweep.fast: is not a known key, and has no effect",
-    ],
-    "DYN_DEPLOYMENT_CONFIG: {Worker: {served_model_name: x}}": [],
-    "dynamo-autoscaling: {Worker: {maxReplicas: 2, minReplica: 1, metrics: [{own: 1}]}}": [
-        "Worker.minReplica: is not a known key, and has no effect; did you mean minReplicas?"
-    ],
-}
+LIKELY_NOT_MEANT = table_of("""
+features.planner: {max_gpu_budgt: 3}
+  | max_gpu_budgt: is not a known key, and has no effect; did you mean max_gpu_budget?
+features.planner: {enabled: false}
+  | enabled: is not a known key, and has no effect: this object enables the planner, with any content; to disable the planner, leave the object out
+features.planner: {ttft: 300, policy: reference}
+  | ttft: is the old name of ttft_ms
+  | ttft: ignored with optimization_target 'throughput'; only 'sla' uses this target
+features.planner: {environment: virtual, total_gpu_power_limit: 900, min_endpoint: 2}
+  | environment: 'virtual' has no effect: the scaler executes the decisions
+  | total_gpu_power_limit: ignored without enable_power_awareness: true
+features.planner: {enable_power_awareness: true, total_gpu_power_limit: 900}
+features.planner: {mode: decode, prefill_min_endpoint: 2, load_predictor: prophet}
+  | prefill_min_endpoint: ignored in mode 'decode', which has no such pool
+  | load_predictor: ignored with policy 'adaptive'; only 'reference' reads it
+features.planner: {policy: reference, decode_min_endpoint: 2, kalman_r: 5}
+features.planner: {optimization_target: sla, pre_deployment_sweeping_mode: none}
+  | pre_deployment_sweeping_mode: 'none' measures no profile: without one, the planner holds the replicas until the engines have reported enough iterations, load_min_observations
+features.planner: {policy: reference, pre_deployment_sweeping_mode: none}
+features.planner: {batch_scheduling: {enabled: true}}
+  | batch_scheduling: is ignored: the planner service plans batch jobs together with other requests
+features.planner: {no_operation: true} | no_operation: is the old name of advisory
+features.planner: {environment: kubernetes}
+features.planner: {ttft_ms: 300, enable_load_scaling: false}
+features.planner: {min_gpu_budget: 9} | min_gpu_budget: 9 is above max_gpu_budget, 8, which takes precedence
+profilingConfig: {profilerImage: x, config: {sweep: {dry_run: true, fast: 1}}}
+  | config.sweep.dry_run: is the old name of dryRun
+  | config.sweep.fast: is not a known key, and has no effect
+DYN_DEPLOYMENT_CONFIG: {Worker: {served_model_name: x}}
+dynamo-autoscaling: {Worker: {maxReplicas: 2, minReplica: 1, metrics: [{own: 1}]}}
+  | Worker.minReplica: is not a known key, and has no effect; did you mean minReplicas?
+""")
 
 
 @pytest.mark.parametrize(("given", "expected"), LIKELY_NOT_MEANT.items())
-def test_a_probable_mistake_is_a_warning_and_not_an_error(given: str, expected: list[str]) -> None:
+def test_a_probable_mistake_is_a_warning_and_not_an_error(given: str, expected: tuple[str, ...]) -> None:
     ((name, value),) = yaml.safe_load(given).items()
     assert errors(BY_NAME[name].model, value) == []
-    assert [str(each) for each in warnings(BY_NAME[name].model, value)] == expected
+    assert [str(each) for each in warnings(BY_NAME[name].model, value)] == [*expected]
     if name != "DYN_DEPLOYMENT_CONFIG":
         validator(name).validate(value)
 
