@@ -1,5 +1,6 @@
 """GPUs of one replica and of its engine: containers times nodes, and claims."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,51 +13,35 @@ def asking(**amounts: Any) -> dict[str, Any]:
 
 MAIN = asking(nvidia__gpu=4)
 SIDECAR = {**asking(nvidia__gpu=1), "name": "sidecar", "restartPolicy": "Always"}
+LEADER = {"name": "leader", "podTemplate": {"spec": {"containers": [asking(nvidia__gpu=1)]}}}
+
+
+def of_pods(*containers: dict[str, Any], init: Sequence[dict[str, Any]] = (), **fields: Any) -> dict[str, Any]:
+    """What has pods with these containers: a component, or a role of one."""
+    return {"podTemplate": {"spec": {"containers": [*containers], "initContainers": [*init]}}, **fields}
 
 
 @pytest.mark.parametrize(
     ("component", "expected"),
     [
         ({}, 0),
-        ({"podTemplate": {"spec": {"containers": [{"name": "main"}]}}}, 0),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="4")]}}}, 4),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu=4), asking(amd__gpu="1")]}}}, 5),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="8")]}}, "multinode": {"nodeCount": 3}}, 24),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="8")]}}, "multinode": {}}, 16),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="many")]}}}, 0),
-        (
-            {
-                "multinode": {"nodeCount": 3},
-                "roles": [
-                    {"name": "leader", "podTemplate": {"spec": {"containers": [asking(nvidia__gpu=1)]}}},
-                    {"name": "worker", "podTemplate": {"spec": {"containers": [asking(nvidia__gpu=4)]}}},
-                ],
-            },
-            9,
-        ),
-        (
-            {
-                "podTemplate": {"spec": {"containers": [asking(nvidia__gpu=2)]}},
-                "multinode": {},
-                "roles": [{"name": "leader"}, {"name": "worker", "podTemplate": {"spec": {"containers": []}}}],
-            },
-            2,
-        ),
+        (of_pods({"name": "main"}), 0),
+        (of_pods(asking(nvidia__gpu="4")), 4),
+        (of_pods(MAIN, asking(amd__gpu="1")), 5),
+        (of_pods(asking(nvidia__gpu="8"), multinode={"nodeCount": 3}), 24),
+        (of_pods(asking(nvidia__gpu="8"), multinode={}), 16),
+        (of_pods(asking(nvidia__gpu="many")), 0),
+        ({"multinode": {"nodeCount": 3}, "roles": [LEADER, of_pods(MAIN, name="worker")]}, 9),
+        (of_pods(MAIN, multinode={}, roles=[{"name": "leader"}, of_pods(name="worker")]), 4),
         # Init containers end before the others start, unless they are sidecars.
-        ({"podTemplate": {"spec": {"initContainers": [asking(nvidia__gpu=8)], "containers": [MAIN]}}}, 8),
-        ({"podTemplate": {"spec": {"initContainers": [asking(nvidia__gpu=2)], "containers": [MAIN]}}}, 4),
-        ({"podTemplate": {"spec": {"initContainers": [SIDECAR], "containers": [MAIN]}}}, 5),
-        (
-            {
-                "podTemplate": {"spec": {"initContainers": [SIDECAR, asking(nvidia__gpu=8)], "containers": [MAIN]}},
-                "multinode": {},
-            },
-            18,
-        ),
+        (of_pods(MAIN, init=[asking(nvidia__gpu=8)]), 8),
+        (of_pods(MAIN, init=[asking(nvidia__gpu=2)]), 4),
+        (of_pods(MAIN, init=[SIDECAR]), 5),
+        (of_pods(MAIN, init=[SIDECAR, asking(nvidia__gpu=8)], multinode={}), 18),
         # Values that no pod would get: a negative one would give away the GPUs of others.
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="-8"), asking(nvidia__gpu=1)]}}}, 1),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="1")]}}, "multinode": {"nodeCount": -3}}, 1),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="9E")]}}, "multinode": {}}, gpus.MAX_GPUS),
+        (of_pods(asking(nvidia__gpu="-8"), asking(nvidia__gpu=1)), 1),
+        (of_pods(asking(nvidia__gpu="1"), multinode={"nodeCount": -3}), 1),
+        (of_pods(asking(nvidia__gpu="9E"), multinode={}), gpus.MAX_GPUS),
     ],
 )
 def test_gpus_of_a_replica(component: dict[str, Any], expected: int) -> None:
@@ -84,8 +69,7 @@ TEMPLATES = {
     "all": requests(exactly(allocationMode="All")),
     "either": requests({"firstAvailable": [{"deviceClassName": "gpu.nvidia.com", "count": n} for n in (2, 4)]}),
 }
-LEADER = {"name": "leader", "podTemplate": {"spec": {"containers": [asking(nvidia__gpu=1)]}}}
-OTHER = {"name": "worker", "podTemplate": {"spec": {"containers": [MAIN, SIDECAR]}}}
+OTHER = of_pods(MAIN, SIDECAR, name="worker")
 
 
 @pytest.mark.parametrize(
@@ -93,19 +77,13 @@ OTHER = {"name": "worker", "podTemplate": {"spec": {"containers": [MAIN, SIDECAR
     [
         # Without GPUs it is 0, not unknown.
         ({}, (0, 0)),
-        ({"podTemplate": {"spec": {"containers": [{"name": "main"}]}}}, (0, 0)),
-        ({"podTemplate": {"spec": {"containers": [MAIN]}}}, (4, 4)),
-        ({"podTemplate": {"spec": {"containers": [MAIN]}}, "multinode": {"nodeCount": 3}}, (12, 12)),
+        (of_pods({"name": "main"}), (0, 0)),
+        (of_pods(MAIN), (4, 4)),
+        (of_pods(MAIN, multinode={"nodeCount": 3}), (12, 12)),
         # Other containers do not belong to the engine.
-        ({"podTemplate": {"spec": {"containers": [MAIN, SIDECAR]}}, "multinode": {}}, (8, 10)),
-        ({"podTemplate": {"spec": {"containers": [SIDECAR]}}}, (0, 1)),
-        (
-            {
-                "podTemplate": {"spec": {"initContainers": [SIDECAR, asking(nvidia__gpu=8)], "containers": [MAIN]}},
-                "multinode": {},
-            },
-            (8, 18),
-        ),
+        (of_pods(MAIN, SIDECAR, multinode={}), (8, 10)),
+        (of_pods(SIDECAR), (0, 1)),
+        (of_pods(MAIN, init=[SIDECAR, asking(nvidia__gpu=8)], multinode={}), (8, 18)),
         # Roles with their own pods.
         ({"multinode": {"nodeCount": 3}, "roles": [LEADER, OTHER]}, (9, 11)),
         ({"multinode": {}, "roles": [LEADER, {"name": "worker"}], "podTemplate": OTHER["podTemplate"]}, (5, 6)),
@@ -129,7 +107,7 @@ OTHER = {"name": "worker", "podTemplate": {"spec": {"containers": [MAIN, SIDECAR
         ({"podTemplate": claiming("x", resourceClaimTemplateName="all")}, None),
         ({"podTemplate": claiming("x", resourceClaimTemplateName="gone")}, None),
         ({"podTemplate": claiming("x", resourceClaimName="gone")}, None),
-        ({"podTemplate": {"spec": {"containers": [asking(nvidia__gpu="9E")]}}, "multinode": {}}, (gpus.MAX_GPUS,) * 2),
+        (of_pods(asking(nvidia__gpu="9E"), multinode={}), (gpus.MAX_GPUS,) * 2),
     ],
 )
 def test_gpus_of_an_engine_and_of_one_more_replica(component: dict[str, Any], expected: tuple[int, int] | None) -> None:

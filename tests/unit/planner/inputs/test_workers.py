@@ -18,6 +18,14 @@ def component(name, kind=None, **fields):
     return {"name": name, **({"type": kind} if kind else {}), **fields}
 
 
+PREFILL, DECODE = component("a", "prefill"), component("b", "decode")
+TYPE = "nvidia.com/dynamo-component-type"
+
+
+def engine(name, pods):
+    return component(name, "worker", **pods)
+
+
 def graph(*components, status=None):
     return {"metadata": {"name": "g"}, "spec": {"components": list(components)}, "status": status or {}}
 
@@ -33,7 +41,7 @@ def spread(role):
     return {"multinode": {"nodeCount": 2}, "roles": roles}
 
 
-def pod(name, *, node="n1", scheduled="10:00:00", ready=None, containers=None, reason=None, **metadata):
+def pod(name, *, node="n1", scheduled="10:00:00", ready=None, containers=None, reason=None, status=None, **metadata):
     conditions = []
     if reason:
         conditions.append({"type": "PodScheduled", "status": "False", "reason": reason})
@@ -44,45 +52,26 @@ def pod(name, *, node="n1", scheduled="10:00:00", ready=None, containers=None, r
         if at:
             conditions.append({"type": kind, "status": "True", "lastTransitionTime": f"2026-01-01T{at}Z"})
     spec = {"nodeName": node} if node and not reason else {}
-    status = {"phase": "Running", "conditions": conditions}
-    return {"metadata": {"name": name, "uid": name, **metadata}, "spec": spec, "status": status}
+    observed = {"phase": "Running", "conditions": conditions, **(status or {})}
+    return {"metadata": {"name": name, "uid": name, **metadata}, "spec": spec, "status": observed}
 
 
 class TestPools:
     @pytest.mark.parametrize(
         ("mode", "components", "observed"),
         [
-            (
-                Mode.DISAGG,
-                [component("a", "prefill"), component("b", "decode"), component("f", "frontend")],
-                {P: "a", D: "b"},
-            ),
-            (Mode.PREFILL, [component("a", "prefill"), component("b", "decode")], {P: "a"}),
+            (Mode.DISAGG, [PREFILL, DECODE, component("f", "frontend")], {P: "a", D: "b"}),
+            (Mode.PREFILL, [PREFILL, DECODE], {P: "a"}),
             (Mode.AGG, [component("w", "worker"), component("f", "frontend")], {D: "w"}),
             (Mode.AGG, [component("w", "decode")], {D: "w"}),
+            (Mode.DISAGG, [engine("x", labelled("prefill")), engine("y", labelled("decode"))], {P: "x", D: "y"}),
             (
                 Mode.DISAGG,
-                [component("x", "worker", **labelled("prefill")), component("y", "worker", **labelled("decode"))],
+                [engine("x", labelled("prefill", TYPE)), component("y", **labelled("decode", TYPE))],
                 {P: "x", D: "y"},
             ),
-            (
-                Mode.DISAGG,
-                [
-                    component("x", "worker", **labelled("prefill", "nvidia.com/dynamo-component-type")),
-                    component("y", **labelled("decode", "nvidia.com/dynamo-component-type")),
-                ],
-                {P: "x", D: "y"},
-            ),
-            (
-                Mode.DISAGG,
-                [component("x", "worker", **spread("prefill")), component("y", "worker", **spread("decode"))],
-                {P: "x", D: "y"},
-            ),
-            (
-                Mode.AGG,
-                [component("x", "worker", **labelled("worker", "nvidia.com/dynamo-component-type"))],
-                {D: "x"},
-            ),
+            (Mode.DISAGG, [engine("x", spread("prefill")), engine("y", spread("decode"))], {P: "x", D: "y"}),
+            (Mode.AGG, [engine("x", labelled("worker", TYPE))], {D: "x"}),
             (
                 Mode.DISAGG,
                 [component("VllmPrefillWorker"), component("VllmDecodeWorker", "worker")],
@@ -96,8 +85,8 @@ class TestPools:
     @pytest.mark.parametrize(
         ("components", "problem"),
         [
-            ([component("b", "decode")], "type prefill, but the graph has none; its components: b \\(decode\\)"),
-            ([component("a", "prefill"), component("b", "prefill"), component("c", "decode")], "more than one"),
+            ([DECODE], "type prefill, but the graph has none; its components: b \\(decode\\)"),
+            ([PREFILL, component("c", "prefill"), DECODE], "more than one"),
             ([], "its components: none"),
         ],
     )
@@ -180,16 +169,8 @@ class TestStartup:
             (pod("of a node that was away", ready="14:30:00"), None),
             (pod("of one that was away, too", ready="11:00:00", containers="10:02:30"), 150.0),
             (pod("starts", containers="10:02:30"), None),
-            *(
-                (
-                    {
-                        **pod("again", ready="10:02:30"),
-                        "status": {**pod("again", ready="10:02:30")["status"], part: [{"restartCount": 1}]},
-                    },
-                    None,
-                )
-                for part in ("containerStatuses", "initContainerStatuses")
-            ),
+            (pod("again", ready="10:02:30", status={"containerStatuses": [{"restartCount": 1}]}), None),
+            (pod("again", ready="10:02:30", status={"initContainerStatuses": [{"restartCount": 1}]}), None),
             ({"metadata": {"name": "new"}}, None),
             (pod("odd", scheduled="never", ready="10:00:00"), None),
         ],

@@ -197,9 +197,9 @@ def job_status(type_: str, reason: str = "", message: str = "") -> dict[str, Any
     return {"status": {"conditions": [{"type": type_, "status": "True", "reason": reason, "message": message}]}}
 
 
-def pod(message: str = "", exit_code: int = 1) -> dict[str, Any]:
-    ended = {"terminated": {"exitCode": exit_code, "reason": "Error", "message": message}}
-    return {"status": {"containerStatuses": [{"name": "profiler", "state": ended}]}}
+def pod(message: str = "", exit_code: int = 1, reason: str = "Error", **status: Any) -> dict[str, Any]:
+    ended = {"terminated": {"exitCode": exit_code, "reason": reason, "message": message}}
+    return {"status": {"containerStatuses": [{"name": "profiler", "state": ended}], **status}}
 
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
@@ -243,49 +243,29 @@ def test_a_job_that_failed_reports_the_last_lines_of_its_pod() -> None:
     assert "exit code 1" in str(late)
 
 
+EVICTED = {"reason": "Evicted", "message": "The node was low on resource: memory."}
+PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "m"}
+
+
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("ended", "said"),
     [
+        ({"status": EVICTED}, "its pod was terminated: Evicted: The node was low on resource: memory."),
+        (pod(exit_code=143, conditions=[PREEMPTED]), "its pod was terminated: PreemptionByScheduler: m"),
         (
-            {"reason": "Evicted", "message": "The node was low on resource: memory."},
-            "its pod was terminated: Evicted: The node was low on resource: memory.",
-        ),
-        (
-            {
-                "conditions": [
-                    {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "m"}
-                ],
-                **pod("", 143)["status"],
-            },
-            "its pod was terminated: PreemptionByScheduler: m",
-        ),
-        (
-            {
-                "containerStatuses": [
-                    {"name": "profiler", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
-                ]
-            },
+            pod(exit_code=137, reason="OOMKilled"),
             "container profiler ran out of memory (OOMKilled): raise its limit with spec.overrides.profilingJob",
         ),
         (
-            {
-                "containerStatuses": [
-                    {
-                        "name": "profiler",
-                        "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "message": "loading weights"}},
-                    }
-                ]
-            },
+            pod("loading weights", 137, "OOMKilled"),
             "spec.overrides.profilingJob; last lines of its log: loading weights",
         ),
     ],
     ids=["evicted", "preempted", "no words", "out of memory"],
 )
-def test_a_job_whose_pod_was_ended_reports_the_cause(status: dict[str, Any], said: str) -> None:
+def test_a_job_whose_pod_was_ended_reports_the_cause(ended: dict[str, Any], said: str) -> None:
     """Its log ends in the middle, and the Job knows its limit of attempts alone."""
-    failed = failure(
-        None, end_of_job(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [{"status": status}]
-    )
+    failed = failure(None, end_of_job(job_status("Failed", "BackoffLimitExceeded", "limit reached")), [ended])
     assert failed is not None
     assert said in str(failed)
 
