@@ -1,15 +1,13 @@
 """The kinds and versions for which the API server calls the webhooks."""
 
 from dynamo_shared.api import resources
-from dynamo_shared.api.crds.kinds import DEFINITIONS
+from dynamo_shared.api.crds.kinds import DEFINITIONS, SERVED
 from dynamo_shared.api.resources import Resource
 
 #: Worker pods write DynamoWorkerMetadata themselves: discovery of workers must not depend on this service. Its schema
 #: checks it.
 UNREVIEWED = frozenset({resources.DYNAMO_WORKER_METADATAS.kind})
 
-SERVED: tuple[Resource, ...] = tuple(version.resource for definition in DEFINITIONS for version in definition.versions)
-"""Every kind of this platform in every version."""
 REVIEWED: tuple[Resource, ...] = tuple(resource for resource in SERVED if resource.kind not in UNREVIEWED)
 CONVERTED: tuple[Resource, ...] = tuple(
     definition.versions[0].resource for definition in DEFINITIONS if definition.is_converted

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from dynamo_shared.api.crds.kinds import SERVED
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import PLATFORM, labels
 from dynamo_shared.api.registry.annotations import RESTORE_CANDIDATE
@@ -25,7 +26,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 
-from dynamo_admission.kinds import CONVERTED, REVIEWED, SERVED
+from dynamo_admission.kinds import CONVERTED, REVIEWED
 from dynamo_admission.review import CREATE, Webhook
 
 NAME = "dynamo-admission"

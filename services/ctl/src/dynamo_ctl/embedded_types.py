@@ -19,7 +19,7 @@ def checker(*kinds: Resource) -> Checker:
     The types are those in `kubernetes_types.json`, which an integration test compares with a real API server.
     """
     document = json.loads(files("dynamo_ctl").joinpath("kubernetes_types.json").read_text())
-    return Checker.from_documents(document, resources=kinds or None)
+    return Checker.from_documents(document, resources=kinds)
 
 
 def errors(manifest: Mapping[str, Any]) -> list[FieldError]:

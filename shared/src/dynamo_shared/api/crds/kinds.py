@@ -197,3 +197,7 @@ LEGACY = tuple(
 )
 
 DEFINITIONS: tuple[Definition, ...] = (GRAPH, COMPONENT, ADAPTER, REQUEST, MODEL, CHECKPOINT, WORKER_METADATA, *LEGACY)
+SERVED: tuple[resources.Resource, ...] = tuple(
+    version.resource for definition in DEFINITIONS for version in definition.versions
+)
+"""Every kind of this platform in every version."""

@@ -1,10 +1,10 @@
 """Checks the pod templates, probes, metrics and jobs in the platform's kinds with the cluster's published schemas."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from dynamo_shared.api.crds.build import schema_of
-from dynamo_shared.api.crds.kinds import DEFINITIONS
+from dynamo_shared.api.crds.kinds import SERVED
 from dynamo_shared.api.embedded.compile import Types
 from dynamo_shared.api.embedded.findings import Check, FindingsLimit, field_errors
 from dynamo_shared.api.embedded.places import embedded_types, walker
@@ -15,14 +15,9 @@ Schema = Mapping[str, Any]
 SchemaOf = Callable[[Resource], Schema]
 
 
-def our_resources() -> tuple[Resource, ...]:
-    """Every kind of this platform in every version."""
-    return tuple(version.resource for definition in DEFINITIONS for version in definition.versions)
-
-
 def types_of_kinds() -> tuple[str, ...]:
     """Names of the types of Kubernetes that the platform's kinds embed, sorted."""
-    return tuple(sorted({name for resource in our_resources() for name in embedded_types(schema_of(resource))}))
+    return tuple(sorted({name for resource in SERVED for name in embedded_types(schema_of(resource))}))
 
 
 class Checker:
@@ -36,7 +31,7 @@ class Checker:
 
     @classmethod
     def from_documents(
-        cls, *documents: Mapping[str, Any], resources: Iterable[Resource] | None = None, schemas: SchemaOf = schema_of
+        cls, *documents: Mapping[str, Any], resources: Sequence[Resource] = (), schemas: SchemaOf = schema_of
     ) -> Self:
         """A checker for OpenAPI v3 documents; a type is taken from the first document that has it.
 
@@ -48,7 +43,7 @@ class Checker:
                 known.setdefault(name, schema)
         types = Types(known)
         checks: dict[tuple[str, str], Check] = {}
-        for resource in our_resources() if resources is None else resources:
+        for resource in resources or SERVED:
             if (check := walker(schemas(resource), types)) is not None:
                 checks[resource.api_version, resource.kind] = check
         return cls(checks)
