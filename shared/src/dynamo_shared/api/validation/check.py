@@ -111,31 +111,12 @@ _ABOUT_COMPONENTS = (
 _REPORTED = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Review:
-    """An object and the object that it replaces, as received and as rules read them: a graph, a component, or a spec."""
-
-    obj: dict[str, Any]
-    old: dict[str, Any] | None
-    view: Any
-    before: Any
-    facts: Facts
-
-
-def _views(review: _Review) -> Iterable[tuple[Any, Any]]:
-    return [(review.view, review.before)]
-
-
-def _objects(review: _Review) -> Iterable[tuple[Any, Any]]:
-    return [(review.obj, review.old)]
-
-
-def _components(review: _Review) -> Iterable[tuple[Any, Any]]:
-    return ((component, None) for component in review.view.components)
-
-
-_Step = tuple[Callable[[_Review], Iterable[tuple[Any, Any]]], tuple[RuleSet, ...]]
-"""Rule sets with their subjects, each with the subject that it replaces, or None."""
+#: Subjects of rules: the object, its view (a graph, a component, or a spec), and the components of a graph.
+_OBJECT, _VIEW, _EACH = "object", "view", "components"
+_Step = tuple[str, tuple[RuleSet, ...]]
+"""Rule sets with their subject."""
+_Subjects = dict[str, list[tuple[Any, Any]]]
+"""Each subject with the one that it replaces, or None."""
 
 
 def _spec(_version: str, obj: dict[str, Any]) -> dict[str, Any]:
@@ -156,42 +137,42 @@ _KINDS = {
     GRAPH: _Kind(
         read=lambda version, obj: _VIEWS[version].graph(obj),
         refusing=(
-            (_views, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, PROVIDER_OVERRIDES)),
-            (_views, (KV_TRANSFER, RUNNING_OF_GRAPHS, OF_GROVE, TOPOLOGY_AT_CREATION)),
-            (_components, _OF_COMPONENTS),
-            (_views, (CHANGES_OF_BACKENDS, CHANGES, CHANGES_OF_PROVIDER_OVERRIDES, CHANGES_OF_KV_TRANSFER)),
+            (_VIEW, (GRAPHS, CLAIMS, NAMES, ANNOTATIONS, PICKERS_OF_GRAPHS, TOPOLOGY, PROVIDER_OVERRIDES)),
+            (_VIEW, (KV_TRANSFER, RUNNING_OF_GRAPHS, OF_GROVE, TOPOLOGY_AT_CREATION)),
+            (_EACH, _OF_COMPONENTS),
+            (_VIEW, (CHANGES_OF_BACKENDS, CHANGES, CHANGES_OF_PROVIDER_OVERRIDES, CHANGES_OF_KV_TRANSFER)),
         ),
         warning=(
-            (_views, (ANNOTATIONS_WITHOUT_EFFECT, TOPOLOGY_WITHOUT_EFFECT, WITHOUT_GROVE)),
-            (_views, (ABOUT_KV_TRANSFER, ORCHESTRATORS, GROVE, UNUSED_IN_GRAPHS)),
-            (_components, (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS)),
-            (_views, (CHANGES_ON_GROVE, ADVICE_ON_BACKENDS)),
+            (_VIEW, (ANNOTATIONS_WITHOUT_EFFECT, TOPOLOGY_WITHOUT_EFFECT, WITHOUT_GROVE)),
+            (_VIEW, (ABOUT_KV_TRANSFER, ORCHESTRATORS, GROVE, UNUSED_IN_GRAPHS)),
+            (_EACH, (*_ABOUT_COMPONENTS, UNUSED_IN_COMPONENTS_OF_GRAPHS, ADVICE_FOR_PICKERS)),
+            (_VIEW, (CHANGES_ON_GROVE, ADVICE_ON_BACKENDS)),
         ),
     ),
     COMPONENT: _Kind(
         read=lambda version, obj: _VIEWS[version].component(obj),
         refusing=(
-            (_views, (NAMES_ALONE, RUNNING_ALONE, PROVIDER_OVERRIDES_ALONE, *_OF_COMPONENTS, CHANGES_OF_BACKENDS)),
+            (_VIEW, (NAMES_ALONE, RUNNING_ALONE, PROVIDER_OVERRIDES_ALONE, *_OF_COMPONENTS, CHANGES_OF_BACKENDS)),
         ),
-        warning=((_views, (*_ABOUT_COMPONENTS, ORCHESTRATORS_ALONE, ALONE, ADVICE_ON_BACKENDS, OF_A_GRAPH)),),
+        warning=((_VIEW, (*_ABOUT_COMPONENTS, ORCHESTRATORS_ALONE, ALONE, ADVICE_ON_BACKENDS, OF_A_GRAPH)),),
     ),
     REQUEST: _Kind(
         refusing=(
-            (_objects, (SPECIFIED,)),
-            (_views, (REQUESTS, OVERRIDES, REQUESTS_AT_CREATION)),
-            (_objects, (PLACES_OF_REQUESTS, CHANGES_OF_REQUESTS)),
+            (_OBJECT, (SPECIFIED,)),
+            (_VIEW, (REQUESTS, OVERRIDES, REQUESTS_AT_CREATION)),
+            (_OBJECT, (PLACES_OF_REQUESTS, CHANGES_OF_REQUESTS)),
         ),
-        warning=((_views, (ADVICE_FOR_REQUESTS, ADVICE_FOR_OVERRIDES)),),
+        warning=((_VIEW, (ADVICE_FOR_REQUESTS, ADVICE_FOR_OVERRIDES)),),
     ),
     MODEL: _Kind(
-        refusing=((_objects, (SPECIFIED,)), (_views, (MODELS, CHANGES_OF_MODELS))),
-        warning=((_views, (UNUSED_IN_MODELS, ADVICE_FOR_MODELS)),),
+        refusing=((_OBJECT, (SPECIFIED,)), (_VIEW, (MODELS, CHANGES_OF_MODELS))),
+        warning=((_VIEW, (UNUSED_IN_MODELS, ADVICE_FOR_MODELS)),),
     ),
     CHECKPOINT: _Kind(
-        refusing=((_objects, (SPECIFIED,)), (_views, (CHECKPOINTS, CHANGES_OF_CHECKPOINTS))),
-        warning=((_views, (UNUSED_IN_CHECKPOINTS,)),),
+        refusing=((_OBJECT, (SPECIFIED,)), (_VIEW, (CHECKPOINTS, CHANGES_OF_CHECKPOINTS))),
+        warning=((_VIEW, (UNUSED_IN_CHECKPOINTS,)),),
     ),
-    ADAPTER: _Kind(refusing=((_objects, (SPECIFIED,)), (_views, (REPLICAS_OF_ADAPTERS,)))),
+    ADAPTER: _Kind(refusing=((_OBJECT, (SPECIFIED,)), (_VIEW, (REPLICAS_OF_ADAPTERS,)))),
 }
 
 
@@ -222,15 +203,16 @@ def validate(obj: dict[str, Any], old: dict[str, Any] | None, facts: Facts) -> F
     if (kind := _KINDS.get(name)) is None:
         return Findings(warnings=tuple(used))
     before = kind.read(version, old) if old is not None else None
-    review = _Review(obj, old, kind.read(version, obj), before, facts)
-    warnings = map(str, _broken(kind.warning, version, review))
-    return Findings(tuple(_broken(kind.refusing, version, review)), (*used, *warnings))
+    view = kind.read(version, obj)
+    components = [(each, None) for each in view.components] if name == GRAPH else []
+    subjects: _Subjects = {_OBJECT: [(obj, old)], _VIEW: [(view, before)], _EACH: components}
+    warnings = map(str, _broken(kind.warning, version, subjects, facts))
+    return Findings(tuple(_broken(kind.refusing, version, subjects, facts)), (*used, *warnings))
 
 
-def _broken(steps: Iterable[_Step], version: str, review: _Review) -> Iterator[FieldError]:
-    facts = review.facts
-    for subjects_of, rule_sets in steps:
-        for subject, before in subjects_of(review):
+def _broken(steps: Iterable[_Step], version: str, subjects: _Subjects, facts: Facts) -> Iterator[FieldError]:
+    for which, rule_sets in steps:
+        for subject, before in subjects[which]:
             for rule in _rules(rule_sets, version, updated=before is not None):
                 if rule.of and rule.of not in subject.fields:
                     continue
