@@ -32,16 +32,16 @@ def decode(text: str | bytes, limits: ReadLimits = MANIFEST) -> Any:
     return value
 
 
-def decode_as(text: str, type_: type[T], limits: ReadLimits = SETTINGS) -> T:
+def decode_as(text: str, type_: type[T]) -> T:
     """The value of a JSON text as a msgspec type. Raises InvalidJson if it does not match the type, or is too long.
 
     The decoder skips fields that the type does not have, which is fast for thousands of texts.
     """
-    _check_length(text, limits)
+    _check_length(text, SETTINGS)
     try:
         value: T = _decoder(cast("Any", type_)).decode(text)
     except _UNREADABLE as error:
-        raise _invalid(error, limits) from error
+        raise _invalid(error, SETTINGS) from error
     return value
 
 
