@@ -143,15 +143,7 @@ UNCHANGED_IN_V1BETA1 = (DYNAMO_MODELS, DYNAMO_CHECKPOINTS, DYNAMO_WORKER_METADAT
 # Versions that are served, but not stored.
 _NOT_STORED = (
     *(each.at("v1beta1") for each in UNCHANGED_IN_V1BETA1),
-    *(
-        each.at("v1alpha1")
-        for each in (
-            DYNAMO_GRAPH_DEPLOYMENTS,
-            DYNAMO_COMPONENT_DEPLOYMENTS,
-            DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS,
-            DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-        )
-    ),
+    *(each.at("v1alpha1") for each in ALL if (each.group, each.version) == (GROUP, "v1beta1")),
 )
 _BY_KIND = {(resource.api_version, resource.kind): resource for resource in (*ALL, *_NOT_STORED)}
 

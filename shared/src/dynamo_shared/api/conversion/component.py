@@ -5,13 +5,14 @@ from typing import Any
 from dynamo_shared.api import quantity
 from dynamo_shared.api.conversion.experimental import from_experimental, to_experimental
 from dynamo_shared.api.conversion.pod import cache_mount, filled, from_template, to_template
+from dynamo_shared.api.v1beta1.enums import ComponentType
 
 #: Fields that are the same in both versions.
 SAME = (
     *("runtimeVersionOverride", "replicas", "minAvailable", "roles"),
     *("globalDynamoNamespace", "topologyConstraint", "providerOverride"),
 )
-TYPES = frozenset({"frontend", "worker", "prefill", "decode", "planner", "epp"})
+TYPES = frozenset(map(str, ComponentType))
 #: Types that v1alpha1 expresses as sub-type of a worker.
 SUBTYPES = frozenset({"prefill", "decode"})
 EPP = "epp"

@@ -11,6 +11,7 @@ from dynamo_shared.api.conversion.request_status import status_to_alpha, status_
 from dynamo_shared.api.engines import BACKENDS
 from dynamo_shared.api.quantity import SIDES
 from dynamo_shared.api.untrusted.reading import mapping
+from dynamo_shared.api.v1beta1.request import OptimizationType
 
 #: Items of `containers` are identified by position, because the first container of the Job is the profiler.
 REQUEST_KEYS: Keys = {**KEYS, "containers": ()}
@@ -22,7 +23,7 @@ _BACKENDS = frozenset({"auto", *BACKENDS})
 #: `useAiConfigurator` (simulated engines), or `_could_run` is false.
 RAPID, THOROUGH = "rapid", "thorough"
 SIMULATES = ("useAiConfigurator", "use_ai_configurator")
-GOALS = frozenset({"latency", "throughput"})
+GOALS = frozenset(map(str, OptimizationType))
 #: Fields that both versions have, without a default.
 _SAME = ("model", "runtimeVersionOverride")
 #: Fields of the model cache in v1alpha1 and v1beta1.

@@ -76,7 +76,4 @@ class Definition:
 
     def at(self, version: str) -> VersionDefinition:
         """One version by its name; KeyError if the kind does not have it."""
-        for each in self.versions:
-            if each.resource.version == version:
-                return each
-        raise KeyError(version)
+        return {each.resource.version: each for each in self.versions}[version]

@@ -13,6 +13,7 @@ from dynamo_shared.api.objects import MAIN
 from dynamo_shared.api.registry import env, ports
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import below, entries, items, mapping, names_in, text
+from dynamo_shared.api.v1beta1.enums import ComponentType
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import ALPHA, BETA, COMPONENT, GRAPH, RuleSet, Violations, broken, listed
 from dynamo_shared.api.validation.view import ComponentView, of_each_role, once
@@ -213,7 +214,7 @@ def place_of_amount(kind: str, name: str, given: dict[str, Any], own: dict[str, 
 
 COMPONENT_WARNINGS = RuleSet("Components", (GRAPH, COMPONENT))
 
-_TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
+_TYPES = tuple(map(str, ComponentType))
 #: Probes of an endpoint picker use port numbers.
 _WITH_PORTS = frozenset(_TYPES) - {"epp"}
 

@@ -12,6 +12,7 @@ from dynamo_shared.api.graph_overrides import unknown_fields
 from dynamo_shared.api.request_parts import profiling_containers
 from dynamo_shared.api.rules import Location
 from dynamo_shared.api.untrusted.reading import below, items, mapping, text
+from dynamo_shared.api.v1beta1.request import OptimizationType
 from dynamo_shared.api.validation.facts import Facts
 from dynamo_shared.api.validation.rule_set import (
     ALPHA,
@@ -31,7 +32,6 @@ PLACES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), CREATED)
 ADVICE_FOR_REQUESTS = RuleSet("Requests", (REQUEST,))
 CHANGES_OF_REQUESTS = RuleSet("Requests", (REQUEST,), UPDATED)
 
-_OPTIMIZATIONS = ("latency", "throughput")
 #: GPU types that a request may name, as in Dynamo 1.6, which has neither gb300 nor rtx_pro_6000_server. `gb200` is the
 #: newer name of `gb200_sxm`.
 GPU_SKUS = (
@@ -74,7 +74,7 @@ def words_are_known(spec: dict[str, Any], _facts: Facts) -> Violations:
 def optimization_is_known(spec: dict[str, Any], _facts: Facts) -> Violations:
     """The optimization type in the free-form profiling configuration is latency or throughput. The schema of v1beta1 says so."""
     at = ("profilingConfig", "config", "sla", "optimizationType")
-    yield from _unknown_word(below(spec, at), _OPTIMIZATIONS, ("spec", *at))
+    yield from _unknown_word(below(spec, at), tuple(map(str, OptimizationType)), ("spec", *at))
 
 
 def _unknown_word(value: object, allowed: tuple[str, ...], at: Location) -> Violations:
