@@ -280,7 +280,8 @@ async def test_the_search_order_of_kubeconfigs(write: Any, tmp_path: Path) -> No
         ("", "broken has no context: "),
         ("# nothing", "broken has no context: "),
         ("[]", "broken is not a kubeconfig: "),
-        ("a: [", "broken is not valid YAML: while parsing a flow node "),
+        ("a: [", "broken is not valid YAML: line 1, column 5: "),
+        ('users: [{token: "hunter2}]', "broken is not valid YAML: line 1, column 27: "),
         ("current-context: x", "broken has no context: "),
         ("contexts: [{name: b}, {name: a}]", "broken has no current context: choose one of a, b with --context"),
         ("contexts: 5", "cannot use "),
@@ -293,6 +294,7 @@ async def test_broken_kubeconfigs_are_config_errors_of_one_line(tmp_path: Path, 
     with pytest.raises(ConfigError, match=message) as refused:
         await load(path, environ={})
     assert "\n" not in str(refused.value)
+    assert "hunter2" not in str(refused.value)
 
 
 async def test_an_empty_kubeconfig_among_others_is_ignored(write: Any, tmp_path: Path) -> None:

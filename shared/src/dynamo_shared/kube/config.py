@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from dynamo_shared.api.untrusted.reading import items, mapping
+from dynamo_shared.api.untrusted.yaml_text import mistake
 from dynamo_shared.kube import upstream
 from dynamo_shared.kube.credentials import (
     LOGIN_TIMEOUT_SECONDS,
@@ -122,7 +123,7 @@ def _holds_something(path: str) -> bool:
     try:
         content = yaml.safe_load(Path(path).expanduser().read_bytes())
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{path} {mistake(error)}") from None
     if content is not None and not isinstance(content, dict):
         raise ConfigError(f"{path} is not a kubeconfig: it must have apiVersion: v1 and kind: Config")
     return content is not None

@@ -113,17 +113,22 @@ def documents(text: str, limits: ReadLimits = MANIFEST) -> list[Any]:
         loader = _Parser(text)
         reader = _Reader(_events(loader), limits)
         return [document for document in reader.documents() if document is not None]
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise refusal(f"is not valid YAML: {where}{str(error.problem)[:_QUOTED]}") from error
     except (yaml.YAMLError, ValueError) as error:
         if isinstance(error, InvalidManifest):
             raise
-        raise refusal(f"is not valid YAML: {str(error)[:_QUOTED]}") from error
+        raise refusal(mistake(error)) from error
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def mistake(error: Exception) -> str:
+    """Where and why a text is not YAML. The text of a parser's error quotes the lines, which may have a password."""
+    where, problem = "", str(error)
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark, problem = error.problem_mark, str(error.problem)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return f"is not valid YAML: {where}{' '.join(problem.split())[:_QUOTED]}"
 
 
 def _events(loader: Any) -> Iterator[yaml.Event]:

@@ -9,6 +9,7 @@ from typing import Any, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from dynamo_shared.api.untrusted.yaml_text import mistake
 from dynamo_shared.runtime.invalid_settings import InvalidSettings
 from dynamo_shared.runtime.settings.older_names import OLDER_NAMES
 from dynamo_shared.runtime.settings.operator import API_VERSION, KIND, OperatorConfiguration
@@ -51,7 +52,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         document = yaml.safe_load(content)
     except yaml.YAMLError as error:
-        raise InvalidSettings(str(file), [f"is not valid YAML: {' '.join(str(error).split())}"]) from error
+        raise InvalidSettings(str(file), [mistake(error)]) from None
     if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
         raise InvalidSettings(str(file), [f"must have apiVersion: {API_VERSION} and kind: {KIND}"])
     return document

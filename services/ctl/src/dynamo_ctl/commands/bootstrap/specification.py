@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
+from dynamo_shared.api.untrusted.yaml_text import mistake
 from dynamo_shared.runtime.settings.base import Duration, Section
 from pydantic import Field, ValidationError
 
@@ -58,7 +59,7 @@ def load(path: Path) -> NamespaceCredentials:
     except OSError as error:
         raise CtlError(f"{path} cannot be read: {error.strerror or error}") from error
     except yaml.YAMLError as error:
-        raise CtlError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise CtlError(f"{path} {mistake(error)}") from error
     except ValidationError as error:
         lines = (f"{path}: {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise CtlError("\n".join(lines)) from error
