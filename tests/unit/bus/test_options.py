@@ -1,11 +1,15 @@
 """NATS options: contradictions are rejected, secrets are not shown."""
 
+import base64
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from dynamo_shared.bus.errors import BusUnavailableError
 from dynamo_shared.bus.nats import NatsOptions
+from dynamo_shared.bus.nats.client import NatsClient
 from dynamo_shared.bus.nats.options import BusOptionsError
 from dynamo_shared.bus.nats.session import NatsSession
 
@@ -52,3 +56,63 @@ async def test_unreadable_ca_files_are_read_again_later(tmp_path: Path) -> None:
     (file := tmp_path / "ca.crt").write_text("half of it")
     with pytest.raises(BusUnavailableError, match="cannot load TLS files for NATS"):
         await NatsSession.open(NatsOptions(ca_file=file), "tls://127.0.0.1:1")
+
+
+#: A key of the documentation of NATS.
+SEED, PUBLIC = (
+    "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY",
+    "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4",
+)
+CREDENTIALS = """-----BEGIN NATS USER JWT-----
+e30.e30.sig
+------END NATS USER JWT------
+
+-----BEGIN USER NKEY SEED-----
+{}
+------END USER NKEY SEED------
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "shown"),
+    [
+        ("nkey_seed_file", f"{SEED}\n", {"nkey": PUBLIC}),
+        ("credentials_file", CREDENTIALS.format(SEED), {"jwt": "e30.e30.sig"}),
+    ],
+)
+async def test_a_client_signs_with_the_nkey_of_a_file(option: str, text: str, shown: Any, tmp_path: Path) -> None:
+    """These options had never worked: nats-py imported a package that is not installed."""
+    (file := tmp_path / "user").write_text(text)
+    options: dict[str, Any] = {option: file}
+    with pytest.raises(BusUnavailableError, match=r"refused|onnect"):
+        await NatsSession.open(NatsOptions(**options), "nats://127.0.0.1:1")
+    client = NatsClient(tls=False)
+    client._user_credentials = str(file) if option == "credentials_file" else None
+    client._nkeys_seed = str(file)
+    client._setup_nkeys_connect()
+    client._auth_configured, client._server_info = True, {"nonce": "n", "headers": True}
+    client.options |= {"verbose": False, "pedantic": False, "token": None, "name": None, "no_echo": False}
+    sent = msgspec.json.decode(client._connect_command().removeprefix(b"CONNECT "))
+    assert shown.items() <= sent.items()
+    public = base64.b32decode(PUBLIC)[1:-2]
+    Ed25519PublicKey.from_public_bytes(public).verify(base64.b64decode(sent["sig"]), b"n")
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "says"),
+    [
+        ("nkey_seed_file", SEED[:-1], "begins with SU"),
+        ("nkey_seed_file", f"{SEED[:20]}A{SEED[21:]}", "begins with SU"),
+        ("nkey_seed_file", f"SO{SEED[2:]}", "begins with SU"),
+        ("nkey_seed_file", "hush!", "begins with SU"),
+        ("credentials_file", "hush", "no NATS USER JWT"),
+        ("credentials_file", CREDENTIALS.format("hush"), "begins with SU"),
+    ],
+)
+async def test_an_invalid_nkey_is_reported_and_not_shown(option: str, text: str, says: str, tmp_path: Path) -> None:
+    """The service's health said only that it was not connected yet."""
+    (file := tmp_path / "user").write_text(text)
+    options: dict[str, Any] = {option: file}
+    with pytest.raises(BusUnavailableError, match=says) as caught:
+        await NatsSession.open(NatsOptions(**options), "nats://127.0.0.1:1")
+    assert text not in str(caught.value)

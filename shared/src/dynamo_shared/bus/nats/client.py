@@ -1,9 +1,10 @@
-"""nats-py's client with three changes: TLS that a server cannot disable, an end of the connection that is always
-reported, and fewer steps per message, because one graph needs a hundred messages.
+"""nats-py's client with four changes: TLS that a server cannot disable, NKeys without another package, an end of the
+connection that is always reported, and fewer steps per message, because one graph needs a hundred messages.
 """
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 import nats.errors
@@ -53,6 +54,18 @@ class NatsClient(Client):
         super().__init__()
         self._tls_asked_for = tls
         self._handlers: dict[int, Callable[[Msg], None]] = {}
+
+    def _setup_nkeys_connect(self) -> None:
+        # Imported here: it takes some MiB, which a client with a password does not need.
+        from dynamo_shared.bus.nats import nkeys  # noqa: PLC0415
+
+        if self._user_credentials is not None:
+            jwt, key = nkeys.in_credentials(Path(str(self._user_credentials)).read_text(encoding="utf-8"))
+            self._user_jwt_cb = lambda: jwt
+        else:
+            key = nkeys.UserKey(Path(str(self._nkeys_seed)).read_text(encoding="utf-8").strip())
+            self._public_nkey = key.public
+        self._signature_cb = key.sign
 
     async def listen(self, subject: str, handler: Callable[[Msg], None]) -> Subscription:
         """Subscribe. `handler` gets each message as soon as it is read, and must be quick.
