@@ -42,6 +42,39 @@ async def test_a_watch_ends_when_its_member_has_lost_the_leader() -> None:
         await channel.close()
 
 
+class Full:
+    """A stub whose requests the member refuses for lack of resources."""
+
+    words = ""
+
+    def __init__(self, _: object) -> None:
+        """Every connection gets the same answer."""
+
+    async def Put(self, _: object, **__: object) -> None:  # noqa: N802 - etcd's name
+        nothing = grpc.aio.Metadata()
+        raise grpc.aio.AioRpcError(grpc.StatusCode.RESOURCE_EXHAUSTED, nothing, nothing, self.words)
+
+
+@pytest.mark.parametrize(
+    ("words", "member"),
+    [
+        ("etcdserver: mvcc: database space exceeded", 1),
+        ("CLIENT: Received message larger than max (5242880 vs. 4194304)", 1),
+        ("etcdserver: too many requests", 2),
+    ],
+)
+async def test_another_member_is_asked_only_if_it_may_answer_otherwise(words: str, member: int) -> None:
+    """Each write that a full etcd refused opened another connection."""
+    channel, full = Channel(EtcdOptions(endpoints=("http://127.0.0.1:1", "http://127.0.0.1:2"))), Full
+    full.words = words
+    try:
+        with pytest.raises(EtcdUnavailableError, match=words.partition(" (")[0]):
+            await channel.call(full, "Put", "all")
+        assert channel.endpoint == f"http://127.0.0.1:{member}"
+    finally:
+        await channel.close()
+
+
 async def test_a_slow_connection_is_awaited_as_long_as_a_response() -> None:
     """A member that needed more than 0.1 s to begin (another region, TLS on a busy node) was never reached."""
     silent = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)

@@ -54,6 +54,8 @@ _UNAVAILABLE = frozenset(
         grpc.StatusCode.UNKNOWN,
     }
 )
+# Each member answers the same: the database is full (api/v3rpc/rpctypes/error.go), or an answer exceeds gRPC's limit.
+_SAME_ELSEWHERE = ("database space exceeded", "larger than max")
 # etcd's messages for an unknown or expired token, and for a missing one; api/v3rpc/rpctypes/error.go.
 _TOKEN_REFUSED = ("invalid auth token", "user name is empty", "revision of auth store is old")
 _LOGIN_REFUSED = ("authentication failed", "permission denied")
@@ -233,7 +235,8 @@ class Channel:
         if _says(error, _LOGIN_REFUSED) or _says(error, _TOKEN_REFUSED):
             return EtcdLoginError(message)
         if code in _UNAVAILABLE:
-            self._turn(channel)
+            if not _says(error, _SAME_ELSEWHERE):
+                self._turn(channel)
             return EtcdUnavailableError(message)
         return EtcdError(message)
 
