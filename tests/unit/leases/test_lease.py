@@ -28,7 +28,8 @@ class FakeEtcd:
         self.ttl = 10.0
         self.renewals: list[int] = []
         self.revoked: list[int] = []
-        self.away = False
+        self.away = ""
+        """why it refuses requests"""
         self.forgets = False
         self.frozen = asyncio.Event()
         self.frozen.set()
@@ -51,7 +52,7 @@ class FakeEtcd:
     async def _answer(self) -> None:
         await self.frozen.wait()
         if self.away:
-            raise EtcdUnavailableError("127.0.0.1:2379: refused")
+            raise EtcdUnavailableError(self.away)
 
 
 @pytest.fixture
@@ -165,11 +166,11 @@ async def test_errors_are_reported_and_do_not_end_the_lease_early(etcd: FakeEtcd
     heard: list[tuple[bool, str]] = []
     await until(lease.alive)
     lease.on_change(lambda: heard.append((lease.alive(), lease.trouble)))
-    etcd.away = True
+    etcd.away = "refused"
     lease.check()
     await until(lambda: heard)
-    assert heard == [(True, "127.0.0.1:2379: refused")]
-    etcd.away = False
+    assert heard == [(True, "refused")]
+    etcd.away = ""
     await until(lambda: len(heard) == 2)
     assert heard[1] == (True, "")
     assert lease.id == 1
@@ -195,6 +196,16 @@ async def test_keys_that_etcd_refuses_are_reported_although_it_renews_the_lease(
         refused.clear()
         await until(lambda: heard[-1:] == [""])
     assert (heard, lease.id) == (["no answer", "no space", ""], 1)
+
+
+async def test_each_reason_for_which_a_renewal_fails_is_reported(etcd: FakeEtcd, lease: Lease) -> None:
+    """`/readyz` kept the first one: a refused password looked like a lost connection."""
+    heard, reasons = await troubles_of(lease), ["refused", "authentication failed", ""]
+    for reason in reasons:
+        etcd.away = reason
+        lease.check()
+        await until(lambda: heard[-1:] == [etcd.away])
+    assert heard == reasons
 
 
 async def test_a_reason_that_changes_each_time_does_not_hurry_the_next_attempt(

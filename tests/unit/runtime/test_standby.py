@@ -110,22 +110,25 @@ async def test_a_corrected_wall_clock_does_not_end_the_lease_of_another_replica(
 class NoSuchNamespace:
     """Has no Lease, and not the namespace in which to create it."""
 
+    missing = "ns"
+
     async def get(self, _resource: object, key: ObjectKey) -> dict[str, Any]:
         raise NotFound(404, "NotFound", "no such Lease", {"name": key.name})
 
     async def create(self, _resource: object, _lease: dict[str, Any]) -> dict[str, Any]:
-        raise NotFound(404, "NotFound", 'namespaces "ns" not found', {"name": "ns"})
+        raise NotFound(404, "NotFound", f"no namespace {self.missing}", {"name": self.missing})
 
 
-async def test_a_missing_namespace_is_reported() -> None:
+async def test_a_missing_namespace_is_reported_and_so_is_each_other_reason() -> None:
+    """`/readyz` kept the first reason."""
     kube: Any = NoSuchNamespace()
-    claim = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL)
-    reported = asyncio.Event()
-    claim.on_change(reported.set)
+    claim, heard = KubeClaim(kube, ObjectKey("ns", "l"), "a", TTL), list[str]()
+    claim.on_change(lambda: heard.append(claim.trouble))
     async with in_background(claim.run()):
-        async with asyncio.timeout(60):
-            await reported.wait()
-        assert claim.trouble == '404 NotFound: namespaces "ns" not found'
+        await until(lambda: heard)
+        kube.missing = "other"
+        await until(lambda: len(heard) > 1)
+    assert heard[:2] == ["404 NotFound: no namespace ns", "404 NotFound: no namespace other"]
 
 
 class Broken(FakeKube):

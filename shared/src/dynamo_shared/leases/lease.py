@@ -61,7 +61,7 @@ class Lease:
         return self._trouble or next(iter(self._refused.values()), "")
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call back when the lease was lost or granted, or when requests for it begin or cease to fail."""
+        """Call back when the lease was lost or granted, or when requests for it fail for another reason or no longer."""
         self._listeners.append(listener)
 
     def note(self, prefix: str, trouble: str) -> None:
@@ -201,12 +201,12 @@ class Lease:
         if not self._desired.is_set():
             # A request that was running does not explain why the lease was abandoned.
             return
-        changed = bool(trouble) != bool(self._trouble)
-        if trouble and changed:
+        if trouble == self._trouble:
+            return
+        if not self._trouble:
             log.warning("request to etcd failed", error=trouble)
         self._trouble = trouble
-        if changed:
-            self._notify()
+        self._notify()
 
     def _notify(self) -> None:
         for listener in self._listeners:

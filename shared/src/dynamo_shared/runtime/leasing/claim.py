@@ -90,7 +90,7 @@ class KubeClaim(Ownership):
             await self._lost.wait()
 
     def on_change(self, listener: Listener) -> None:
-        """Register a listener: the Lease was taken or lost, its holder changed, its requests start or stop failing."""
+        """Register a listener: the Lease was taken or lost, its holder or why its requests fail changed."""
         self._listeners.append(listener)
 
     async def run(self) -> None:
@@ -222,12 +222,12 @@ class KubeClaim(Ownership):
             await asyncio.sleep(min(due, term.deadline if term is not None else due) - now)
 
     def _note(self, trouble: str) -> None:
-        changed = bool(trouble) != bool(self.trouble)
-        if trouble and changed:
+        if trouble == self.trouble:
+            return
+        if not self.trouble:
             log.warning("cannot read or write the Lease", lease=str(self._key), error=trouble)
         self.trouble = trouble
-        if changed:
-            self._notify()
+        self._notify()
 
     def _notify(self) -> None:
         for listener in self._listeners:
