@@ -17,7 +17,7 @@ from dynamo_shared.api.resources import (
     Resource,
 )
 from dynamo_shared.kube import KubeClient
-from dynamo_shared.kube.errors import Unavailable
+from dynamo_shared.kube.errors import Forbidden, Unavailable
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.unexpected import UnexpectedFailures
@@ -79,6 +79,17 @@ async def test_a_reconcile_that_fails_is_reported_once_and_raises_for_the_queue(
 @pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.kind)
 async def test_an_answer_of_the_api_server_is_not_reported(resource):
     assert "status" not in await World(resource, Unavailable(503, "ServiceUnavailable", "away")).fails()
+
+
+async def test_an_error_is_raised_although_its_report_is_refused(monkeypatch):
+    """The log had only the API server's refusal: neither it nor the status ever had the error."""
+
+    async def refuse(*_: object) -> KubeObject:
+        raise Forbidden(403, "Forbidden", "no")
+
+    world = World(DYNAMO_GRAPH_DEPLOYMENTS, KeyError("labels"))
+    monkeypatch.setattr(world.kube, "apply_status", refuse)
+    assert "status" not in await world.fails()
 
 
 async def test_what_is_known_of_a_graph_stays_as_it_was():

@@ -5,6 +5,7 @@ controllers and pods may be wrong. The work queue logs such a failure and retrie
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -44,7 +45,9 @@ class UnexpectedFailures:
                 raise
             except Exception as error:
                 if (obj := self.cache.get(resource, key)) is not None:
-                    await self._report(resource, obj, error)
+                    # Its own error must not replace this one, which the queue logs; the next attempt reports again.
+                    with suppress(KubeError):
+                        await self._report(resource, obj, error)
                 raise
 
         return reporting
