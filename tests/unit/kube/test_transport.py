@@ -175,6 +175,10 @@ async def test_a_first_delete_of_a_missing_object_raises(server: Any) -> None:
     server.then(steps.refuse(404, "NotFound"))
     with pytest.raises(errors.NotFound):
         await server.client().delete(DEPLOYMENTS, KEY, uid="u")
+    # A refused token does not count: nothing can have been deleted.
+    server.then(steps.refuse(401), steps.refuse(404, "NotFound"))
+    with pytest.raises(errors.NotFound):
+        await server.client(credentials=Renewable()).delete(DEPLOYMENTS, KEY)
 
 
 async def test_answers_are_bounded_with_and_without_a_length(server: Any) -> None:

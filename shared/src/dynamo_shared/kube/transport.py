@@ -215,7 +215,8 @@ class Transport:
                     self._on_retry(error)
                 await self._sleep(wait)
             except errors.KubeError as error:
-                error.attempts = attempt
+                # A request whose credentials were refused was not executed.
+                error.attempts = attempt - renewed
                 raise
 
     def _sent(
