@@ -230,13 +230,13 @@ async def test_one_watcher_is_active_and_stops_when_it_loses_the_election(monkey
     from dynamo_shared.runtime import Health, HealthState, Settings
     from dynamo_shared.runtime.metrics import Metrics
 
-    bus, cluster, leadership, health = MemoryBus(), Cluster(), Leadership(), Health()
+    bus, cluster, leadership, health, metrics = MemoryBus(), Cluster(), Leadership(), Health(), Metrics()
     monkeypatch.setattr(app, "reflecting", lambda _: cluster.source)
     context: Any = SimpleNamespace(
         bus=bus,
         kube=SimpleNamespace(acting_as=lambda _: None),
         settings=Settings.model_validate({"platform": {"clusterName": CLUSTER}}),
-        metrics=Metrics(),
+        metrics=metrics,
         leadership=lambda _: leadership,
         health=health,
     )
@@ -252,6 +252,8 @@ async def test_one_watcher_is_active_and_stops_when_it_loses_the_election(monkey
     leadership.elected.set()
     await until(lambda: cluster.lists == len(WATCHED))
     assert word() == (HealthState.OK.value, "active")
+    objects = metrics.registry.get_sample_value
+    await until(lambda: objects("dynamo_watcher_objects", {"resource": NODES.id}) is not None)
     cluster.health(False, "forbidden")
     assert word()[0] == HealthState.DEGRADED.value
     assert "forbidden" in word()[1]
@@ -262,6 +264,8 @@ async def test_one_watcher_is_active_and_stops_when_it_loses_the_election(monkey
     leadership.elected.clear()
     leadership.lost.set()
     await until(lambda: word() == (HealthState.OK.value, "standby"))
+    # Otherwise a sum over all replicas would count the objects twice.
+    assert objects("dynamo_watcher_objects", {"resource": NODES.id}) is None
     await ended(task)
 
 

@@ -58,6 +58,8 @@ class _Watcher:
                 self._active = False
                 self._troubles.clear()
                 self._metrics.active.set(0)
+                # A sum over all replicas must be right.
+                self._metrics.objects.clear()
         finally:
             forget()
 
