@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import structlog
-from dynamo_shared.aio import endless
+from dynamo_shared.aio import either, endless
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import ObjectKey, Resource
 from dynamo_shared.bus import Bus, EventPublisher, streams
@@ -78,25 +78,18 @@ class Feed:
             await self._events.flush(FLUSH_WITHIN)
 
     async def _until_lost(self) -> None:
+        await either(self._follow(), self._publisher.lost.wait())
+
+    async def _follow(self) -> None:
+        """Follow all resources. An error of a follower ends the feed, and the service restarts."""
         followers = [self._follower(entry) for entry in self._watched]
-        # This must come first: an unread message would look like another publisher's message.
-        tasks = [asyncio.create_task(self._load(followers), name="load")]
-        tasks += [asyncio.create_task(follower.run(), name="follower") for follower in followers]
-        tasks.append(asyncio.create_task(self._announce(followers), name="announce"))
-        tasks.append(asyncio.create_task(self._count(followers), name="object-count"))
-        lost = asyncio.create_task(self._publisher.lost.wait(), name="lost")
-        try:
-            while not lost.done():
-                await asyncio.wait([lost, *tasks], return_when=asyncio.FIRST_COMPLETED)
-                for ended in [task for task in tasks if task.done()]:
-                    tasks.remove(ended)
-                    # An error of a follower ends the feed, and the service restarts.
-                    ended.result()
-        finally:
-            lost.cancel()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(lost, *tasks, return_exceptions=True)
+        async with asyncio.TaskGroup() as tasks:
+            # This must come first: an unread message would look like another publisher's message.
+            tasks.create_task(self._load(followers), name="load")
+            for follower in followers:
+                tasks.create_task(follower.run(), name="follower")
+            tasks.create_task(self._announce(followers), name="announce")
+            tasks.create_task(self._count(followers), name="object-count")
 
     async def _load(self, followers: Sequence[Follower]) -> None:
         """Read STATE; follow each resource as soon as it has been read."""
