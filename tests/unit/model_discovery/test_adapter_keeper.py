@@ -59,6 +59,10 @@ class World(MemoryWorkers):
     last: dict[str, Any] = field(default_factory=dict)
     """what was reported of last"""
 
+    def known(self, key: ObjectKey, uid: str) -> dict[str, Any] | None:
+        observed = self.models[key]
+        return observed if observed["metadata"]["uid"] == uid else None
+
     def announce(self, model: dict[str, Any], fact: Fact) -> None:
         self.last = model
         pod = fact.data.pod if isinstance(fact.data, AdapterData) else fact.message.partition(" ")[0]
@@ -86,7 +90,7 @@ async def keeping(world: World, **settings: Any) -> AsyncIterator[AdapterKeeper]
         configured,
         *queues,
         world,  # type: ignore[arg-type]
-        model=world.models.get,
+        model=world.known,
         may=lambda _: world.allowed,
         changed=lambda _: world.changed.set(),
         clock=lambda: world.now,

@@ -117,7 +117,7 @@ class World:
             settings,
             *queues,
             self.announced,
-            model=lambda key: self.cache.get(DYNAMO_MODELS, key),
+            model=partial(self.cache.get_by_uid, DYNAMO_MODELS),
             may=lambda _: True,
             changed=lambda _: None,
             clock=self.clock,

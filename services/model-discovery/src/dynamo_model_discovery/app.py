@@ -65,7 +65,7 @@ def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -
         context.queue(f"{NAME}-workers", lane),
         context.queue(f"{NAME}-failing-workers", lane),
         controller.announcer,
-        model=lambda key: cache.get(DYNAMO_MODELS, key),
+        model=partial(cache.get_by_uid, DYNAMO_MODELS),
         may=lambda key: ownership.owns(key) and not controller.is_held(key.namespace),
         changed=lambda key: controller.enqueue(Task.of(DYNAMO_MODELS, key), PROGRESS),
         clock=context.clock,
@@ -78,8 +78,8 @@ def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -
     def model_changed(change: CacheChange) -> None:
         # Every replica reports the deletion, because the owner may have stopped; the stream drops duplicates by id. Only
         # the owner unloads the adapters.
-        if (gone := _gone(change)) is not None:
-            models.gone(gone, owned=ownership.owns(change.key))
+        if change.gone is not None:
+            models.gone(change.gone, owned=ownership.owns(change.key))
 
     routing.on_departure(cache, keeper.pod_gone)
 
@@ -97,12 +97,6 @@ def _controller(context: ServiceContext, api: WorkerApi, metrics: LoraMetrics) -
         background={"adapters": keeper.run, "adapter-count": count_adapters},
     )
     return controller
-
-
-def _gone(change: CacheChange) -> KubeObject | None:
-    """The object that was deleted, or replaced by another one of the same name."""
-    old, new = change.old, change.new
-    return old if old and not (new and new["metadata"]["uid"] == old["metadata"]["uid"]) else None
 
 
 def _readiness(model: KubeObject) -> str:

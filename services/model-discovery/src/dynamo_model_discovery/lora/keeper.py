@@ -72,7 +72,7 @@ class _PendingUnload:
 class AdapterKeeper:
     """Desired and observed adapters of all workers. Call its methods only in one event loop.
 
-    `model` reads a model, `may` says whether this replica may work on it, `changed` requests a reconcile of it.
+    `model` reads a model of a uid, `may` says whether this replica may work on it, `changed` requests a reconcile of it.
     """
 
     api: WorkerApi
@@ -82,7 +82,7 @@ class AdapterKeeper:
     """the queue of workers after a failure"""
     announcer: Announcer
     _: KW_ONLY
-    model: Callable[[ObjectKey], KubeObject | None]
+    model: Callable[[ObjectKey, str], KubeObject | None]
     may: Callable[[ObjectKey], bool]
     changed: Callable[[ObjectKey], None]
     clock: Callable[[], float]
@@ -267,9 +267,8 @@ class AdapterKeeper:
         self.changed(state.model)
 
     def _announce(self, event: str, uid: str, state: AdapterState) -> None:
-        model = self.model(state.model)
         # The pending unloads of a deleted model do not concern a new model with its name.
-        if model is not None and model["metadata"]["uid"] == uid:
+        if (model := self.model(state.model, uid)) is not None:
             self.announcer.announce(model, events.adapter(event, model, state))
 
     def _enqueue_next(self, place: WorkerModel, state: AdapterState) -> None:

@@ -175,7 +175,7 @@ def _models(cards: Mapping[tuple[str, str], ModelCard]) -> list[ModelCard]:
 
 
 def _within(cards: Iterable[ModelCard], limit: int) -> Iterator[ModelCard]:
-    """The first cards that together have at most `most` bytes."""
+    """The first cards that together have at most `limit` bytes."""
     size = 0
     for card in cards:
         size += len(msgspec.json.encode(card))

@@ -74,7 +74,7 @@ def worker_type(value: Any) -> str:
 
 
 def text(value: Any, max_length: int = MAX_NAME_LENGTH) -> str:
-    """The value if it is a printable string of at most `longest` characters that fits into a subject; otherwise empty."""
+    """The value if it is a printable string of at most `max_length` characters that fits into a subject; otherwise empty."""
     return value if isinstance(value, str) and len(value) <= max_length and value.isprintable() and fits(value) else ""
 
 
