@@ -135,8 +135,6 @@ def test_the_least_used_object_is_packed_whatever_its_resource() -> None:
 def test_states_of_all_objects_are_known_without_unpacking() -> None:
     cache = packed()
     fill(cache)
-    assert cache.has_index(DEPLOYMENTS, "app")
-    assert not cache.has_index(DEPLOYMENTS, "another")
     assert dict.fromkeys(cache.indexed(DEPLOYMENTS, "app")) == {
         ("x", key): None for key in cache.keys(DEPLOYMENTS)
     }  # fmt: skip

@@ -122,10 +122,10 @@ class Controller:
         """Set what the service does.
 
         `reconcilers`, by concern. A change is routed by all `routes` of its resource, in their order; `effects` are
-        called afterwards, for work that needs no task. `counted` returns an object's state for the metric: this
-        replica's objects are counted by state, except for objects whose state is "". `background`: parts by name that
-        run once everything is read; a part that fails is started again. `synced` is called when everything is read,
-        before any task, and again when a resource was listed again.
+        called afterwards, for work that needs no task. `counted` returns an object's state, which depends only on the
+        object: this replica's objects are counted by it for the metric. `background`: parts by name that run once
+        everything is read; a part that fails is started again. `synced` is called when everything is read, before any
+        task, and again when a resource was listed again.
         """
         self._reconcilers = reconcilers
         self._routes: defaultdict[Resource, list[TaskRoute]] = defaultdict(list)
@@ -133,6 +133,8 @@ class Controller:
             self._routes[each.resource].append(each)
         self._effects = effects or {}
         self._counted = counted or {}
+        for resource, state in self._counted.items():
+            self.cache.add_index(resource, _STATES, partial(self._states, resource, state))
         self._background = background or {}
         self._synced = synced
 
@@ -223,20 +225,16 @@ class Controller:
 
     def counts(self) -> Mapping[str, Counter[tuple[str, str]]]:
         """By concern: the number of this replica's objects for each (namespace, state)."""
-        return {resource.plural: self._count_by(resource, state) for resource, state in self._counted.items()}
+        return {resource.plural: self._count_by_state(resource) for resource in self._counted}
 
-    def _count_by(self, resource: Resource, state: Callable[[KubeObject], str]) -> Counter[tuple[str, str]]:
-        """Count by an index of the states, which depend only on the object."""
-        if not self.cache.has_index(resource, _STATES):
-
-            def states(obj: KubeObject) -> Iterable[str]:
-                with self.supervisor.isolated(resource, key_of(obj)):
-                    return (state(obj),)
-                return ()
-
-            self.cache.add_index(resource, _STATES, states)
+    def _count_by_state(self, resource: Resource) -> Counter[tuple[str, str]]:
         indexed = self.cache.indexed(resource, _STATES)
-        return Counter((key.namespace, each) for each, key in indexed if self.ownership.owns(key))
+        return Counter((key.namespace, state) for state, key in indexed if self.ownership.owns(key))
+
+    def _states(self, resource: Resource, state: Callable[[KubeObject], str], obj: KubeObject) -> Iterable[str]:
+        with self.supervisor.isolated(resource, key_of(obj)):
+            return (state(obj),)
+        return ()
 
     def is_held(self, namespace: str) -> bool:
         """Whether another platform that serves a single namespace manages this one, while this platform serves all."""

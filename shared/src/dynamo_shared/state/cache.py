@@ -164,10 +164,6 @@ class ObjectCache:
         for resource in resources:
             self._table(resource).packer = Packer()
 
-    def has_index(self, resource: Resource, name: str) -> bool:
-        """Whether an index of this name exists."""
-        return name in self._table(resource).indexes
-
     def indexed(self, resource: Resource, name: str) -> Iterator[tuple[str, ObjectKey]]:
         """Values of an index, each with the key of an object that has it. KeyError if the index does not exist."""
         yield from self._table(resource).indexes[name].all()
