@@ -196,9 +196,12 @@ class _Active:
         addresses = (each.strip() for each in self._context.settings.infrastructure.etcd_address.split(","))
         if endpoints := workers.etcd_endpoints or tuple(filter(None, addresses)):
             # gRPC takes 27 MiB, which installations with workers in Kubernetes do not need.
-            from dynamo_model_discovery.workers.sources.etcd import EtcdSource, etcd_options  # noqa: PLC0415
+            from dynamo_shared.runtime.leasing.etcd import etcd_options  # noqa: PLC0415
 
-            sources.append(EtcdSource(etcd_options(workers, endpoints), self._wake.set))
+            from dynamo_model_discovery.workers.sources.etcd import EtcdSource  # noqa: PLC0415
+
+            user, password = workers.etcd_user, workers.etcd_password_file
+            sources.append(EtcdSource(etcd_options(endpoints, workers.etcd_tls, user, password), self._wake.set))
         directory = workers.file_directory
         if directory is not None:
             from dynamo_model_discovery.workers.sources.files import FileSource  # noqa: PLC0415 - for development only

@@ -4,8 +4,9 @@ import asyncio
 import math
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from dynamo_shared.kube import KubeClient, KubeError
 from dynamo_shared.kube.errors import Unauthorized, Unavailable
@@ -21,6 +22,7 @@ from dynamo_shared.runtime.health import Health, HealthState
 from dynamo_shared.runtime.leasing.base import Leasing, default_replica_id
 from dynamo_shared.runtime.metrics import Metrics
 from dynamo_shared.runtime.settings import Settings
+from dynamo_shared.runtime.settings.addresses import Tls
 from dynamo_shared.runtime.settings.platform import Etcd, Platform
 from dynamo_shared.runtime.supervision import Supervisor
 
@@ -143,17 +145,24 @@ def prefix_of(platform: Platform) -> str:
 
 def options_of(etcd: Etcd) -> EtcdOptions:
     """How the platform's etcd is reached."""
+    password = etcd.password.get_secret_value()
+    return etcd_options(etcd.endpoints, etcd.tls, etcd.user, etcd.password_file, password)
 
-    def password() -> str:
+
+def etcd_options(
+    endpoints: Sequence[str], tls: Tls, user: str, password_file: Path | None, password: str = ""
+) -> EtcdOptions:
+    """How an etcd is reached; `password` without a file."""
+
+    def current() -> str:
         # It is rotated, so it is read at each login; an OSError then is a failure of etcd.
-        file = etcd.password_file
-        return file.read_text().rstrip("\r\n") if file is not None else etcd.password.get_secret_value()
+        return password_file.read_text().rstrip("\r\n") if password_file is not None else password
 
     return EtcdOptions(
-        endpoints=etcd.endpoints,
-        ca_file=etcd.tls.ca_file,
-        cert_file=etcd.tls.cert_file,
-        key_file=etcd.tls.key_file,
-        user=etcd.user,
-        password=password,
+        endpoints=endpoints,
+        ca_file=tls.ca_file,
+        cert_file=tls.cert_file,
+        key_file=tls.key_file,
+        user=user,
+        password=current,
     )

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dynamo_shared.aio import either, endless
 from dynamo_shared.leases.follow import EtcdOptions, PrefixFollower
-from dynamo_shared.runtime.settings.model_discovery import WorkerDiscovery
 
 from dynamo_model_discovery.workers.assembly import ETCD
 from dynamo_model_discovery.workers.records import CARDS, INSTANCES
@@ -42,22 +41,3 @@ class EtcdSource(RecordTable):
     def _take(self, changes: Mapping[str, bytes | None]) -> None:
         self.take({key.removeprefix(ROOT): value for key, value in changes.items()})
         self._changed()
-
-
-def etcd_options(workers: WorkerDiscovery, endpoints: tuple[str, ...]) -> EtcdOptions:
-    """The options of Dynamo's own etcd, from the settings."""
-
-    def password() -> str:
-        # Read at each login, because the password is rotated.
-        file = workers.etcd_password_file
-        return file.read_text().rstrip("\r\n") if file is not None else ""
-
-    tls = workers.etcd_tls
-    return EtcdOptions(
-        endpoints=endpoints,
-        ca_file=tls.ca_file,
-        cert_file=tls.cert_file,
-        key_file=tls.key_file,
-        user=workers.etcd_user,
-        password=password,
-    )
