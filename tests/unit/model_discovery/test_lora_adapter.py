@@ -15,7 +15,7 @@ from dynamo_model_discovery.lora.adapter import (
     record_of,
     written,
 )
-from dynamo_model_discovery.lora.responses import MESSAGE_LIMIT, complaint, is_refusal, names_in, one_line
+from dynamo_model_discovery.lora.responses import MESSAGE_LIMIT, complaint, is_refusal, names_in
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -166,4 +166,4 @@ def test_any_answer_can_be_read(content: bytes):
 
 def test_nested_values_are_not_an_error():
     assert names_in(b"[" * 100_000) is None
-    assert one_line("x" * 10_000).endswith("...")
+    assert complaint(b"x" * 10_000).endswith("...")

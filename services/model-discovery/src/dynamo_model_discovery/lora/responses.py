@@ -71,18 +71,13 @@ def complaint(content: bytes) -> str:
     elif response is None:
         # The last character may be incomplete.
         message = content[: 4 * MESSAGE_LIMIT].decode(errors="ignore") if _is_text(content) else ""
-    return one_line(str(message))
+    return quoted(str(message), MESSAGE_LIMIT)
 
 
 def is_refusal(content: bytes) -> bool:
     """Whether the content of a response reports an error, even if its HTTP status is 2xx."""
     response = _json(content)
     return isinstance(response, dict) and response.get("status") == "error"
-
-
-def one_line(text: str) -> str:
-    """An untrusted text as one short printable line, without credentials and signed queries."""
-    return quoted(text, MESSAGE_LIMIT)
 
 
 def _is_text(content: bytes) -> bool:
