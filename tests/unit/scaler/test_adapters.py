@@ -31,6 +31,7 @@ from dynamo_shared.runtime.debounce import Debounce
 from dynamo_shared.state import ObjectCache
 
 from tests.building.clock import ManualClock
+from tests.building.objects import with_metadata
 from tests.unit.routed import routed
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -69,12 +70,14 @@ def cache_of(*graphs: str) -> ObjectCache:
     return cache
 
 
-def test_replicas_count_pods_that_run_or_start_and_are_not_being_deleted():
-    results = [pod(), pod("Pending"), pod("Failed"), pod("Succeeded"), pod(leaving=True)]
-    assert pods.replicas(GRAPH, {"name": "W"}, results) == 2
-    assert pods.selector(GRAPH, {"name": "W"}, results) == (
-        "nvidia.com/dynamo-component=W,nvidia.com/dynamo-graph-deployment-name=g"
-    )
+async def test_replicas_count_pods_that_run_or_start_and_are_not_being_deleted():
+    cache = ObjectCache()
+    pods.index(cache)
+    results = [pod_of_clique("g-0-w-ldr"), pod("Pending"), pod("Failed"), pod("Succeeded"), pod(leaving=True)]
+    for number, each in enumerate(results):
+        cache.put(PODS, with_metadata(each, name=str(number), uid=str(number)))
+    everyone = "nvidia.com/dynamo-component=W,nvidia.com/dynamo-graph-deployment-name=g"
+    assert await pods.counted(cache, GRAPH, {"name": "W"}) == (2, everyone)
 
 
 def test_multi_node_replicas_are_counted_by_their_leaders():
@@ -97,7 +100,6 @@ def test_an_autoscaler_gets_only_the_leaders_of_multi_node_replicas_of_grove():
     everyone = "nvidia.com/dynamo-component=W,nvidia.com/dynamo-graph-deployment-name=g"
     assert pods.selector(GRAPH, component, groups) == f"{everyone},grove.io/podclique in (g-0-w-0-w-ldr,g-0-w-1-w-ldr)"
     assert pods.selector(GRAPH, component, []) == everyone
-    assert pods.selector(GRAPH, {"name": "W"}, [pod_of_clique("g-0-w-ldr")]) == everyone
 
 
 @pytest.mark.parametrize(
@@ -158,9 +160,9 @@ def test_a_conflict_is_checked_if_the_graph_changed_a_number_that_was_equal(gene
 def test_replicas_written_by_the_platform_are_not_a_conflict_and_a_conflict_names_both_writers():
     difference = Difference("W", 0, 4, 3)
     for own in ("dynamo-scaler", "manager", "dynamo-pod-builder"):
-        assert mirror.overwritten(difference, [own], "hpa") is None
-    assert mirror.overwritten(difference, [], "hpa") is None
-    result = mirror.overwritten(difference, ["kubectl-edit"], "hpa")
+        assert mirror.overwritten(difference, 4, [own], "hpa") is None
+    assert mirror.overwritten(difference, 4, [], "hpa") is None
+    result = mirror.overwritten(difference, 4, ["kubectl-edit"], "hpa")
     assert result is not None
     assert result.message.startswith("kubectl-edit set 4 replicas of W in the graph, hpa 3 in the adapter")
 

@@ -38,16 +38,14 @@ def is_suspicious(adapter: KubeObject, difference: Difference) -> bool:
     return was_in_step and difference.before is not None
 
 
-def overwritten(difference: Difference, of_graph: Sequence[str], of_adapter: str) -> ConditionState | None:
-    """The conflict that another client wrote the graph's number; names both writers."""
+def overwritten(difference: Difference, before: int, of_graph: Sequence[str], of_adapter: str) -> ConditionState | None:
+    """The conflict that another client wrote the number `before` into the graph; names both writers."""
     if not of_graph or PLATFORM_MANAGERS.intersection(of_graph):
         return None
-    before = difference.before
-    wrote = "removed the replicas" if before is None else f"set {many(before, 'replica')}"
     return ConditionState(
         True,
         GRAPH_CHANGED,
-        f"{of_graph[0]} {wrote} of {difference.component} in the graph, {of_adapter} "
+        f"{of_graph[0]} set {many(before, 'replica')} of {difference.component} in the graph, {of_adapter} "
         f"{difference.replicas} in the adapter: the scaler reset the graph to the adapter's number",
     )
 

@@ -4,7 +4,7 @@ A graph may have ten thousand pods, and reading them takes most of a second. So 
 for a node, and which have claims of their own.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from dynamo_shared.api import gpus, objects
@@ -69,7 +69,7 @@ async def counted(cache: ObjectCache, graph: KubeObject, component: KubeObject) 
     """The existing replicas of a component, and the selector for its pods."""
     place = f"{objects.namespace(graph)}/{objects.name(graph)}/{component['name']}"
     if not _has_several(component):
-        return len(cache.keys_by_index(PODS, _THERE, place)), selector(graph, component, [])
+        return len(cache.keys_by_index(PODS, _THERE, place)), selector(graph, component)
     its_pods = await cache.read_by_index(PODS, BY_COMPONENT, place)
     return replicas(graph, component, its_pods), selector(graph, component, its_pods)
 
@@ -79,18 +79,17 @@ def graph_of(pod: KubeObject) -> ObjectKey:
     return ObjectKey(objects.namespace(pod), objects.labels(pod).get(labels.GRAPH_DEPLOYMENT_NAME, ""))
 
 
-def selector(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> str:
-    """The selector for one pod of each replica: if a replica has several pods, the serving one, if labels show it.
+def selector(graph: KubeObject, component: KubeObject, pods: Sequence[KubeObject] = ()) -> str:
+    """The selector for one pod of each replica: if a replica has several `pods`, the serving one, if labels show it.
 
     An HPA multiplies by the number of selected pods: all pods of replicas on two nodes would double the replicas.
     """
     terms = [f"{labels.COMPONENT}={component['name']}", f"{labels.GRAPH_DEPLOYMENT_NAME}={graph['metadata']['name']}"]
-    if _has_several(component):
-        if any(labels.ROLE in objects.labels(pod) for pod in pods):
-            terms.append(f"{labels.ROLE}={LEADER}")
-        # Pods of Grove have no role label, and the serving pods are separate cliques.
-        elif serving := sorted({clique for pod in pods if (clique := _clique(pod)).endswith(_serving(component))}):
-            terms.append(f"{labels.GROVE_POD_CLIQUE} in ({','.join(serving)})")
+    if any(labels.ROLE in objects.labels(pod) for pod in pods):
+        terms.append(f"{labels.ROLE}={LEADER}")
+    # Pods of Grove have no role label, and the serving pods are separate cliques.
+    elif serving := sorted({clique for pod in pods if (clique := _clique(pod)).endswith(_serving(component))}):
+        terms.append(f"{labels.GROVE_POD_CLIQUE} in ({','.join(serving)})")
     return ",".join(terms)
 
 
@@ -105,15 +104,12 @@ def _serving(component: KubeObject) -> str:
     return f"-{LEADERS}" if gpus.nodes(component) > 1 else f"-{component['name'].lower()}"
 
 
-def replicas(graph: KubeObject, component: KubeObject, pods: list[KubeObject]) -> int:
-    """The existing replicas; the count of the graph's status if replicas have several pods and none represents them."""
-    existing = [pod for pod in pods if is_active(pod)]
+def replicas(graph: KubeObject, component: KubeObject, pods: Sequence[KubeObject]) -> int:
+    """The existing replicas with several pods; the count of the graph's status if no pod represents them."""
     if gpus.nodes(component) > 1 and any(labels.ROLE in objects.labels(pod) for pod in pods):
-        return sum(objects.labels(pod).get(labels.ROLE) == LEADER for pod in existing)
-    if _has_several(component):
-        counted = graph.get("status", {}).get("components", {}).get(component["name"], {})
-        return int(counted.get("replicas", 0))
-    return len(existing)
+        return sum(objects.labels(pod).get(labels.ROLE) == LEADER for pod in pods if is_active(pod))
+    counted = graph.get("status", {}).get("components", {}).get(component["name"], {})
+    return int(counted.get("replicas", 0))
 
 
 def _has_several(component: KubeObject) -> bool:

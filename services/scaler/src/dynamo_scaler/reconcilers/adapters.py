@@ -200,7 +200,7 @@ class AdapterReconciler:
         before = self._last.get(uid, done.replicas) if done.before is None else done.before
         self._last.keep(adapter, done.replicas)
         others = of_component(fresh, done.component) if fresh is not None else []
-        conflict = mirror.overwritten(done, others, writer) if mirror.is_suspicious(adapter, done) else None
+        conflict = mirror.overwritten(done, before, others, writer) if mirror.is_suspicious(adapter, done) else None
         if conflict is not None:
             writers = [writer, others[0]]
         else:
