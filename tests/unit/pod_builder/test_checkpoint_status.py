@@ -14,12 +14,11 @@ from dynamo_pod_builder.status.checkpoint import (
     JobProgress,
     Obstacle,
     creating,
-    ended,
+    followed,
     is_held,
     observe,
     refused,
     termination_message,
-    under_way,
 )
 from dynamo_pod_builder.status.pods import Rank, Trouble
 from dynamo_shared.api.conditions import MESSAGE_LIMIT
@@ -156,7 +155,7 @@ def checkpoint(name: str = "c", status: KubeObject | None = None, **metadata: An
 
 def ready(name: str = "c", **metadata: Any) -> KubeObject:
     taken = checkpoint(name, creating(checkpoint(name), TAKING, NOW), **metadata)
-    return {**taken, "status": ended(taken, JobObservation(JobProgress.DONE, "JobSucceeded", "well"), NOW)}
+    return {**taken, "status": followed(taken, JobObservation(JobProgress.DONE, "JobSucceeded", "well"), NOW)}
 
 
 def test_a_message_of_any_length_fits_into_a_status_and_has_no_secrets() -> None:
@@ -165,8 +164,8 @@ def test_a_message_of_any_length_fits_into_a_status_and_has_no_secrets() -> None
     taken = checkpoint(status=creating(checkpoint(), TAKING, NOW))
     for status in (
         refused(checkpoint(), HASH, Obstacle(FAILED, "RefusedByApiServer", words), NOW),
-        under_way(taken, JobObservation(JobProgress.UNDER_WAY, "Crashed", words), NOW),
-        ended(taken, JobObservation(JobProgress.FAILED, "JobFailed", words), NOW),
+        followed(taken, JobObservation(JobProgress.UNDER_WAY, "Crashed", words), NOW),
+        followed(taken, JobObservation(JobProgress.FAILED, "JobFailed", words), NOW),
     ):
         assert len(status["message"]) <= MESSAGE_LIMIT
         assert "hunter2" not in status["message"]

@@ -153,7 +153,7 @@ class CheckpointReconciler:
         pods = await pods_of(self.cache, checkpoint_job)
         observation = GONE if checkpoint_job is None else checkpoint_status.observe(checkpoint_job, troubles(pods, now))
         if observation.progress is JobProgress.UNDER_WAY:
-            return await self._report(obj, checkpoint_status.under_way(obj, observation, now), recheck_after(pods, now))
+            return await self._report(obj, checkpoint_status.followed(obj, observation, now), recheck_after(pods, now))
         if observation.progress is JobProgress.UNCONFIRMED:
             # The agent's hold on a checkpoint is a Lease with the name of the Job.
             lease = await get_if_present(self.kube, LEASES, key)
@@ -168,7 +168,7 @@ class CheckpointReconciler:
             and (words := await self._termination_message(key))
         ):
             observation = replace(observation, message=f"{observation.message}; {words}")
-        return await self._report(obj, checkpoint_status.ended(obj, observation, now))
+        return await self._report(obj, checkpoint_status.followed(obj, observation, now))
 
     async def _termination_message(self, key: ObjectKey) -> str:
         """How the pod ended, read from the API server, because the event of the pod may arrive after that of the Job."""

@@ -141,16 +141,16 @@ def creating(checkpoint: KubeObject, planned: PlannedCheckpoint, now: datetime) 
     }
 
 
-def under_way(checkpoint: KubeObject, observation: JobObservation, now: datetime) -> KubeObject:
-    """Status of a checkpoint whose Job has not ended, with what delays it."""
-    return _with_end(checkpoint, observation, now, {})
-
-
-def ended(checkpoint: KubeObject, observation: JobObservation, now: datetime) -> KubeObject:
-    """Status of a checkpoint whose Job has succeeded or failed."""
-    if observation.progress is JobProgress.DONE:
-        return _with_end(checkpoint, observation, now, {"phase": READY, "createdAt": timestamp(now)})
-    return _with_end(checkpoint, observation, now, {"phase": FAILED})
+def followed(checkpoint: KubeObject, observation: JobObservation, now: datetime) -> KubeObject:
+    """Status of a checkpoint with a Job: what delays it, or its end. If no agent confirms the end, it has failed."""
+    status, done = checkpoint["status"], observation.progress is JobProgress.DONE
+    if done:
+        status = {**status, "phase": READY, "createdAt": timestamp(now)}
+    elif observation.progress is not JobProgress.UNDER_WAY:
+        status = {**status, "phase": FAILED}
+    conditions = [each for each in status.get("conditions", ()) if each["type"] != JOB_COMPLETED]
+    entry = condition_of(checkpoint, JOB_COMPLETED, done, observation.reason, observation.message, now=now)
+    return {**status, "message": entry["message"], "conditions": [*conditions, entry]}
 
 
 def reason_of(status: KubeObject) -> str:
@@ -158,11 +158,3 @@ def reason_of(status: KubeObject) -> str:
     conditions = status.get("conditions", ())
     last = conditions[-1] if conditions else None
     return "" if last is None else str(last["reason"])
-
-
-def _with_end(checkpoint: KubeObject, observation: JobObservation, now: datetime, changed: KubeObject) -> KubeObject:
-    status = checkpoint["status"]
-    conditions = [each for each in status.get("conditions", ()) if each["type"] != JOB_COMPLETED]
-    done = observation.progress is JobProgress.DONE
-    entry = condition_of(checkpoint, JOB_COMPLETED, done, observation.reason, observation.message, now=now)
-    return {**status, **changed, "message": entry["message"], "conditions": [*conditions, entry]}
