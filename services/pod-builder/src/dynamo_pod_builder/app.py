@@ -105,7 +105,7 @@ class _PodBuilder(Controller):
         self._config = self._render_config()
         keys = SshKeys(kube, self._config.ssh_secret, settings.mpi.ssh_secret_namespace)
         pull_secrets = PullSecretLists(
-            kube, self.announcer, in_use=self._in_use, changed=self._enqueue_namespace, clock=context.clock
+            kube, self.announcer, in_use=self._has_tasks, changed=self._enqueue_namespace, clock=context.clock
         )
         config, announcer, pod_events = (lambda: self._config), self.announcer, PodEvents(kube, context.clock)
         graph_report = GraphReport(statuses, announcer, pod_events)
@@ -205,9 +205,8 @@ class _PodBuilder(Controller):
         for task in self._tasks_in(namespace):
             self.enqueue(task)
 
-    def _in_use(self, namespace: str) -> bool:
-        makers = (DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS)
-        return any(self.cache.keys(resource, namespace) for resource in makers)
+    def _has_tasks(self, namespace: str) -> bool:
+        return next(self._tasks_in(namespace), None) is not None
 
     def _namespaces(self) -> Iterable[ObjectKey]:
         return {ObjectKey("", key.namespace) for resource in children.SHARED for key in self.cache.keys(resource)}

@@ -5,7 +5,7 @@ Services without an image run the image that is built of their artifact: a Dynam
 is written when the image exists. A running graph stays unchanged until then.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -64,16 +64,9 @@ def _of_deployment(obj: KubeObject) -> legacy.Successor:
     return legacy.graph_of_deployment(deployment)
 
 
-SUCCESSORS: Mapping[Resource, Callable[[KubeObject], legacy.Successor]] = {
-    DYNAMO_NIM_DEPLOYMENTS: _of_service,
-    DYNAMO_DEPLOYMENTS: _of_deployment,
-}
-"""The kinds that preceded graphs and that run workloads, and how each becomes a graph."""
-
-
 def successor_of(resource: Resource, obj: KubeObject) -> KubeObject:
     """The graph of a stored object, in v1alpha1. Pure. Raises InvalidManifest."""
-    return SUCCESSORS[resource](obj).graph
+    return (_of_service if resource == DYNAMO_NIM_DEPLOYMENTS else _of_deployment)(obj).graph
 
 
 def graph_of(resource: Resource, obj: KubeObject, image: str = "") -> KubeObject:

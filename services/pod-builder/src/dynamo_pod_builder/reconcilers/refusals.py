@@ -37,7 +37,6 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 #: Failures that may pass without a change of the object, and the seconds until the next try.
 _AGAIN = {
     PREDECESSOR_REMAINS: RETRY_REFUSED,
-    _NAME_TAKEN: RETRY_REFUSED,
     "RefusedByApiServer": RETRY_REFUSED,
     WEBHOOK_UNAVAILABLE: RETRY_WEBHOOK,
 }
