@@ -44,21 +44,11 @@ class PodPlacement:
     group: Group | None = None
     #: Rank whose GPU memory the pod shares with other pods; None if it does not share.
     memory_rank: int | None = None
-
-    @property
-    def rank(self) -> str:
-        """Rank of the pod in its group, as used in its command line."""
-        return self.group.worker_rank if self.group is not None and self.role is PodRole.WORKER else "0"
-
-    @property
-    def rank_value(self) -> str:
-        """The rank as the value of a variable."""
-        return self.group.rank_value if self.group is not None and self.role is PodRole.WORKER else "0"
-
-    @property
-    def rank_needs_shell(self) -> bool:
-        """Whether a shell must compute the rank."""
-        return self.group is not None and self.role is PodRole.WORKER and self.group.rank_needs_shell
+    #: Rank of the pod in its group: in its command line, and as the value of a variable.
+    rank: str = "0"
+    rank_value: str = "0"
+    #: Whether a shell must compute the rank in the command line.
+    rank_needs_shell: bool = False
 
 
 ALONE = PodPlacement()
@@ -71,7 +61,14 @@ def leader(group: Group, nodes: int) -> PodPlacement:
 
 def worker(group: Group, nodes: int) -> PodPlacement:
     """The place of any other pod of a group."""
-    return PodPlacement(PodRole.WORKER, nodes, group)
+    return PodPlacement(
+        PodRole.WORKER,
+        nodes,
+        group,
+        rank=group.worker_rank,
+        rank_value=group.rank_value,
+        rank_needs_shell=group.rank_needs_shell,
+    )
 
 
 def memory(nodes: int, rank: int) -> PodPlacement:
