@@ -17,7 +17,7 @@ from dynamo_pod_builder.status.component import failure_of
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import timestamp
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.registry.labels import RESTORE_TARGET
+from dynamo_shared.api.registry.labels import GRAPH_DEPLOYMENT_NAME, RESTORE_TARGET
 from dynamo_shared.api.resources import (
     DYNAMO_CHECKPOINTS,
     DYNAMO_COMPONENT_DEPLOYMENTS,
@@ -100,13 +100,34 @@ def test_waiting_for_a_checkpoint_starts_no_pod_and_ends_none(running, replicas)
 
 
 @pytest.mark.parametrize(
-    ("spec", "reason"), [({"type": "nonsense"}, "InvalidSpec"), ({"multinode": {"nodeCount": 2}}, "NotDeployable")]
+    ("spec", "metadata", "reason"),
+    [
+        ({"type": "nonsense"}, {}, "InvalidSpec"),
+        ({"multinode": {"nodeCount": 2}}, {}, "NotDeployable"),
+        ({"type": "worker", "experimental": {"gpuMemoryService": {"mode": "IntraPod"}}}, {}, "NotDeployable"),
+        ({"type": "frontend", "experimental": AUTO}, {}, "NotDeployable"),
+        ({}, {"name": "a" * 64}, "NotDeployable"),
+    ],
+    ids=["type", "no orchestrator", "no claims of GPUs", "a checkpoint without a model", "too long for a Service"],
 )
-def test_a_component_that_cannot_be_rendered_is_a_failure(spec, reason):
-    of = dcd()
-    plan = planned(ComponentInputs({**of, "spec": {**of["spec"], **spec}}, CONFIG))
+def test_a_component_that_cannot_be_rendered_is_a_failure(spec, metadata, reason):
+    of = with_metadata(dcd(alone=True), **metadata)
+    plan = planned(ComponentInputs({**of, "spec": {**of["spec"], **spec}}, ON))
     assert plan.failure is not None
     assert (plan.failure.reason, plan.children) == (reason, ())
+
+
+def test_a_component_that_lost_the_label_of_its_graph_makes_the_same_pods():
+    of = dcd()
+    unlabelled = with_metadata(of, labels={k: v for k, v in objects.labels(of).items() if k != GRAPH_DEPLOYMENT_NAME})
+    assert planned(ComponentInputs(unlabelled, ON)).children == planned(ComponentInputs(of, ON)).children
+
+
+@pytest.mark.parametrize(("backend", "accounts"), [("kubernetes", 1), ("etcd", 0)])
+def test_a_component_without_a_graph_has_an_account_for_discovery_in_kubernetes(backend, accounts):
+    alone = with_metadata(dcd(alone=True), labels={})
+    plan = planned(ComponentInputs(alone, replace(ON, discovery_backend=backend)))
+    assert [each["kind"] for each in plan.children].count("ServiceAccount") == accounts
 
 
 class Applier(Ledger):
