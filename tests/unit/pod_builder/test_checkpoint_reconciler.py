@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from dynamo_pod_builder import checkpoints
 from dynamo_pod_builder.applier import Applier
+from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.checkpoint import CONFIRM, CheckpointReconciler
+from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import SNAPSHOT_ARTIFACT_VERSION, SNAPSHOT_STATUS
 from dynamo_shared.api.registry.labels import CHECKPOINT_ID, JOB_NAME
-from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, JOBS, LEASES, PODS, ObjectKey, controller_reference
+from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, EVENTS, JOBS, LEASES, PODS, ObjectKey, controller_reference
 from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.kube import get_if_present
 from dynamo_shared.runtime import Result
@@ -71,6 +73,7 @@ class World:
             lambda: RenderConfig(checkpoints=config),
             lambda: NOW,
             self.large,
+            PodEvents(kube),
         )
 
     async def reconcile(self) -> Result:
@@ -178,6 +181,14 @@ ACCESS = ", ".join(
     for kind, end in (("ServiceAccount", ""), ("Role", "-role"), ("RoleBinding", "-binding"))
 )
 BEGINS = "Creating JobCreated+JobCreated JobCompleted-JobRunning; CheckpointJobCreated"
+NO_QUOTA = object_of(
+    EVENTS,
+    "refused",
+    type="Warning",
+    reason="FailedCreate",
+    note='Error creating: pods "job-x7" is forbidden: exceeded quota: few',
+    deprecatedLastTimestamp="2026-01-02T03:05:00Z",
+)
 FAILS = "Failed JobCompleted"
 
 
@@ -198,6 +209,10 @@ FAILS = "Failed JobCompleted"
         "no node takes its pod": (
             partial(World, creating(), taker(), pod(phase="Pending", conditions=[ROOM])),
             "Creating JobCompleted-Unschedulable; Unschedulable",
+        ),
+        "its pod is refused": (
+            partial(World, creating(), taker(), NO_QUOTA),
+            "Creating JobCompleted-QuotaExceeded; QuotaExceeded",
         ),
         "taken": (
             partial(World, creating(), taker("Complete", word="completed")),
@@ -236,6 +251,9 @@ async def test_a_job_is_created_once_and_its_progress_is_reported(given, outcome
     assert await world.outcome() == outcome
     is_at_work = any(line == LEASE for line in given.args)
     assert (after == CONFIRM) is is_at_work
+    if NO_QUOTA in given.args:
+        assert (await world.status())["message"] == f"pod of {JOB}: exceeded quota: few"
+        assert after == LACKING_INTERVAL
     if outcome.startswith("Ready JobCompleted"):
         assert (await world.status())["createdAt"] == "2026-01-02T03:04:05Z"
     if "create Job" in outcome:

@@ -127,7 +127,7 @@ class _PodBuilder(Controller):
             ).reconcile,
             DYNAMO_COMPONENT_DEPLOYMENTS: components.reconcile,
             DYNAMO_CHECKPOINTS: CheckpointReconciler(
-                kube, cache, applier, statuses, announcer, config, now, large
+                kube, cache, applier, statuses, announcer, config, now, large, pod_events
             ).reconcile,
             **{
                 each: LegacyReconciler(each, cache, applier, statuses, announcer, now, large).reconcile

@@ -45,7 +45,7 @@ class PodEvents:
 
         If the Events of the workload's StatefulSet `lacking` say why its pods are not created, that is added.
         """
-        result = await self._refused(namespace, workload, lacking) if workload is not None and lacking else []
+        result = await self.refused(workload, "StatefulSet", lacking) if workload is not None and lacking else []
         asked = 0
         for trouble in troubles:
             if trouble.reason == NOT_STARTED and asked < NAMED:
@@ -54,15 +54,17 @@ class PodEvents:
             result.append(trouble)
         return sorted(result)
 
-    async def _refused(self, namespace: str, workload: KubeObject, stateful_set: str) -> list[Trouble]:
-        # Its uid is not known here; Events of an earlier workload's StatefulSet are older than this workload.
+    async def refused(self, workload: KubeObject, kind: str, name: str) -> list[Trouble]:
+        """Why the object of this kind and name, which creates the pods of a workload, cannot do so; [] if no Event says it."""
+        # Its uid is not known here; Events of an earlier workload are older than this workload.
         since = times.moment(objects.created_at(workload)) or times.EARLIEST
-        events = await self._about(namespace, f"regarding.kind=StatefulSet,regarding.name={stateful_set}")
+        events = await self._about(objects.namespace(workload), f"regarding.kind={kind},regarding.name={name}")
         newest = newest_refusal(events)
         if newest is None or (times.moment(last_observed(newest)) or times.LATEST) < since:
             return []
-        reason, words = refusal(str(newest.get("note", "")).rpartition("failed error: ")[2])
-        return [Trouble(Rank.REFUSED, reason, f"of {stateful_set}", words)]
+        words = str(newest.get("note", "")).rpartition("failed error: ")[2].removeprefix("Error creating: ")
+        reason, words = refusal(words)
+        return [Trouble(Rank.REFUSED, reason, f"of {name}", words)]
 
     async def _explained(self, namespace: str, trouble: Trouble) -> Trouble:
         # By uid: pods of a StatefulSet reuse names, and Events outlive pods.

@@ -40,8 +40,10 @@ from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.checkpoints import of_identity
 from dynamo_pod_builder.child_steps import is_managed
 from dynamo_pod_builder.errors import NameTaken
+from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.pods import pods_of
 from dynamo_pod_builder.reconcilers.refusals import REFUSALS, failure_of, retry_after
+from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL
 from dynamo_pod_builder.render.checkpoint import job, names
 from dynamo_pod_builder.render.checkpoint.allowed import refusal
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
@@ -74,6 +76,7 @@ class CheckpointReconciler:
     config: Callable[[], render.RenderConfig]
     now: Callable[[], datetime]
     large: Offload
+    pod_events: PodEvents
 
     async def reconcile(self, key: ObjectKey) -> Result:
         """Reconcile one checkpoint. Raises KubeError if the API server is unavailable: the queue retries the key."""
@@ -153,7 +156,11 @@ class CheckpointReconciler:
         pods = await pods_of(self.cache, checkpoint_job)
         observation = GONE if checkpoint_job is None else checkpoint_status.observe(checkpoint_job, troubles(pods, now))
         if observation.progress is JobProgress.UNDER_WAY:
-            return await self._report(obj, checkpoint_status.followed(obj, observation, now), recheck_after(pods, now))
+            again = recheck_after(pods, now)
+            if checkpoint_job is not None and not pods:
+                refused = await self.pod_events.refused(checkpoint_job, JOBS.kind, key.name)
+                observation, again = checkpoint_status.observe(checkpoint_job, refused), LACKING_INTERVAL
+            return await self._report(obj, checkpoint_status.followed(obj, observation, now), again)
         if observation.progress is JobProgress.UNCONFIRMED:
             # The agent's hold on a checkpoint is a Lease with the name of the Job.
             lease = await get_if_present(self.kube, LEASES, key)

@@ -9,7 +9,7 @@ RETRY_WEBHOOK = 10.0
 #: Pods show the progress of a restart if a workload does not, and not every change of a pod is an event. Seconds.
 RESTART_INTERVAL = 10.0
 
-#: Only the Events of a StatefulSet say why it lacks pods, and they are not watched. Seconds.
+#: Only the Events of a StatefulSet or a Job say why it lacks pods, and they are not watched. Seconds.
 LACKING_INTERVAL = 15.0
 #: A workload's own controller usually observes a change within moments, unless it is busy. Only after this time does
 #: the status report that it has not: the controller's first report is a change anyway, and one write then has both.
