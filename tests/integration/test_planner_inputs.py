@@ -16,7 +16,7 @@ from dynamo_devcluster.probe import LocalHttp
 from dynamo_devcluster.servers import EtcdServer, NatsServer
 from dynamo_planner.core.observation import ForwardPass, Missing, Pool, Traffic
 from dynamo_planner.inputs import InputUnavailable
-from dynamo_planner.inputs.forward_passes import subject
+from dynamo_planner.inputs.forward_passes import ForwardPasses, subject
 from dynamo_planner.inputs.prometheus.client import PrometheusClient
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 from dynamo_planner.inputs.prometheus.traffic import TrafficReader
@@ -254,7 +254,8 @@ async def listening(
     options = runtime_nats_options(RuntimeNats(servers=(server.url,)), "")
     assert options is not None
     loop = asyncio.get_running_loop()
-    async with NatsListener(options) as listener, watch_engines(listener, [namespace], mode, loop.time) as feed:
+    passes = ForwardPasses(mode, loop.time)
+    async with NatsListener(options) as listener, watch_engines(listener, [namespace], passes) as feed:
         yield feed
 
 

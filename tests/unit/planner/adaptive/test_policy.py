@@ -85,7 +85,7 @@ BOTH = {Pool.PREFILL: 1, Pool.DECODE: 1}
 
 
 def reason(effects: Effects) -> str:
-    return effects.explanation.throughput_reason
+    return effects.explanation.reason
 
 
 @cache
@@ -222,6 +222,7 @@ def test_each_pool_gets_its_minimum_while_metrics_are_missing() -> None:
     assert effects.decision is not None
     assert effects.decision.replicas == {Pool.PREFILL: 2, Pool.DECODE: 3}
     assert reason(effects) == Reason.HOLD_MISSING
+    assert effects.explanation.message.endswith("replicas do not change; pools below their minimum are raised to it")
     assert graph.step(None).decision is None
 
 

@@ -3,11 +3,15 @@
 import threading
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from dynamo_planner.core.decision import Tick
-from dynamo_planner.core.observation import Pool
+from dynamo_planner.core.observation import Missing, Pool, Traffic
+from dynamo_planner.inputs.forward_passes import TOPIC, subject
+from dynamo_planner.inputs.outcome import InputUnavailable
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
 from dynamo_planner.inputs.startup import StartupTimes
 from dynamo_planner.planning import collector
@@ -15,8 +19,12 @@ from dynamo_planner.planning.collector import MOST_GENERATIONS, InputCollector
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import PODS
+from dynamo_shared.bus.nats.listener import Handler
+from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.state.cache import ObjectCache
 from dynamo_shared.wire.discovered import WORKERS, ModelCard, WorkerData, as_object, worker_of
+
+from tests.unit.planner.inputs.test_engine_messages import message
 
 from .test_runner import plan
 
@@ -35,8 +43,13 @@ def worker(name: str, namespace: str, sequences: int, graph: str = "g", dynamo: 
     return as_object(data, uid=name, resource_version="1", created="2026-01-01T00:00:00Z")
 
 
-def input_collector(cache: ObjectCache) -> InputCollector:
-    traffic = cast(Any, None)
+def pod(number: int, more: dict[str, str]) -> KubeObject:
+    own = {labels.GRAPH_DEPLOYMENT_NAME: "g", labels.COMPONENT: "D", **more}
+    metadata = {"name": f"p{number}", "namespace": "ns", "uid": f"u{number}", "resourceVersion": "1", "labels": own}
+    return {**PODS.type_meta, "metadata": metadata}
+
+
+def input_collector(cache: ObjectCache, traffic: Any = None) -> InputCollector:
     return InputCollector(plan(), cache, traffic=traffic, listener=None, clock=lambda: 0.0, stack=AsyncExitStack())
 
 
@@ -93,9 +106,7 @@ async def test_pods_of_large_graphs_are_counted_in_a_thread(
     cache = ObjectCache()
     collector.index(cache)
     for number in range(count):
-        own = {labels.GRAPH_DEPLOYMENT_NAME: "g", labels.COMPONENT: "D"}
-        metadata = {"name": f"p{number}", "namespace": "ns", "uid": f"u{number}", "resourceVersion": "1", "labels": own}
-        cache.put(PODS, {**PODS.type_meta, "metadata": metadata})
+        cache.put(PODS, pod(number, {}))
     threads: list[bool] = []
     learn = StartupTimes.learn
 
@@ -106,3 +117,56 @@ async def test_pods_of_large_graphs_are_counted_in_a_thread(
     monkeypatch.setattr(StartupTimes, "learn", recorded)
     collected = await input_collector(cache).observe(Tick(at=0.0), 0.0)
     assert (set(threads), [*collected.troubles]) == ({in_thread}, ["workers"])
+
+
+class Listener:
+    """Delivers what engines publish to those who listen at that time."""
+
+    def __init__(self) -> None:
+        self.health, self.handlers = BusHealth.CONNECTED, dict[str, Handler]()
+
+    async def listen(self, subject: str, handler: Handler) -> Any:
+        self.handlers[subject] = handler
+        return SimpleNamespace(close=partial(self.drop, subject))
+
+    async def drop(self, subject: str) -> None:
+        del self.handlers[subject]
+
+    def publish(self, namespace: str) -> None:
+        if (handler := self.handlers.get(subject(namespace))) is not None:
+            handler(f"namespace.{namespace}.component.backend.endpoint.generate.{TOPIC}", message("w"))
+
+
+async def test_engines_are_heard_before_the_first_tick_and_while_generations_change() -> None:
+    """Each start of planning, and each roll-out, reported once that no engine reports."""
+    cache, listener = ObjectCache(), Listener()
+    collector.index(cache)
+    async with collector.input_collector(
+        plan(mode="decode"), cache, PrometheusOptions(url="http://p"), cast(Any, listener), lambda: 0.0
+    ) as made:
+        for number, generation in enumerate(("", "new")):
+            listener.publish("ns-g")
+            cache.put(PODS, pod(number, {labels.WORKER_HASH: generation}))
+            observed = await made.observe(Tick(at=0.0, need_forward_passes=True), 0.0)
+            assert [each.worker_id for each in observed.observation.forward_passes] == ["w"]
+        assert {*listener.handlers} == {subject("ns-g"), subject("ns-g-new")}
+
+
+async def test_a_missing_input_is_reported_until_a_tick_requests_it_again() -> None:
+    """The condition of a graph with both kinds of scaling was true between two predictive ticks without Prometheus."""
+    answers: list[Traffic | InputUnavailable] = [
+        InputUnavailable(why=Missing.UNREACHABLE, message="no Prometheus"),
+        Traffic(duration=60, requests=1, isl=1, osl=1),
+    ]
+
+    async def read(window: float) -> Traffic | InputUnavailable:
+        return answers.pop(0)
+
+    cache = ObjectCache()
+    collector.index(cache)
+    made = input_collector(cache, traffic=SimpleNamespace(read=read))
+    windows = (None, 60.0, None, 60.0, None)
+    observed = [await made.observe(Tick(at=0.0, traffic_window=window), 0.0) for window in windows]
+    assert [each.troubles.get("traffic") for each in observed] == [None, "no Prometheus", "no Prometheus", None, None]
+    assert [each.observation.missing.get("traffic") for each in observed][1:3] == [Missing.UNREACHABLE] * 2
+    assert [each.observation.traffic is not None for each in observed] == [False, False, False, True, False]

@@ -19,6 +19,8 @@ REFUSED = TickResult(collected(), effects(more(prefill=2)), Acted("i", "NotFound
 UNANSWERED = TickResult(collected(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False))
 BLIND = TickResult(collected(traffic="no Prometheus"), effects(), None)
 
+RAISED = TickResult(collected(traffic="no Prometheus"), effects(more(prefill=2)), Acted("i", "", done=True))
+
 
 def refused(answer: str, *, repeated: bool = False) -> TickResult:
     return REFUSED._replace(acted=Acted("i", answer, done=False, reason="BudgetCeiling", repeated=repeated))
@@ -41,6 +43,11 @@ AT_RISK = TickResult(collected(), at_risk(), None)
         ([UNANSWERED, UNANSWERED], ["Warning PlanningScalerUnanswered Plan"], ["plan-held"] * 2),
         ([BLIND, BLIND, HOLDS, BLIND], ["Warning PlanningInputMissing Plan"] * 2, ["plan-held"] * 3),
         ([AT_RISK, AT_RISK], ["Warning PromiseAtRisk Plan"], ["plan-held"]),
+        (
+            [RAISED, RAISED],
+            ["Warning PlanningInputMissing Plan", "Normal Planned Plan"],
+            ["planned"] * 2,
+        ),
     ],
     ids=[
         "holds",
@@ -50,6 +57,7 @@ AT_RISK = TickResult(collected(), at_risk(), None)
         "is not answered",
         "lacks inputs",
         "cannot keep its promise",
+        "lacks inputs and raises a pool to its minimum",
     ],
 )
 def test_ticks_are_announced(ticks: list[TickResult], reasons: list[str], events: list[str]) -> None:

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
-from dynamo_planner.core.observation import Missing, Observation, Pool, PoolCounts, Traffic
+from dynamo_planner.core.observation import (
+    EngineCapabilities,
+    EngineWork,
+    ForwardPass,
+    Missing,
+    Observation,
+    Pool,
+    PoolCounts,
+    Traffic,
+)
+from dynamo_planner.core.reference import ReferencePolicy
 from dynamo_planner.planning.backoff import LONGEST, Acted, PlanBackoff
 from dynamo_planner.planning.collector import CollectedInputs
 from dynamo_planner.planning.plans import PlannedGraph
@@ -360,6 +370,7 @@ LARGE = {"prefill_engine_num_gpu": 8, "decode_engine_num_gpu": 8}
         (LARGE | {"max_gpu_budget": 16}, TickResult(collected(), effects(), None), True, "Holds"),
         (LARGE | {"min_gpu_budget": 32, "max_gpu_budget": -1}, TickResult(collected(), effects(), None), True, "Holds"),
         ({}, TickResult(collected(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
+        (REACTIVE, TickResult(collected(traffic="no Prometheus"), effects(), None), True, "Holds"),
         ({}, TickResult(collected(forward_passes="no NATS"), effects(), None), True, "Holds"),
         ({}, TickResult(collected(forward_passes="no NATS"), unready(), None), False, "InputMissing"),
         ({}, TickResult(collected(), unready(), None), True, "Holds"),
@@ -391,6 +402,39 @@ def test_the_condition_reports_that_a_budget_holds_no_engine() -> None:
     assert outcome.message == (
         "said; max_gpu_budget is 8, and 1 prefill and 1 decode (min_endpoint) need 16 GPUs: all pools scale to 0"
     )
+
+
+@pytest.mark.parametrize(
+    ("config", "ticked", "message"),
+    [
+        ({}, TickResult(collected(traffic="no Prometheus"), effects(), None), "said; traffic: no Prometheus"),
+        (
+            {},
+            TickResult(collected(forward_passes="no NATS"), effects(), None),
+            "said; planned from traffic only: no NATS",
+        ),
+        (
+            REACTIVE,
+            TickResult(collected(traffic="no Prometheus"), effects(), None),
+            "said; planned from the engines' reports only: no Prometheus",
+        ),
+    ],
+)
+def test_the_condition_names_missing_inputs(config: dict[str, Any], ticked: TickResult, message: str) -> None:
+    assert outcome_of(plan(**config), ticked).message == message
+
+
+def test_a_tick_without_a_sentence_is_reported_with_the_reason_of_what_ran() -> None:
+    """The condition of a graph that only reacts was `disabled`, which is the reason of predictive scaling."""
+    policy = ReferencePolicy(PlannerConfig.model_validate(REACTIVE))
+    able = dict.fromkeys(READY, EngineCapabilities(max_kv_tokens=1000))
+    busy = EngineWork(num_decode_requests=1, sum_decode_kv_tokens=500)
+    passes = tuple(ForwardPass(pool=Pool.DECODE, worker_id=name, wall_time=0.01, scheduled=busy) for name in ("a", "b"))
+    observation = Observation(now=5.0, workers=READY, forward_passes=passes, capabilities=able)
+    ticked = TickResult(CollectedInputs(observation, {}), policy.on_tick(policy.first_tick(0.0), observation), None)
+    planned = plan(**REACTIVE)
+    outcome = outcome_of(planned, ticked)
+    assert (outcome.message, plan_data(planned, ticked, outcome).reason) == ("no_change", "no_change")
 
 
 def test_missing_engine_reports_are_the_reason_if_engines_are_otherwise_unknown() -> None:

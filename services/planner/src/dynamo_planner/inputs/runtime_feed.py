@@ -1,14 +1,13 @@
 """Forward passes of graphs from the Dynamo runtime's own NATS, which is only read."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from dynamo_shared.api.contracts.planner import Mode
 from dynamo_shared.bus.nats import NatsListener, NatsOptions
 from dynamo_shared.bus.protocol import BusHealth
 from dynamo_shared.runtime.settings.planner import RuntimeNats
 
-from dynamo_planner.core.observation import ForwardPass, Missing, Pool
+from dynamo_planner.core.observation import ForwardPass, Missing
 from dynamo_planner.inputs.forward_passes import ForwardPasses, subject
 from dynamo_planner.inputs.outcome import InputError, InputUnavailable
 
@@ -54,17 +53,11 @@ class RuntimeFeed:
 
 @asynccontextmanager
 async def watch_engines(
-    listener: NatsListener,
-    namespaces: Sequence[str],
-    mode: Mode,
-    clock: Callable[[], float],
-    *,
-    pools: Mapping[str, Pool] | None = None,
+    listener: NatsListener, namespaces: Sequence[str], passes: ForwardPasses
 ) -> AsyncIterator[RuntimeFeed]:
     """Subscribes to the engines of a graph, in several Dynamo namespaces while old and new workers serve in
-    parallel.
+    parallel. `passes` keeps what engines have reported when the namespaces change.
     """
-    passes = ForwardPasses(mode, clock, pools=pools)
     try:
         subjects = [subject(namespace) for namespace in namespaces]
     except InputError as error:

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from dynamo_shared.aio import Offload
-from dynamo_shared.api.contracts.planner import Mode
+from dynamo_shared.api.contracts.planner import Mode, PlanningPolicy
 from dynamo_shared.api.dynamo_namespace import dynamo_namespace, worker_namespace
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
@@ -28,6 +29,7 @@ from dynamo_planner.core.observation import (
     Traffic,
 )
 from dynamo_planner.inputs.engines import engines_of, is_of_pool
+from dynamo_planner.inputs.forward_passes import ForwardPasses
 from dynamo_planner.inputs.outcome import InputUnavailable
 from dynamo_planner.inputs.prometheus.client import PrometheusClient, PrometheusConnections
 from dynamo_planner.inputs.prometheus.options import PrometheusOptions
@@ -37,6 +39,7 @@ from dynamo_planner.inputs.startup import StartupTimes
 from dynamo_planner.inputs.workers import pool_counts
 from dynamo_planner.planning.plans import PlannedGraph
 
+T = TypeVar("T")
 TRAFFIC, WORKERS, FORWARD_PASSES = "traffic", "workers", "forward_passes"
 #: Generations of workers whose engines are subscribed to: each has a Dynamo namespace, and an updating graph has two.
 MOST_GENERATIONS = 8
@@ -102,61 +105,65 @@ class InputCollector:
         stack: AsyncExitStack,
     ) -> None:
         self._plan, self._cache, self._traffic = plan, cache, traffic
-        self._listener, self._clock, self._stack = listener, clock, stack
+        self._listener, self._stack = listener, stack
         self._starts = {pool: StartupTimes() for pool in plan.components}
+        self._heard = ForwardPasses(plan.config.mode, clock, pools=self._roles())
         self._feed: RuntimeFeed | None = None
         self._listening: tuple[str, ...] = ()
+        self._lacking: dict[str, InputUnavailable] = {}
+        """inputs that were missing when they were last requested"""
+
+    async def listen(self) -> None:
+        """Listen to the engines before the first tick, which otherwise finds them silent."""
+        pods = await self._pods()
+        await self._passes(await self._counted(pods, lambda: self._namespaces(pods)))
 
     async def observe(self, tick: Tick, now: float) -> CollectedInputs:
         """The current observation; never raises for missing inputs."""
-        missing: dict[str, Missing] = {}
-        troubles: dict[str, str] = {}
-
-        def lacks(name: str, why: InputUnavailable) -> None:
-            missing[name], troubles[name] = why.why, why.message
-
-        pods = {
-            pool: await pods_of(self._cache, self._plan.graph, component)
-            for pool, component in self._plan.components.items()
-        }
+        pods = await self._pods()
         graph = self._cache.get(DYNAMO_GRAPH_DEPLOYMENTS, self._plan.graph)
-        # Only the pods are read in the thread: the cache changes meanwhile.
-        workers, namespaces, startup = await _COUNTS.run(
-            sum(map(len, pods.values())),
-            lambda: (self._workers(graph, pods), self._namespaces(pods), self._startup(pods)),
-            self._plan.graph.namespace,
+        counted, namespaces, startup = await self._counted(
+            pods, lambda: (self._workers(graph, pods), self._namespaces(pods), self._startup(pods))
         )
-        if isinstance(workers, InputUnavailable):
-            lacks(WORKERS, workers)
-            workers = {}
+        workers = self._known(WORKERS, counted) or {}
         traffic: Traffic | None = None
         past: tuple[PastTraffic, ...] = ()
         if tick.traffic_window is not None:
-            read = await self._traffic.read(tick.traffic_window)
-            if isinstance(read, InputUnavailable):
-                lacks(TRAFFIC, read)
-            else:
-                traffic = read
-                if workers and tick.past_window is not None:
-                    past = await self._traffic.past(tick.past_window, read.duration)
-        passes: tuple[ForwardPass, ...] = ()
+            traffic = self._known(TRAFFIC, await self._traffic.read(tick.traffic_window))
+        if traffic is not None and workers and tick.past_window is not None:
+            past = await self._traffic.past(tick.past_window, traffic.duration)
+        passes: tuple[ForwardPass, ...] | None = None
         if tick.need_forward_passes:
-            heard = await self._passes(namespaces)
-            if isinstance(heard, InputUnavailable):
-                lacks(FORWARD_PASSES, heard)
-            else:
-                passes = heard
+            passes = self._known(FORWARD_PASSES, await self._passes(namespaces))
         observation = Observation(
             now=now,
             traffic=traffic,
             past=past,
             workers=workers,
-            forward_passes=passes,
+            forward_passes=passes or (),
             capabilities={pool: self._capabilities(pool, namespaces) for pool in pods},
             startup_seconds=startup,
-            missing=missing,
+            missing={name: each.why for name, each in self._lacking.items()},
         )
-        return CollectedInputs(observation, troubles)
+        return CollectedInputs(observation, {name: each.message for name, each in self._lacking.items()})
+
+    def _known(self, name: str, read: T | InputUnavailable) -> T | None:
+        """What was read; None if it is missing, which is reported until the input is requested again."""
+        if isinstance(read, InputUnavailable):
+            self._lacking[name] = read
+            return None
+        self._lacking.pop(name, None)
+        return read
+
+    async def _pods(self) -> dict[Pool, list[KubeObject]]:
+        return {
+            pool: await pods_of(self._cache, self._plan.graph, component)
+            for pool, component in self._plan.components.items()
+        }
+
+    async def _counted(self, pods: dict[Pool, list[KubeObject]], count: Callable[[], T]) -> T:
+        # Only the pods are read in the thread: the cache changes meanwhile.
+        return await _COUNTS.run(sum(map(len, pods.values())), count, self._plan.graph.namespace)
 
     def _workers(
         self, graph: KubeObject | None, pods: dict[Pool, list[KubeObject]]
@@ -207,7 +214,7 @@ class InputCollector:
         if self._feed is None or namespaces != self._listening:
             # Another generation of workers reports in its own namespace.
             await self._stack.aclose()
-            feed = watch_engines(self._listener, namespaces, self._plan.config.mode, self._clock, pools=self._roles())
+            feed = watch_engines(self._listener, namespaces, self._heard)
             self._feed = await self._stack.enter_async_context(feed)
             self._listening = namespaces
         return self._feed.read()
@@ -260,4 +267,7 @@ async def input_collector(
             model=plan.config.model_name,
             disaggregated=plan.config.mode is not Mode.AGG,
         )
-        yield InputCollector(plan, cache, traffic=reader, listener=listener, clock=clock, stack=stack)
+        collector = InputCollector(plan, cache, traffic=reader, listener=listener, clock=clock, stack=stack)
+        if listener is not None and (plan.config.policy is PlanningPolicy.ADAPTIVE or plan.config.load_scaling):
+            await collector.listen()
+        yield collector

@@ -20,7 +20,7 @@ from dynamo_shared.wire.specifications.planning import PlanAlternative, PlanData
 from dynamo_planner import events
 from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observation import Missing, Observation
-from dynamo_planner.planning.collector import FORWARD_PASSES
+from dynamo_planner.planning.collector import FORWARD_PASSES, TRAFFIC
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.runner import TickResult
 
@@ -111,9 +111,7 @@ PROBLEMS = {
 }
 
 
-def _needs_passes(plan: PlannedGraph) -> bool:
-    """Whether the policy needs engine reports to decide; `adaptive` learns from them, but works without."""
-    return plan.config.policy is PlanningPolicy.REFERENCE and plan.config.load_scaling
+_WITHOUT = {FORWARD_PASSES: "planned from traffic only", TRAFFIC: "planned from the engines' reports only"}
 
 
 def _has_ready_engines(ticked: TickResult) -> bool:
@@ -123,21 +121,28 @@ def _has_ready_engines(ticked: TickResult) -> bool:
 
 def missing_inputs(plan: PlannedGraph, ticked: TickResult) -> dict[str, Missing]:
     """Inputs that planning needs and that are missing, with the reason."""
-    needs_passes = ticked.effects.explanation.needs_passes or (_has_ready_engines(ticked) and _needs_passes(plan))
+    # `adaptive` learns from engine reports, but works without. Reactive scaling needs of the traffic only the hit rate.
+    adaptive = plan.config.policy is PlanningPolicy.ADAPTIVE
+    reacts = plan.config.load_scaling and not adaptive and _has_ready_engines(ticked)
+    needed = {
+        FORWARD_PASSES: reacts or ticked.effects.explanation.needs_passes,
+        TRAFFIC: adaptive or plan.config.throughput_scaling,
+    }
     observed = ticked.collected.observation.missing
-    return {name: observed[name] for name in ticked.collected.troubles if name != FORWARD_PASSES or needs_passes}
+    return {name: observed[name] for name in ticked.collected.troubles if needed.get(name, True)}
 
 
 def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
     """A short description of a tick. Two with the same reason and text are the same."""
     collected, effects, acted = ticked
     explanation = effects.explanation
-    message = explanation.message or explanation.throughput_reason or explanation.load_reason
+    message = explanation.message or explanation.reason
     too_low = Limits(plan.config).too_low(collected.observation.capabilities)
     message = "; ".join(filter(None, (message, too_low)))
     missing = missing_inputs(plan, ticked)
     if collected.troubles and not missing and _has_ready_engines(ticked):
-        message = f"{message}; planned from traffic only: {collected.troubles[FORWARD_PASSES]}"
+        unneeded = (f"{_WITHOUT[name]}: {trouble}" for name, trouble in collected.troubles.items())
+        message = "; ".join((message, *unneeded))
     if acted is not None and not acted.answered:
         again = "" if acted.unsent else f"; {_AGAIN}"
         return PlanningCondition(False, UNANSWERED, f"{message}; {acted.answer}{again}")
@@ -147,8 +152,7 @@ def outcome_of(plan: PlannedGraph, ticked: TickResult) -> PlanningCondition:
         message = f"{message}; the scaler answered: {acted.answer}"
     if missing:
         troubles = "; ".join(f"{name}: {collected.troubles[name]}" for name in sorted(missing))
-        held_for = message if explanation.needs_passes else "replicas do not change"
-        return PlanningCondition(False, INPUT_MISSING, f"{held_for}; {troubles}")
+        return PlanningCondition(False, INPUT_MISSING, f"{message}; {troubles}")
     if explanation.at_risk or too_low:
         return PlanningCondition(True, AT_RISK, message)
     return PlanningCondition(True, HOLDS if effects.decision is None else PLANNED, message)
@@ -189,15 +193,16 @@ class PlanReporter:
         asked = (acted is not None and not acted.repeated) or (bool(advice) and is_news)
         if not asked and not is_news:
             return outcome
-        event = "planned" if outcome.reason == PLANNED or (outcome.reason == AT_RISK and asked) else "plan-held"
+        requested = asked and outcome.reason not in (REFUSED, UNANSWERED)
+        event = "planned" if requested or outcome.reason == PLANNED else "plan-held"
         data = plan_data(plan, ticked, outcome)
         cause = f"{plan.uid}.{at.isoformat()}"
         if is_news and outcome.reason == AT_RISK:
             fact = events.PROMISE_AT_RISK(outcome.message, event, data, data.reason, cause)
-        elif outcome.reason in (PLANNED, AT_RISK) and asked:
-            fact = events.PLANNED(outcome.message, event, data, data.reason, cause)
         elif is_news and not outcome.status:
             fact = PROBLEMS[outcome.reason](outcome.message, event, data, data.reason, cause)
+        elif requested:
+            fact = events.PLANNED(outcome.message, event, data, data.reason, cause)
         else:
             fact = Fact(event=event, data=data, identity=data.reason, causation_id=cause)
         self._announcer.announce(graph, fact)
@@ -223,7 +228,7 @@ def plan_data(plan: PlannedGraph, ticked: TickResult, outcome: PlanningCondition
         graph_deployment=plan.graph.name,
         namespace=plan.graph.namespace,
         policy=plan.config.policy.value,
-        reason=decision.reason if decision else explanation.throughput_reason or explanation.load_reason,
+        reason=decision.reason if decision else explanation.reason,
         message=outcome.message,
         replicas={pool.value: count for pool, count in decision.replicas.items()} if decision else {},
         current={pool.value: counts.ready for pool, counts in collected.observation.workers.items()},

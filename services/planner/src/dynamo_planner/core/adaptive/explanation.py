@@ -42,8 +42,7 @@ def explain(
         sentence += "; this release counts requests when they end, so growth becomes visible only after the duration of a request"
     options = (option for pool, plan in plans.items() for option in _options(pool, plan, final[pool], promise))
     return Explanation(
-        load_reason=reason.value,
-        throughput_reason=reason.value,
+        reason=reason.value,
         message="; ".join(filter(None, (sentence, at_risk or unreachable(plans)))),
         at_risk=at_risk,
         inputs=_inputs(observation, forecast, losses),

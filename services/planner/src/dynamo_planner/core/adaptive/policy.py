@@ -23,7 +23,7 @@ from dynamo_planner.core.adaptive.risk import risk
 from dynamo_planner.core.adaptive.sizers import MOST, Load, Sizer
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
-from dynamo_planner.core.limits import Limits
+from dynamo_planner.core.limits import RAISED, Limits
 from dynamo_planner.core.observation import (
     UNKNOWN_STARTUP,
     EngineCapabilities,
@@ -86,7 +86,10 @@ class AdaptivePolicy:
         effects = self._effects(tick, observation)
         raised = self._limits.raised_to_minimum(observation.workers, observation.capabilities)
         if effects.decision is None and raised is not None:
-            return replace(effects, decision=Decision(replicas=raised, reason=Reason.SCALE_UP.value))
+            explanation = replace(effects.explanation, message=f"{effects.explanation.message}; {RAISED}")
+            return replace(
+                effects, decision=Decision(replicas=raised, reason=Reason.SCALE_UP.value), explanation=explanation
+            )
         return effects
 
     def _effects(self, tick: Tick, observation: Observation) -> Effects:
@@ -481,6 +484,4 @@ def _works(observation: Observation) -> bool:
 
 
 def _held(reason: Reason, message: str, *, needs_passes: bool = False) -> Explanation:
-    return Explanation(
-        load_reason=reason.value, throughput_reason=reason.value, message=message, needs_passes=needs_passes
-    )
+    return Explanation(reason=reason.value, message=message, needs_passes=needs_passes)

@@ -7,7 +7,7 @@ from typing import Any
 from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
-from dynamo_planner.core.limits import Limits
+from dynamo_planner.core.limits import RAISED, Limits
 from dynamo_planner.core.observation import Observation, Pool
 from dynamo_planner.core.predictors import FITTED
 from dynamo_planner.core.profile import Profile
@@ -53,14 +53,15 @@ class ReferencePolicy:
         decision = predicted
         if load.replicas is not None:
             decision = Decision(replicas=load.replicas, reason=load.reason.value)
-        if decision is None and (
-            raised := self._limits.raised_to_minimum(observation.workers, observation.capabilities)
-        ):
+        raised = self._limits.raised_to_minimum(observation.workers, observation.capabilities)
+        messages = [plan.message, load.message]
+        if decision is None and raised is not None:
             decision = Decision(replicas=raised, reason=LoadReason.SCALE_UP.value)
+            messages.append(RAISED)
         return Effects(
             next_tick=self._schedule.done(tick, observation.now),
             decision=decision and self._in_turn(decision, observation),
-            explanation=self._explain(observation, plan, load),
+            explanation=self._explain(tick, observation, plan, load, messages),
         )
 
     def _in_turn(self, decision: Decision, observation: Observation) -> Decision:
@@ -91,7 +92,9 @@ class ReferencePolicy:
             return LoadPlan(reason=LoadReason.UNSET)
         return self._load.plan(observation, kv_hit_rate=self._hit_rate, floors=self._floors)
 
-    def _explain(self, observation: Observation, plan: ReplicaPlan, load: LoadPlan) -> Explanation:
+    def _explain(
+        self, tick: Tick, observation: Observation, plan: ReplicaPlan, load: LoadPlan, messages: Sequence[str]
+    ) -> Explanation:
         inputs: dict[str, Any] = {
             "workers": {pool.value: asdict(counts) for pool, counts in observation.workers.items()},
             "forward_passes": len(observation.forward_passes),
@@ -117,9 +120,10 @@ class ReferencePolicy:
                 if name in verdict.figures
             }
         return Explanation(
+            reason=(load if tick.run_load else plan).reason.value,
             load_reason=load.reason.value,
             throughput_reason=plan.reason.value,
-            message="; ".join(filter(None, (plan.message, load.message))),
+            message="; ".join(filter(None, messages)),
             inputs=inputs,
             predictions={**plan.predictions, **estimates},
         )
