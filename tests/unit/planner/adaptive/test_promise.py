@@ -113,7 +113,18 @@ def test_the_share_is_kept_without_a_risk_if_there_is_room() -> None:
             {},
             {"workers": {p: PoolCounts(ready=1, pending=3, expected=4) for p in BOTH}},
             40,
-            "the cluster has no room for 3 prefill, 3 decode (pending): 6 more GPUs are needed",
+            "the cluster has no room for 3 prefill, 3 decode (pending): it needs 6 more GPUs",
+        ),
+        (
+            {},
+            {
+                "workers": {
+                    Pool.PREFILL: PoolCounts(ready=1, pending=1, expected=2),
+                    Pool.DECODE: PoolCounts(ready=3, expected=3),
+                }
+            },
+            40,
+            "the cluster has no room for 1 prefill (pending): it needs 1 more GPU",
         ),
     ],
 )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import repeat
+from math import inf
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from dynamo_planner.core.observation import (
 from dynamo_planner.core.reference import ReferencePolicy
 from dynamo_planner.planning.backoff import LONGEST, Acted, PlanBackoff
 from dynamo_planner.planning.collector import CollectedInputs
+from dynamo_planner.planning.controller import _figures
 from dynamo_planner.planning.plans import PlannedGraph
 from dynamo_planner.planning.reporter import missing_inputs, outcome_of, plan_data
 from dynamo_planner.planning.runner import FAULT_PAUSE, Runner, TickResult, changes
@@ -448,6 +450,25 @@ def test_the_event_has_the_inputs_the_desired_replicas_and_what_is_missing() -> 
     assert data.inputs == {"requestsPerSecond": 5.0, "isl": 1000, "osl": 100}
     assert (data.replicas, data.current) == ({"prefill": 2}, {"prefill": 1, "decode": 2})
     assert (data.missing, data.command) == ({"forward_passes": "unreachable"}, "id")
+
+
+def test_the_event_has_no_infinite_number() -> None:
+    known = collected()
+    endless = replace(
+        known, observation=replace(known.observation, traffic=Traffic(duration=1, requests=inf, isl=1, osl=2))
+    )
+    ticked = TickResult(endless, effects(), None)
+    assert plan_data(plan(), ticked, outcome_of(plan(), ticked)).inputs == {"isl": 1, "osl": 2}
+
+
+@pytest.mark.parametrize(
+    ("policy", "desired"), [("adaptive", {"prefill": 1, "decode": 3}), ("reference", {"decode": 3})]
+)
+def test_pools_that_adaptive_leaves_alone_have_their_desired_replicas(policy: str, desired: dict[str, int]) -> None:
+    """The metric had the replicas of the last decision, also after another client had changed them."""
+    figures = _figures(plan(policy=policy), TickResult(collected(), effects(more(decode=3)), None))
+    assert {each: figures.get(f"desired.{each}") for each in desired} == desired
+    assert sum(name.startswith("desired.") for name in figures) == len(desired)
 
 
 def test_the_event_has_the_alternatives_of_a_pool_and_why_they_were_not_chosen() -> None:

@@ -281,6 +281,7 @@ def test_a_running_job_reports_its_progress() -> None:
     waiting = {"status": {"initContainerStatuses": [{"name": "output-copier", **pulling}]}}
     assert step_of(None, [waiting])[1] == "container output-copier waits: ImagePullBackOff: no such image"
     assert step_of(None, [])[1] == "the profiling pod is starting"
+    assert step_of(None, [], suspended=True)[1].startswith("the profiling Job is suspended")
     refused = {
         "reason": "FailedCreate",
         "note": 'Error creating: pods "profile-qwen-x7" is forbidden: exceeded quota: q',

@@ -10,6 +10,7 @@ import structlog
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
 from dynamo_shared.api.conditions import PLANNING
+from dynamo_shared.api.contracts.planner import PlanningPolicy
 from dynamo_shared.api.device_claims import NAMED_BY, KnownClaims, keys_named, of_claim
 from dynamo_shared.api.gpus import ReplicaGpus, of_replica
 from dynamo_shared.api.objects import KubeObject
@@ -38,13 +39,14 @@ from dynamo_shared.state import StateReader
 from dynamo_shared.wire.discovered import WORKERS
 
 from dynamo_planner.core.decision import Effects, Policy, Tick
+from dynamo_planner.core.observation import Pool
 from dynamo_planner.core.policies import make_policy
 from dynamo_planner.inputs.outcome import InputError
 from dynamo_planner.inputs.prometheus.client import PrometheusConnections
 from dynamo_planner.inputs.prometheus.options import prometheus_options
 from dynamo_planner.metrics import READY_GPUS, PlanMetrics
 from dynamo_planner.planning import collector
-from dynamo_planner.planning.backoff import LONGEST, OF_LIFETIME, PlanBackoff
+from dynamo_planner.planning.backoff import LONGEST, OF_LIFETIME, PlanBackoff, asked
 from dynamo_planner.planning.collector import input_collector
 from dynamo_planner.planning.plans import NotPlannable, PlannedGraph, config_map_of, read_plan
 from dynamo_planner.planning.reporter import (
@@ -400,8 +402,13 @@ def _figures(plan: PlannedGraph, ticked: TickResult) -> dict[str, float]:
     gpus = [(counts.ready, plan.gpus.get(pool)) for pool, counts in observation.workers.items()]
     if all(of_each is not None for _, of_each in gpus):
         figures[READY_GPUS] = float(sum(ready * (of_each or 0) for ready, of_each in gpus))
+    desired: dict[Pool, int | None] = {}
+    if plan.config.policy is PlanningPolicy.ADAPTIVE:
+        # Pools that it leaves alone have what it desires; most ticks of `reference` are not about replicas.
+        desired |= {pool: asked(observation, pool) for pool in observation.workers}
     if effects.decision is not None:
-        figures |= {f"desired.{pool.value}": float(count) for pool, count in effects.decision.replicas.items()}
+        desired |= effects.decision.replicas
+    figures |= {f"desired.{pool.value}": float(count) for pool, count in desired.items() if count is not None}
     if (traffic := observation.traffic) is not None:
         figures |= {
             "observed.requests_per_second": traffic.requests / traffic.duration if traffic.duration else 0.0,

@@ -232,7 +232,7 @@ def plan_data(plan: PlannedGraph, ticked: TickResult, outcome: PlanningCondition
         message=outcome.message,
         replicas={pool.value: count for pool, count in decision.replicas.items()} if decision else {},
         current={pool.value: counts.ready for pool, counts in collected.observation.workers.items()},
-        inputs={**_observed(collected.observation), **_numbers(explanation.inputs)},
+        inputs=_numbers({**_observed(collected.observation), **explanation.inputs}),
         missing={name: why.value for name, why in collected.observation.missing.items()},
         predictions=_numbers(explanation.predictions),
         alternatives=[_alternative(each) for each in explanation.alternatives[:16]],

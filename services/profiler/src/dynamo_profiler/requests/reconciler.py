@@ -4,7 +4,7 @@ Each reconcile takes a request one step further, based on its status and on exis
 moment, at most the current step is repeated.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -102,7 +102,7 @@ class RequestReconciler:
             draft.say(VALIDATION, False, _CHANGE_REJECTED, _CHANGED)
             self.announcer.announce(obj, events.SPEC_CHANGE_REJECTED(_CHANGED))
             return await self._write(obj, draft)
-        steps: dict[RequestPhase, Callable[[KubeObject, StatusDraft], Awaitable[Result]]] = {
+        steps = {
             RequestPhase.PENDING: self._pending,
             RequestPhase.PROFILING: self._profiling,
             RequestPhase.READY: self._ready,
@@ -110,9 +110,8 @@ class RequestReconciler:
             RequestPhase.DEPLOYED: self._deployed,
             RequestPhase.FAILED: self._failed,
         }
-        step = steps.get(draft.phase)
         try:
-            return await step(obj, draft) if step else Result()
+            return await steps[draft.phase](obj, draft)
         except MissingRight as error:
             # The request continues when a user has given the right.
             status, _ = reconcile_failed(obj, str(error), self.now())

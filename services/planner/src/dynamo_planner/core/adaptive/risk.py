@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 
 from dynamo_shared.api.gpus import words as gpu_words
+from dynamo_shared.api.wording import many
 
 from dynamo_planner.core.adaptive.pools import PoolPlan
 from dynamo_planner.core.adaptive.promise import Promise
@@ -49,7 +50,7 @@ def risk(
     if pending:
         gpus = sum(plans[pool].gpus * count for pool, count in pending.items())
         waits = ", ".join(f"{count} {pool.value}" for pool, count in pending.items())
-        return f"{promised}, and the cluster has no room for {waits} (pending): {gpus} more GPUs are needed"
+        return f"{promised}, and the cluster has no room for {waits} (pending): it needs {many(gpus, 'more GPU')}"
     if promise.kept is not None and promise.kept < promise.attainment:
         return (
             f"{100 * promise.kept:.0f} % of the last hour's requests were within the targets, as estimated, {promised}: replicas "

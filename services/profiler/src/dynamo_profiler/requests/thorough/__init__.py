@@ -132,7 +132,8 @@ class ThoroughProfiling:
             return None, ProfilingFailed("OutputMissing", lacking)
         # Only Events, which are not watched, show why there is no pod.
         unknown = await self._events(job) if output is None and not pods else ()
-        return step_of(output, pods, unknown), None
+        suspended = bool((job.get("spec") or {}).get("suspend"))
+        return step_of(output, pods, unknown, suspended=suspended), None
 
     async def _result(self, request: ProfilingRequest, data: Mapping[str, str]) -> ProfilingResult | ProfilingFailed:
         try:

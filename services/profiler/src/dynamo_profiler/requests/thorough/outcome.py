@@ -63,7 +63,11 @@ def _is_overdue(job: KubeObject, now: datetime) -> bool:
 
 
 def step_of(
-    output: KubeObject | None, pods: Iterable[KubeObject], events: Iterable[KubeObject] = ()
+    output: KubeObject | None,
+    pods: Iterable[KubeObject],
+    events: Iterable[KubeObject] = (),
+    *,
+    suspended: bool = False,
 ) -> tuple[ProfilingPhase, str]:
     """The current step of profiling: the profiler's report, or the reason that its pod does not start. `events`: the
     Job's, while it has no pod.
@@ -73,6 +77,8 @@ def step_of(
     phase = known.get(data.get(names.PHASE, ""), ProfilingPhase.INITIALIZING)
     if data.get(names.PHASE):
         return phase, quoted(data.get(names.MESSAGE, ""), TAIL) or f"the profiler is at {phase.value}"
+    if suspended:
+        return phase, "the profiling Job is suspended: its queue, or spec.overrides.profilingJob.suspend, holds it back"
     waits = next(filter(None, map(_waits, pods)), "")
     return phase, waits or _refused(events) or "the profiling pod is starting"
 
