@@ -383,7 +383,7 @@ async def test_deleted_graphs_are_forgotten() -> None:
 
 
 async def test_planning_that_ends_unexpectedly_begins_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    controller, _ = plans()
+    controller, announced = plans()
     _plannable(controller)
     again: list[object] = []
     monkeypatch.setattr(controller, "enqueue", lambda *task: again.append(task))
@@ -397,6 +397,7 @@ async def test_planning_that_ends_unexpectedly_begins_again_after_a_pause(monkey
     await asyncio.wait([runner])
     await asyncio.sleep(0)
     assert again == [(Task(CONCERN, KEY), RETRY_AFTER)]
+    assert [line.split()[1] for line in announced.lines] == ["PlanningFailed"]
     await controller.reconcile(KEY)
     assert controller._runners[KEY].task is not runner
 

@@ -210,9 +210,7 @@ class Plans(Controller):
         if self.ownership.owns(key) and not self.is_held(key.namespace):
             # Otherwise, the graph was given away while its plan was read or the former plan withdrawn: the runner would
             # never stop.
-            runner = asyncio.create_task(self._run_plan(plan), name=f"plan {key}")
-            runner.add_done_callback(lambda ended: self._ended(key, ended))
-            self._runners[key] = _Running(plan, runner)
+            self._runners[key] = _Running(plan, asyncio.create_task(self._run(plan), name=f"plan {key}"))
             self._reporter.begun(graph, plan)
         return Result()
 
@@ -231,11 +229,15 @@ class Plans(Controller):
         sender = CommandSender(self.context.bus, self.context.settings.platform.cluster_name)
         return ScaleSender(sender, plan, now().isoformat(), lambda: self.ownership.owns(plan.graph))
 
-    def _ended(self, key: ObjectKey, runner: asyncio.Task[None]) -> None:
-        """A runner that ends without being cancelled has failed: a new one starts after a pause."""
-        if not runner.cancelled() and (error := runner.exception()) is not None:
-            log.error("planning of a graph ended unexpectedly", graph=str(key), error=repr(error))
-            self.enqueue(_task(key), RETRY_AFTER)
+    async def _run(self, plan: PlannedGraph) -> None:
+        """Plan until cancelled. If this fails, it begins again after a pause."""
+        try:
+            await self._run_plan(plan)
+        except Exception as error:
+            log.exception("planning of a graph ended unexpectedly", graph=str(plan.graph))
+            await self._report_failure(plan, error)
+            # Afterwards, because a reconcile leaves a runner alone that has not ended yet.
+            self.enqueue(_task(plan.graph), RETRY_AFTER)
 
     async def _plan(self, graph: KubeObject) -> PlannedGraph:
         namespace, name = graph["metadata"]["namespace"], config_map_of(graph)
