@@ -177,13 +177,17 @@ def test_a_step_that_keeps_a_secret_does_not_contain_it() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("certificates: [{secret: a}]", "certificates.0.authority: Field required"),
-        ("user: []", "user: Extra inputs are not permitted"),
+        ("certificates: [{secret: a}]", r"certificates\[0\]\.authority: required"),
+        ("user: []", "user: no such field"),
+        ("certificates: [{secret: a, authority: b, common_name: c}]", "certificates: authorities does not list b"),
         ("{", "is not valid YAML"),
+        ("labels: {a: b, a: c}", "the key 'a' is given twice"),
+        ("[]", "must have exactly one object: a specification of Secrets"),
+        ("labels: \udcff", "is not UTF-8 text"),
     ],
 )
 def test_a_wrong_specification_is_refused_with_its_field(tmp_path, text: str, message: str) -> None:
     file = tmp_path / "credentials.yaml"
-    file.write_text(text)
+    file.write_text(text, errors="surrogateescape")
     with pytest.raises(CtlError, match=message):
         load(file)

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Literal
 
-import yaml
-from dynamo_shared.api.untrusted.yaml_text import mistake
+from dynamo_shared.api.field_errors import field_errors
 from dynamo_shared.runtime.settings.base import Duration, Section
 from pydantic import Field, ValidationError
 
+from dynamo_ctl import files
 from dynamo_ctl.errors import CtlError
 
 YEAR = 365 * 86400.0
@@ -55,11 +55,9 @@ class NamespaceCredentials(Section):
 def load(path: Path) -> NamespaceCredentials:
     """Read the specification from a file. Raises CtlError that lists every mistake."""
     try:
-        return NamespaceCredentials.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except OSError as error:
-        raise CtlError(f"{path} cannot be read: {error.strerror or error}") from error
-    except yaml.YAMLError as error:
-        raise CtlError(f"{path} {mistake(error)}") from error
+        desired = NamespaceCredentials.model_validate(files.document(path, "a specification of Secrets"))
     except ValidationError as error:
-        lines = (f"{path}: {'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise CtlError("\n".join(lines)) from error
+        raise CtlError("\n".join(f"{path}: {each}" for each in field_errors(error))) from error
+    if unknown := {each.authority for each in desired.certificates} - set(desired.authorities):
+        raise CtlError(f"{path}: certificates: authorities does not list {', '.join(sorted(unknown))}")
+    return desired
