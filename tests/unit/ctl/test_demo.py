@@ -1,8 +1,8 @@
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -216,6 +216,18 @@ async def test_late_graphs_have_a_separate_exit_code() -> None:
     assert late.value.code is ExitCode.NOT_READY
 
 
+async def test_a_demo_of_a_request_waits_until_the_request_exists() -> None:
+    """It was successful at once, and did not report that admission refused the request."""
+
+    async def refused() -> None:
+        await asyncio.sleep(0)
+        raise CtlError("refused")
+
+    kube: Any = MemoryKube()
+    with pytest.raises(CtlError, match="refused"):
+        await until_successful(kube, "", [], lambda *_: None, timeout=9, applying=asyncio.create_task(refused()))
+
+
 def test_a_demo_with_late_graphs_ends_with_this_exit_code(
     tmp_path: Path, dynamoctl: Dynamoctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,25 +235,57 @@ def test_a_demo_with_late_graphs_ends_with_this_exit_code(
 
     @asynccontextmanager
     async def nothing(*_: Any, **__: Any) -> AsyncIterator[Any]:
-        yield SimpleNamespace(platform=SimpleNamespace(kubernetes=Mock(), nats=Mock(servers=["nats"])))
+        yield SimpleNamespace(
+            platform=SimpleNamespace(kubernetes=Mock(), nats=Mock(servers=["nats"])), create=AsyncMock()
+        )
 
     async def late(*_: Any, **__: Any) -> None:
         raise CtlError("a is failed", ExitCode.NOT_READY)
 
     for name, instead in (("local_platform", nothing), ("until_successful", late), ("give_roles", AsyncMock())):
         monkeypatch.setattr(run, name, instead)
+    steps: list[str] = []
+
+    @contextmanager
+    def announced(*_: Any) -> Iterator[None]:
+        steps.append("announced")
+        yield
+
     monkeypatch.setattr(run, "running_here", Mock())
-    monkeypatch.setattr(run, "announced", lambda *_: nullcontext())
+    monkeypatch.setattr(run, "page_token", AsyncMock(side_effect=lambda *_: steps.append("token")))
+    monkeypatch.setattr(run, "announced", announced)
     monkeypatch.setattr(KubeClient, "open", AsyncMock(side_effect=nothing))
     file = written(tmp_path, EXAMPLE.read_text())
     ran = dynamoctl("demo", file, "--dir", tmp_path / "state")
     assert (ran.code, "logs are in" in ran.err) == (ExitCode.NOT_READY, True)
+    assert steps == ["token", "announced"], "commands that find the platform read its token"
 
 
-def test_a_demo_needs_a_graph(dynamoctl: Dynamoctl, tmp_path: Path) -> None:
-    """It started a cluster, and then reported that all of its zero graphs are successful."""
-    pod = written(tmp_path, "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
-    ran = dynamoctl("demo", "--exit", "--dir", tmp_path / "new", pod)
+GRAPH = EXAMPLE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        # It started a cluster, and then reported that all of its zero graphs are successful.
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n",
+            "no DynamoGraphDeployment: the demo shows how graphs start",
+        ),
+        # Both ended after the cluster had started: with an internal error, and after two minutes without a reason.
+        (
+            f"{GRAPH}\n---\napiVersion: my.org/v1\nkind: Mine\nmetadata: {{name: x}}\n",
+            "my.org/v1 Mine: the demo does not know this kind; apply it with kubectl",
+        ),
+        (f"{GRAPH}\n---\n{GRAPH}", "DynamoGraphDeployment vllm-agg: in several manifests; give each its own name"),
+    ],
+)
+def test_manifests_that_a_demo_cannot_show_are_refused_at_once(
+    text: str, refusal: str, dynamoctl: Dynamoctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "claimed", Mock(side_effect=AssertionError("nothing may start")))
+    ran = dynamoctl("demo", "--exit", "--dir", tmp_path / "new", written(tmp_path, text))
     assert ran.code == ExitCode.FAILED
-    assert ran.err == f"dynamoctl: {pod}: no DynamoGraphDeployment: the demo shows how graphs start\n"
+    assert ran.err.endswith(f"{refusal}\n"), ran.err
+    assert ran.err.count("\n") == 1
     assert not (tmp_path / "new").exists()

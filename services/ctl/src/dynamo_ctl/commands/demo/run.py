@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -27,6 +28,7 @@ from dynamo_ctl.commands.demo.waiting import until_successful
 from dynamo_ctl.commands.up import progress
 from dynamo_ctl.commands.up.servers import NATS_CREDENTIALS, running_here
 from dynamo_ctl.errors import CtlError
+from dynamo_ctl.files import NotUsable
 from dynamo_ctl.output import own_command
 from dynamo_ctl.page_account import page_token
 from dynamo_ctl.running_platform import announced, claimed
@@ -56,9 +58,12 @@ async def demo(manifests: Sequence[Path], folder: Path, timeout: float, console:
 
     Raises CtlError if a graph does not become successful within `timeout` seconds; logs then stay in the folder.
     """
-    graphs = [graph for file in manifests for graph in _read(file)]
+    graphs = [graph for _, listed in files.each(manifests, _objects) for graph in listed]
     if all(graph["kind"] not in _SHOWN for graph in graphs):
         raise CtlError(f"{', '.join(map(str, manifests))}: no DynamoGraphDeployment: the demo shows how graphs start")
+    names = Counter(f"{graph['kind']} {graph['metadata']['name']}" for graph in graphs)
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise CtlError(f"{', '.join(repeated)}: in several manifests; give each its own name")
     state = folder / CLUSTER
     with claimed(folder):
         empty(state)
@@ -85,11 +90,16 @@ async def _show(graphs: Sequence[KubeObject], folder: Path, timeout: float, cons
         with progress.showing(console) as steps:
             settings = await stack.enter_async_context(local_platform(state, CLUSTER, steps))
         kubeconfig, nats = settings.platform.kubernetes.kubeconfig, settings.platform.nats.servers[0]
-        stack.enter_context(announced(folder, running_here(settings, state, has_token=True)))
         client = await stack.enter_async_context(
             await KubeClient.open(kubeconfig=kubeconfig, field_manager="dynamoctl")
         )
         await give_roles(client)
+        with contextlib.suppress(AlreadyExists):
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+            await client.create(NAMESPACES, namespace)
+        token = await page_token(client, NAMESPACE, state)
+        # Only now: other commands use the token.
+        stack.enter_context(announced(folder, running_here(settings, state, has_token=True)))
         names = [graph["metadata"]["name"] for graph in graphs if graph["kind"] == DYNAMO_GRAPH_DEPLOYMENTS.kind]
         try:
             with view.showing(console) as shown:
@@ -104,7 +114,6 @@ async def _show(graphs: Sequence[KubeObject], folder: Path, timeout: float, cons
         )
         console.print(await tree.read(client, NAMESPACE))
         if not leave:
-            token = await page_token(client, NAMESPACE, state)
             _further(console, str(kubeconfig), nats, state / NATS_CREDENTIALS)
             _page(console, settings.platform.dynadmin.port, token)
             console.print("\nEverything stays until [bold]Ctrl-C[/].")
@@ -112,19 +121,23 @@ async def _show(graphs: Sequence[KubeObject], folder: Path, timeout: float, cons
                 await asyncio.Event().wait()
 
 
-def _read(file: Path) -> list[KubeObject]:
+def _objects(text: str) -> list[KubeObject]:
+    """The objects of a file, in the demo's namespace. Raises NotUsable."""
     try:
-        manifests = load_manifests(files.read(file))
+        manifests = load_manifests(text)
     except InvalidManifest as error:
-        raise CtlError("\n".join(f"{file}: {each}" for each in error.errors)) from error
+        raise NotUsable([str(each) for each in error.errors]) from error
     objects = [manifest if isinstance(manifest, dict) else to_dict(manifest) for manifest in manifests]
+    try:
+        for obj in objects:
+            resources.of(obj)
+    except KeyError as error:
+        kind = " ".join(error.args[0])
+        raise NotUsable([f"{kind}: the demo does not know this kind; apply it with kubectl"]) from error
     return [{**obj, "metadata": {**obj["metadata"], "namespace": NAMESPACE}} for obj in objects]
 
 
 async def _apply(client: KubeClient, objects: Sequence[KubeObject]) -> None:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    with contextlib.suppress(AlreadyExists):
-        await client.create(NAMESPACES, namespace)
     await asyncio.gather(*(client.apply(resources.of(obj), obj) for obj in objects))
 
 

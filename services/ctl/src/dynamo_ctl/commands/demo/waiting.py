@@ -62,9 +62,8 @@ class GraphProgress:
     def has_failed(self, now: float) -> bool:
         """Whether every graph exists, and every unsuccessful graph has been failed for `FAILED_FOR`."""
         late = [graph["metadata"]["name"] for graph in self.late]
-        return len(self.graphs) == len(self._names) and all(
-            name in self._failed and now - self._failed[name] > FAILED_FOR for name in late
-        )
+        since = [self._failed.get(name, now) for name in late]
+        return bool(since) and len(self.graphs) == len(self._names) and now - max(since) > FAILED_FOR
 
 
 async def until_successful(
@@ -88,7 +87,8 @@ async def until_successful(
         show([graph_line(graph) for graph in progress.graphs], progress.ages(now))
         if applying.done():
             applying.result()
-        if progress.complete:
+        # A request may have no graph yet.
+        if progress.complete and applying.done():
             return progress.took
         if now > timeout or progress.has_failed(now):
             raise CtlError("\n".join(await reasons(client, namespace, progress.late)), ExitCode.NOT_READY)

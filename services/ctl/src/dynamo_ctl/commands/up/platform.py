@@ -23,7 +23,7 @@ from dynamo_ctl.commands.up.addresses import addresses_of
 from dynamo_ctl.commands.up.servers import embedded, running_here, supervised_servers
 from dynamo_ctl.nats_targets import wait_for_stream
 from dynamo_ctl.output import own_command
-from dynamo_ctl.page_account import page_token
+from dynamo_ctl.page_account import TOKEN, page_token
 from dynamo_ctl.running_platform import announced, claimed
 from dynamo_ctl.settings import with_cluster, with_platform
 
@@ -60,6 +60,8 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
             settings = await stack.enter_async_context(embedded(settings, folder, programs))
         if local:
             await give_roles(client)
+            # Before other commands find the platform, which use the token.
+            await page_token(client, DEFAULT_NAMESPACE, folder)
         is_local_webhook = not webhooks.named(settings) and webhooks.is_local(client.server)
         if is_local_webhook:
             settings = webhooks.on_loopback(settings, _free_or_any(settings.server.webhook.port) or free_port())
@@ -82,8 +84,7 @@ async def up(settings: Settings, folder: Path, console: Console, *, local: bool)
             f"{name:<9} {address}" for name, address in addresses_of(settings, platform.context.kube.server, *ports)
         ]
         if local:
-            token = await page_token(client, DEFAULT_NAMESPACE, folder)
-            lines.append(f"sign in   with the token that this prints: cat {token}")
+            lines.append(f"sign in   with the token that this prints: cat {folder / TOKEN}")
             lines.append(f"export KUBECONFIG={cluster.kubeconfig}")
         command = own_command()
         lines.append(f"next      kubectl apply -f examples/vllm-agg.yaml; {command} get -w; {command} events -f")
