@@ -88,6 +88,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["get", "--server", "http://platform.test"], "tokens are sent to other machines only over https"),
     (["events", "--server", "https://p.test", "--type", "ready"], "--type: not allowed with --server"),
     (["get", "--server", "https://p.test", "--context", "b"], "--context: not allowed with --server"),
+    (["get", "--token-file", "t"], "--token-file: only with --server, which gets the token"),
     (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not allowed with --server"),
     (
         ["dgdr", "plot", "q", "--file", "f.pdf"],

@@ -52,6 +52,14 @@ def test_a_dry_run_without_a_server_prints_the_manifest(tmp_path: Path, dynamoct
     assert ran.err.startswith("not expressed: workload.isl: a graph has no objective")
 
 
+def test_gpus_of_an_objective_in_a_file_are_its_total(tmp_path: Path, dynamoctl: Dynamoctl) -> None:
+    """They became GPUs of a replica, which an objective does not have."""
+    file = written(tmp_path, "{mode: objective, name: chat, model: {name: m}}")
+    ran = dynamoctl("deploy", "-f", file, "--gpus", "16", "--gpu", "h100_sxm", "--dry-run", "client")
+    assert ran.objects[0]["spec"]["hardware"] == {"totalGpus": 16, "gpuSku": "h100_sxm"}
+    assert ran.err == ""
+
+
 async def answer(request: web.Request) -> web.StreamResponse:
     if not request.path.endswith("/estimate"):
         return web.json_response(CHECKED)

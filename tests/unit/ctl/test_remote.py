@@ -320,7 +320,7 @@ def test_a_manifest_in_place_of_an_intent_is_named(tmp_path: Path) -> None:
         tmp_path, "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: a}\nspec: {}\n"
     )
     with pytest.raises(CtlError) as refused:
-        deployment.intent_of(file, {})
+        deployment.intent_of(file)
     assert "is a manifest of kind DynamoGraphDeployment, not an intent (docs/dynadmin.md); kubectl apply -f " in str(
         refused.value
     )

@@ -80,6 +80,14 @@ class OptionalApiOptions(ApiOptions):
 
     server: ViaServer = ""
 
+    def is_chosen(self) -> bool:
+        """Whether a server is given. Raises CtlError for a token without a server that gets it."""
+        from dynamo_ctl.errors import CtlError, ExitCode
+
+        if self.token_file is not None and not self.server:
+            raise CtlError("--token-file: only with --server, which gets the token", ExitCode.USAGE)
+        return bool(self.server)
+
 
 def refuse_with_server(**options: object) -> None:
     """Raise CtlError for an option that the API does not support. `options`: the given options by name."""

@@ -20,11 +20,22 @@ _CREATED = 201
 _MAX_KEY_LENGTH = 128
 
 
-def intent_of(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
-    """The intent of a file, overridden by options. Raises CtlError if the file has no intent."""
-    hint = f"; kubectl apply -f {file} applies manifests"
-    intent = {} if file is None else files.document(file, "an intent (docs/dynadmin.md)", hint)
-    return _merged(intent, given)
+def intent_of(file: Path) -> dict[str, Any]:
+    """The intent of a file. Raises CtlError if it has none."""
+    return files.document(file, "an intent (docs/dynadmin.md)", f"; kubectl apply -f {file} applies manifests")
+
+
+def merged(intent: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """An intent, overridden by options that are not None."""
+    result = dict(intent)
+    for key, value in given.items():
+        if isinstance(value, dict):
+            value = merged(intent[key] if isinstance(intent.get(key), dict) else {}, value)  # noqa: PLW2901
+            if value:
+                result[key] = value
+        elif value is not None:
+            result[key] = value
+    return result
 
 
 async def deploy(
@@ -125,15 +136,3 @@ async def logs(
 
 def _log_line(line: dict[str, Any], out: Print) -> None:
     out(f"{line['pod']}/{line['container']} {line['text']}")
-
-
-def _merged(base: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    result = dict(base)
-    for key, value in given.items():
-        if isinstance(value, dict):
-            value = _merged(base[key] if isinstance(base.get(key), dict) else {}, value)  # noqa: PLW2901
-            if value:
-                result[key] = value
-        elif value is not None:
-            result[key] = value
-    return result

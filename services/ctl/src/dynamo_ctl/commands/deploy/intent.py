@@ -52,18 +52,18 @@ class IntentOptions:
         from dynamo_ctl.commands.deploy import deployment
         from dynamo_ctl.errors import CtlError, ExitCode
 
-        objective = self.ttft is not None or self.itl is not None
+        with_times = self.ttft is not None or self.itl is not None
         # An estimate, which sets `name`, may also cover every backend.
-        chosen = self.backend or objective or name
+        chosen = self.backend or with_times or name
         required = {"NAME": self.name or name, "--model MODEL": self.model, "--backend NAME (or --ttft MS)": chosen}
         missing = [each for each, value in required.items() if not value]
         if self.file is None and missing:
             raise CtlError(f"missing: {', '.join(missing)}; or give an intent with -f FILE", ExitCode.USAGE)
-        # Without a file, the intent is an objective if latencies are given.
-        mode = ("objective" if objective else "graph") if self.file is None or objective else None
+        written = deployment.intent_of(self.file) if self.file is not None else {"mode": "graph"}
+        mode = "objective" if with_times else written.get("mode")
         hardware = (
             {"gpuSku": self.gpu, "totalGpus": self.gpus}
-            if objective
+            if mode == "objective"
             else {"gpuProduct": self.gpu, "gpusPerReplica": self.gpus}
         )
         given = {
@@ -75,4 +75,4 @@ class IntentOptions:
             "objective": {"ttftMs": self.ttft, "itlMs": self.itl},
             "serving": {"replicas": {"worker": replicas}},
         }
-        return deployment.intent_of(self.file, given)
+        return deployment.merged(written, given)

@@ -50,7 +50,7 @@ def plot(
     from dynamo_ctl.commands.dgdr import by_api, points
     from dynamo_ctl.output import echo
 
-    if api.server:
+    if api.is_chosen():
         refuse_with_server(context=context)
 
         async def work(remote: Remote) -> None:
@@ -88,7 +88,7 @@ def apply(
     from dynamo_ctl.commands.dgdr import by_api, points
     from dynamo_ctl.output import echo
 
-    if api.server:
+    if api.is_chosen():
         refuse_with_server(context=context)
         api.run(lambda remote: by_api.promote(remote, name, point, echo, dry_run=dry_run), namespace)
         return

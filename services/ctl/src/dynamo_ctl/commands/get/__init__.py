@@ -49,7 +49,7 @@ def get(
 
     query = objects.resolved(query)
     work = objects.watch if watch else objects.show
-    if api.server:
+    if api.is_chosen():
         refuse_with_server(context=context)
         api.run(lambda remote: work(query, sources.OfApi(remote), echo), query.namespace, follow=watch)
         return

@@ -61,7 +61,7 @@ def scale(
     from dynamo_ctl.output import echo
 
     replicas, as_json = command.replicas(options.targets), output is LineOutput.JSON
-    if api.server:
+    if api.is_chosen():
         refuse_with_server(
             reason=options.reason,
             generation=options.generation,
