@@ -105,10 +105,21 @@ async def test_an_interrupted_download_uses_the_next_source(tmp_path: Path, site
         await source(ProgramCache(tmp_path), base, "cut", "sums").find(ETCD, Progress())
 
 
-async def test_a_file_without_a_checksum_is_rejected(tmp_path: Path, site: tuple[str, dict[str, bytes]]) -> None:
+@pytest.mark.parametrize(
+    ("sums", "reason"),
+    [
+        (b"00  another\n11  file\n", "no checksum of etcd is published"),
+        # What a proxy answers in place of the site.
+        (b"{login", "the download from .* failed: Expecting property name"),
+        (b"\xff\xd8", "the download from .* failed: 'utf-8' codec"),
+    ],
+)
+async def test_a_file_without_a_checksum_is_rejected(
+    tmp_path: Path, site: tuple[str, dict[str, bytes]], sums: bytes, reason: str
+) -> None:
     base, pages = site
-    pages["/etcd"], pages["/SHA256SUMS"] = BINARY, b"00  another\n11  file\n"
-    with pytest.raises(NotAvailableError, match="no checksum of etcd is published"):
+    pages["/etcd"], pages["/SHA256SUMS"] = BINARY, sums
+    with pytest.raises(NotAvailableError, match=reason):
         await source(ProgramCache(tmp_path), base, "etcd", "SHA256SUMS").find(ETCD, Progress())
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import fcntl
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 from dynamo_devcluster import ChecksumMismatchError, Programs, ProgramUnavailableError
-from dynamo_devcluster.__main__ import fetch
+from dynamo_devcluster.__main__ import fetch, main
 from dynamo_devcluster.cache import ProgramCache, default_cache_root
 from dynamo_devcluster.catalog import CONTROL_PLANE, ETCD, KUBE_APISERVER, KUBECTL, PROGRAMS, Program, parse_version
 from dynamo_devcluster.options import ControlPlaneOptions
@@ -93,6 +95,36 @@ async def test_concurrent_requests_build_once(tmp_path: Path) -> None:
     paths = await asyncio.gather(first.obtain("kwok"), second.obtain("kwok"))
     assert maker.made == 1
     assert paths[0] == paths[1]
+
+
+def test_a_folder_that_cannot_be_created_is_a_line_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file := tmp_path / "file").touch()
+    monkeypatch.setattr(Programs, "obtain_all", AsyncMock(return_value={}))
+    assert main(["--dir", str(file / "inside")]) == 1
+    assert capsys.readouterr().err == f"[Errno 20] Not a directory: '{file}/inside'\n"
+
+
+async def test_a_wait_for_another_process_is_shown_until_its_end(tmp_path: Path) -> None:
+    shown: list[tuple[str, str]] = []
+
+    class Shown(Progress):
+        def started(self, step: str) -> None:
+            shown.append(("started", step))
+            other.close()
+
+        def finished(self, step: str, seconds: float) -> None:
+            shown.append(("finished", step))
+
+    cache, other = ProgramCache(tmp_path), contextlib.ExitStack()
+    (tmp_path / "locks").mkdir()
+    other.enter_context(lock := (tmp_path / "locks" / f"{ETCD.file_name}.lock").open("a"))
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    programs = Programs(Shown(), cache, local=[Fake("no")], fetching=[Fake(tmp_path / "etcd")])
+    assert await programs.obtain("etcd") == tmp_path / "etcd"
+    step = "waiting for another process that obtains etcd"
+    assert shown == [("started", step), ("finished", step)]
 
 
 async def test_assets_come_before_path(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             scheduler=not parsed.no_scheduler,
         )
         return asyncio.run(_run(options, programs))
-    except LocalClusterError as error:
+    except (LocalClusterError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

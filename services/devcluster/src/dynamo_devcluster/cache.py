@@ -46,7 +46,7 @@ class ProgramCache:
         return self.path(program)
 
     def lock(
-        self, program: Program, waiting: Callable[[], None] = lambda: None
+        self, program: Program, waiting: Callable[[], object] = lambda: None
     ) -> contextlib.AbstractAsyncContextManager[None]:
         """The program's lock, so that two processes never obtain the program at the same time. `waiting` is called once
         if another process holds it.

@@ -126,7 +126,7 @@ class DownloadSource:
         try:
             with step(progress, name):
                 return await asyncio.to_thread(self._download, program, release, report)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             host = urllib.parse.urlsplit(release.url).netloc
             raise NotAvailableError(f"the download from {host} failed: {error}") from error
         finally:

@@ -13,7 +13,7 @@ _POLL_SECONDS = 0.2
 
 
 @contextlib.asynccontextmanager
-async def file_lock(file: Path, waiting: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
+async def file_lock(file: Path, waiting: Callable[[], object] = lambda: None) -> AsyncIterator[None]:
     """Wait for the lock of `file`, and hold it during the block. `waiting` is called once if another process holds it.
 
     The file is not removed: otherwise two processes could hold the lock, each on another file with this name.
@@ -49,23 +49,23 @@ class ByteLocks:
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         self._handle = file.open("a")
-        self._try_lock: set[int] = set()
+        self._held: set[int] = set()
 
     def take(self, byte: int) -> bool:
         """Take the lock of `byte`; False if this process or another one holds it."""
-        if byte in self._try_lock:
+        if byte in self._held:
             return False
         try:
             fcntl.lockf(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
         except (BlockingIOError, PermissionError):  # POSIX allows both errors.
             return False
-        self._try_lock.add(byte)
+        self._held.add(byte)
         return True
 
     def release(self, byte: int) -> None:
         """Release the lock. Does nothing if this process does not hold it."""
-        if byte in self._try_lock:
-            self._try_lock.remove(byte)
+        if byte in self._held:
+            self._held.remove(byte)
             fcntl.lockf(self._handle, fcntl.LOCK_UN, 1, byte)
 
 

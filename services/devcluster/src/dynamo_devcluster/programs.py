@@ -5,6 +5,7 @@ of the program allows only one of them to download or build it.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from .cache import ProgramCache
@@ -13,7 +14,7 @@ from .debian import DebianPackageSource
 from .download import DownloadSource
 from .errors import ProgramUnavailableError
 from .gobuild import GoBuildSource
-from .progress import Progress
+from .progress import Progress, step
 from .sources import CacheSource, InstalledSource, NotAvailableError, ProgramSource, PythonPackageSource
 
 
@@ -57,8 +58,10 @@ class Programs:
             )
         path, reasons = await self._first(name, self._local)
         if path is None:
-            step = f"waiting for another process that obtains {name}"
-            async with self.cache.lock(program, lambda: self.progress.started(step)):
+            waiting = ExitStack()
+            name_of_step = f"waiting for another process that obtains {name}"
+            async with self.cache.lock(program, lambda: waiting.enter_context(step(self.progress, name_of_step))):
+                waiting.close()
                 # The process that held the lock may have just built it.
                 path, more = await self._first(name, [self._cached, *self._fetching])
                 reasons += more[1:]
