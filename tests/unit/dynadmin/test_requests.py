@@ -17,7 +17,7 @@ from dynamo_dynadmin.deploy import PlatformDefaults
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.problems import ProblemError
-from dynamo_dynadmin.http.routes import JSON, YAML, flag
+from dynamo_dynadmin.http.routes import JSON, YAML, Parameter, choice, flag
 from dynamo_shared.api.manifest import schema_errors
 from dynamo_shared.api.untrusted.yaml_text import documents
 from dynamo_shared.api.yaml_output import to_yaml
@@ -335,13 +335,18 @@ async def test_two_authorization_headers_are_refused() -> None:
         assert (await client.post("/x", json={}, headers=KNOWN)).status == 200
 
 
+QUERY = (flag("a", ""), flag("b", ""), choice("d", "", "x", "y"), Parameter("e", ""))
+
+
 async def test_each_parameter_is_given_once_and_what_is_wrong_with_it_is_said_once() -> None:
-    route = dataclasses.replace(route_of(echo, "GET", "/x", public=True), query=(flag("a", ""), flag("b", "")))
+    route = dataclasses.replace(route_of(echo, "GET", "/x", public=True), query=QUERY)
     async with server_of([route]) as client:
-        problem = await (await client.get("/x?a=true&a=5&b=5&c=1&c=2")).json()
+        problem = await (await client.get(f"/x?a=true&a=5&b=5&c=1&c=2&d=z&e={'z' * 4097}")).json()
     assert problem["errors"] == [
         {"pointer": "?a", "detail": "set more than once"},
         {"pointer": "?b", "detail": "must be true or false"},
-        {"pointer": "?c", "detail": "unknown parameter; allowed: a, b"},
+        {"pointer": "?c", "detail": "unknown parameter; allowed: a, b, d, e"},
+        {"pointer": "?d", "detail": "must be one of x, y"},
+        {"pointer": "?e", "detail": "must have at most 4096 characters"},
     ]
     assert problem["detail"].count("unknown parameter") == 1

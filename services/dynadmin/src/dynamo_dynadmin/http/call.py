@@ -227,10 +227,9 @@ def _wrong(schema: Mapping[str, Any], text: str) -> str | None:
         valid = re.fullmatch(r"[0-9]{1,10}", text) is not None and least <= int(text) <= most
         return None if valid else f"must be a whole number from {least} to {most}"
     if (values := schema.get("enum")) is not None:
-        return None if text in values else f"one of {', '.join(values)}"
-    if len(text) > schema.get("maxLength", 4096):
-        return "too long"
-    return None
+        return None if text in values else f"must be one of {', '.join(values)}"
+    most = schema["maxLength"]
+    return None if len(text) <= most else f"must have at most {most} characters"
 
 
 def _parsed(kind: str, content: bytes) -> Any:
