@@ -21,7 +21,8 @@ from dynamo_shared.lru import LruCache
 from dynamo_dynadmin.api.collection_reader import CollectionReader
 from dynamo_dynadmin.api.simulation import NO_SIMULATION, NotSimulated, Report, Simulation
 from dynamo_dynadmin.api.turns import CallerSlots
-from dynamo_dynadmin.deploy import PlatformDefaults, read_intent, translate
+from dynamo_dynadmin.deploy import Draft, PlatformDefaults, read_intent, translate
+from dynamo_dynadmin.deploy.graph import COMPONENTS, roles
 from dynamo_dynadmin.deploy.intent import DeployIntent, Mode
 from dynamo_dynadmin.deploy.problems import FieldProblem
 from dynamo_dynadmin.deploy.request import with_form_names
@@ -56,8 +57,7 @@ class Estimates:
         if self.simulation is None:
             raise ProblemError("unavailable", NO_SIMULATION)
         sent = await call.body()
-        objective, remarks = as_objective(await call.apart(lambda: read_intent(sent)))
-        made = translate(objective, call.namespace, self.platform)
+        made, remarks = await call.apart(lambda: self._made(sent, call.namespace))
         act = ResourceAttributes("create", DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, call.namespace)
         await self.reading.require(call, act)
         nodes: list[KubeObject] = []
@@ -74,6 +74,10 @@ class Estimates:
         except NotSimulated as error:
             pointer, words = made.pointer_of(error.field) if error.field else "", with_form_names(str(error))
             raise ProblemError("invalid", words, errors=[FieldProblem(pointer, words, error.field)]) from None
+
+    def _made(self, sent: Any, namespace: str) -> tuple[Draft, list[str]]:
+        objective, remarks = as_objective(read_intent(sent))
+        return translate(objective, namespace, self.platform), remarks
 
     async def _streamed(self, answer: _Answer, stream: Stream) -> None:
         reports: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(256)
@@ -142,8 +146,7 @@ def as_objective(intent: DeployIntent) -> tuple[DeployIntent, list[str]]:
         return intent, []
     counts, sizes, hardware = intent.serving.replicas, intent.parallelism, intent.hardware
     each = hardware.gpus_per_replica or (sizes.tensor or 1) * (sizes.pipeline or 1) * (sizes.data or 1)
-    disaggregated = intent.serving.mode is not None and intent.serving.mode.value == "disaggregated"
-    names = ("prefill", "decode") if disaggregated else ("worker",)
+    names = [COMPONENTS[role][0] for role in roles(intent)]
     replicas = sum(1 if counts is None or getattr(counts, name) is None else getattr(counts, name) for name in names)
     total = max(1, hardware.total_gpus or each * replicas)
     changed = hardware.model_copy(update={"total_gpus": total})

@@ -61,14 +61,10 @@ class IntentDeployer:
     def _made(self, sent: Any, namespace: str) -> tuple[DeployIntent, Draft, dict[str, Any]]:
         intent = read_intent(sent)
         made = translate(intent, namespace, self.platform)
-        return intent, made, self.described(made)
-
-    def described(self, made: Draft) -> dict[str, Any]:
-        """The description of an intent that needs no cluster."""
         tree, wrong = self.planned(made.manifest) if self.planned is not None else (None, ())
         described = made.described()
         described["warnings"] += wrong
-        return {
+        answer = {
             **described,
             "yaml": to_yaml(made.manifest),
             "origins": {pointer(path): source for path, source in made.origins.items()},
@@ -76,6 +72,7 @@ class IntentDeployer:
             "gpus": None,
             "object": None,
         }
+        return intent, made, answer
 
     async def _fit(self, call: Call, graph: KubeObject) -> dict[str, Any] | None:
         try:

@@ -6,8 +6,7 @@ from typing import Any
 from dynamo_shared.api.objects import KubeObject
 
 #: Labels and annotations by which GitOps tools identify their objects.
-_ARGO_CD = ("argocd.argoproj.io/tracking-id",)
-_ARGO_CD_INSTANCE = "argocd.argoproj.io/instance"
+_ARGO_CD, _ARGO_CD_INSTANCE = "argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance"
 _FLUX = (
     ("kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "Kustomization"),
     ("helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace", "HelmRelease"),
@@ -22,9 +21,8 @@ def manager_of(obj: KubeObject) -> str:
     """Argo CD or Flux, with the name of the source that it applies the object from; empty if neither manages it."""
     metadata = obj.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    for key in _ARGO_CD:
-        if key in annotations:
-            return f"Argo CD application {str(annotations[key]).partition(':')[0]}"
+    if _ARGO_CD in annotations:
+        return f"Argo CD application {str(annotations[_ARGO_CD]).partition(':')[0]}"
     if _ARGO_CD_INSTANCE in labels:
         return f"Argo CD application {labels[_ARGO_CD_INSTANCE]}"
     for name, namespace, kind in _FLUX:

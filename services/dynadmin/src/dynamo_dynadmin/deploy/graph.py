@@ -47,7 +47,7 @@ def draft_of(intent: DeployIntent, namespace: str, platform: PlatformDefaults) -
     draft.manifest["spec"]["components"] = []
     writer = _Writer(intent, platform, backend, draft)
     writer.frontend()
-    for role in _roles(intent):
+    for role in roles(intent):
         writer.worker(role)
     writer.report()
     return draft
@@ -58,7 +58,8 @@ def _backend(intent: DeployIntent) -> str:
     return intent.backend.value if intent.backend not in (None, Backend.AUTO) else Backend.VLLM.value
 
 
-def _roles(intent: DeployIntent) -> tuple[Role, ...]:
+def roles(intent: DeployIntent) -> tuple[Role, ...]:
+    """The roles of an intent's workers."""
     disaggregated = intent.serving.mode is ServingMode.DISAGGREGATED
     return (Role.PREFILL, Role.DECODE) if disaggregated else (Role.AGG,)
 
@@ -153,7 +154,7 @@ class _Writer:
             draft.cannot_express(
                 group, to_camel(option), why=f"{self._backend} has no argument for this option; use engine.args"
             )
-        counts, present = intent.serving.replicas, {"frontend", *(COMPONENTS[role][0] for role in _roles(intent))}
+        counts, present = intent.serving.replicas, {"frontend", *(COMPONENTS[role][0] for role in roles(intent))}
         for name in ("worker", "prefill", "decode"):
             if counts is not None and getattr(counts, name) is not None and name not in present:
                 other = "disaggregated" if name != "worker" else "aggregated"

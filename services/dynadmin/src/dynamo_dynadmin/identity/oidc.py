@@ -31,7 +31,21 @@ class Issuer:
 
     async def caller(self, token: str) -> Caller:
         """The caller that the token identifies. Raises Unidentified, Disallowed and IssuerUnavailable."""
-        return self._caller_of(await self.claims(token))
+        settings, claims = self._settings, await self.claims(token)
+        user, groups = claims.get(settings.username_claim), self._groups(claims)
+        if not isinstance(user, str) or not user:
+            raise Unidentified(f"the token has no claim {settings.username_claim}")
+        # As in the API server: a claim of another type, such as the text "false", verifies nothing.
+        if settings.username_claim == "email" and claims.get("email_verified", True) is not True:
+            raise Unidentified("the token's email address is not verified")
+        name = settings.username_prefix + user
+        if name.startswith(SYSTEM):
+            # Identities of the cluster, including service accounts, have tokens of the cluster. Issuers may let users
+            # choose names.
+            raise Disallowed(
+                f"the issuer names {name}, an identity of the cluster; set platform.dynadmin.oidc.usernamePrefix"
+            )
+        return Caller(identity_of(name, "", groups), float(claims["exp"]))
 
     async def claims(self, token: str) -> dict[str, Any]:
         """The token's claims, after its signature, issuer, audience and times are verified. Raises Unidentified and
@@ -57,24 +71,6 @@ class Issuer:
         except jwt.PyJWTError as error:
             raise Unidentified(f"the token is not valid: {error}") from error
         return claims
-
-    def _caller_of(self, claims: dict[str, Any]) -> Caller:
-        settings = self._settings
-        user, groups = claims.get(settings.username_claim), self._groups(claims)
-        if not isinstance(user, str) or not user:
-            raise Unidentified(f"the token has no claim {settings.username_claim}")
-        # As in the API server: a claim of another type, such as the text "false", verifies nothing.
-        if settings.username_claim == "email" and claims.get("email_verified", True) is not True:
-            raise Unidentified("the token's email address is not verified")
-        name = settings.username_prefix + user
-        if name.startswith(SYSTEM):
-            # Identities of the cluster, including service accounts, have tokens of the cluster. Issuers may let users
-            # choose names.
-            raise Disallowed(
-                f"the issuer names {name}, an identity of the cluster; set platform.dynadmin.oidc.usernamePrefix"
-            )
-        identity = identity_of(name, "", groups)
-        return Caller(identity, float(claims["exp"]))
 
     def _groups(self, claims: dict[str, Any]) -> list[str]:
         named = claims.get(self._settings.groups_claim) if self._settings.groups_claim else None
