@@ -36,9 +36,8 @@ class NatsTarget(NamedTuple):
         """The namespace of a command without `-n`, with its `--kubeconfig`. Raises ConfigError."""
         from dynamo_ctl.targets import ClusterOptions  # imports the Kubernetes client
 
-        if kubeconfig is not None:
-            return ClusterOptions(kubeconfig, None).namespace()
-        return ClusterOptions(self.kubeconfig, self.context).namespace()
+        named = (self.kubeconfig, self.context) if kubeconfig is None else (kubeconfig, None)
+        return ClusterOptions(*named).namespace()
 
 
 def nats_server(url: str | None, cluster: str | None, config: Path | None) -> NatsTarget:
@@ -46,15 +45,14 @@ def nats_server(url: str | None, cluster: str | None, config: Path | None) -> Na
     CtlError if there is none.
     """
     settings = load(config)
-    here = running_platform.find()
     named = "nats" in settings.platform.model_fields_set
-    if url is None and not named and here is None:
-        raise CtlError(
-            "no NATS server given: use --nats URL or --config FILE, or run this where dynamoctl up or demo runs",
-            ExitCode.UNREACHABLE,
-        )
     options = nats_options(settings.platform.nats, "dynamoctl")
-    if url is None and not named and here is not None:
+    if url is None and not named:
+        if (here := running_platform.find()) is None:
+            raise CtlError(
+                "no NATS server given: use --nats URL or --config FILE, or run this where dynamoctl up or demo runs",
+                ExitCode.UNREACHABLE,
+            )
         options = _on_this_machine(replace(options, servers=(here.nats,)), here)
         return NatsTarget(options, cluster or here.cluster, *here.cluster_options)
     if url is not None:

@@ -64,11 +64,9 @@ class ObservedBuild:
 
 def observe(job: KubeObject, pods: Sequence[KubeObject], now: datetime) -> ObservedBuild:
     """The state of a build. `pods`: the last one first, which decides: a Job replaces lost pods."""
-    complete, failed = objects.condition(job, "Complete"), objects.condition(job, "Failed")
-    if objects.is_true(job, "Complete") and complete is not None:
-        return _complete(job, pods, complete)
-    if objects.is_true(job, "Failed") and failed is not None:
-        return _failed(job, pods, failed)
+    for type_, ended in (("Complete", _complete), ("Failed", _failed)):
+        if (condition := objects.condition(job, type_)) is not None and condition["status"] == "True":
+            return ended(job, pods, condition)
     return _under_way(job, pods, now)
 
 
@@ -174,17 +172,14 @@ def _lost(pod: KubeObject) -> tuple[str, str] | None:
     if reason not in _LOST:
         drained = objects.condition(pod, "DisruptionTarget")
         # A container with a termination message ended before that.
-        if drained is None or not objects.is_true(pod, "DisruptionTarget") or any(_messages(pod)):
+        if (
+            drained is None
+            or not objects.is_true(pod, "DisruptionTarget")
+            or any(end.get("message") for _, end in _states(pod, "terminated"))
+        ):
             return None
         reason, message = str(drained.get("reason") or "DisruptionTarget"), drained.get("message")
     return reason, f"the build's pod was lost: {quoted(str(message or reason))}"
-
-
-def _messages(pod: KubeObject) -> Iterator[str]:
-    """The termination messages of a pod's containers."""
-    for _, end in _states(pod, "terminated"):
-        if message := end.get("message"):
-            yield str(message)
 
 
 def _last_error(log: str) -> str:
