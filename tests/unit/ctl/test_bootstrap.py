@@ -162,6 +162,8 @@ def test_secrets_of_the_user_are_never_rotated() -> None:
     # Of a file, as `kubectl create secret generic --from-file` takes it.
     password = {"password": base64.b64encode(b"theirs\n").decode()}
     theirs = {**result["watcher-nats"], "metadata": {"name": "watcher-nats", "labels": {}}, "data": password}
+    with pytest.raises(CtlError, match="Secret watcher-nats: password is not UTF-8 text; write another one"):
+        run(DESIRED, {**result, "watcher-nats": {**theirs, "data": {"password": "/w=="}}})
     rotated = DESIRED.model_copy(update={"rotation": "now"})
     again, written = run(rotated, {**result, "watcher-nats": theirs}, NOW + DAY)
     assert "watcher-nats" not in written

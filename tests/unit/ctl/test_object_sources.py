@@ -35,3 +35,14 @@ async def test_a_stream_that_fails_ends_the_command(error: Exception) -> None:
 
     with pytest.raises(type(error), match=str(error).partition(":")[0]):
         await asyncio.wait_for(drain(), 60)
+
+
+async def test_watching_no_namespace_ends_the_command() -> None:
+    """`get -A --watch` waited without end, and said nothing."""
+
+    class Forbidden:
+        async def request(self, *_: str) -> dict[str, list[str]]:
+            return {"items": []}
+
+    with pytest.raises(CtlError, match="you may list graphs in no namespace"):
+        await asyncio.wait_for(anext(OfApi(cast("Remote", Forbidden())).changes(["dgd"], "")), 9)

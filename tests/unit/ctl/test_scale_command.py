@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
-from dynamo_ctl.commands.scale import ScaleOptions, command
+from dynamo_ctl.commands.scale import ScaleOptions, by_api, command
 from dynamo_ctl.errors import CtlError, ExitCode
+from dynamo_ctl.remote import Remote
 from dynamo_shared.bus import EventPublisher, streams
 from dynamo_shared.bus.commands import Answered, CommandConsumer, CommandRefusedError, Handler
 from dynamo_shared.wire import cloudevents
@@ -82,3 +84,18 @@ def test_a_text_that_is_not_a_target_is_refused(text: str) -> None:
 
 def test_a_target_is_a_component_and_a_number() -> None:
     assert command.replicas(["Decode=3", "prefill-2=0"]) == [("Decode", 3), ("prefill-2", 0)]
+
+
+async def test_warnings_of_the_api_are_not_in_the_output(capsys: pytest.CaptureFixture[str]) -> None:
+    class Warned:
+        def path(self, *parts: str, **_: str) -> str:
+            return "/".join(parts)
+
+        async def request(self, method: str, *_: Any) -> dict[str, Any]:
+            graph = {"spec": {"components": [{"name": "Decode"}]}}
+            return graph if method == "GET" else {"replicas": 3, "via": "graph", "warnings": ["deprecated"]}
+
+    out: list[str] = []
+    await by_api.scale(cast("Remote", Warned()), ScaleOptions("g", []), [("Decode", 3)], out.append, as_json=False)
+    assert out == ["Decode has 3 replicas (written to the graph)"]
+    assert capsys.readouterr().err == "warning: deprecated\n"

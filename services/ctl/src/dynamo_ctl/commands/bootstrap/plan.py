@@ -15,6 +15,7 @@ from dynamo_shared.bus import server_config
 from dynamo_shared.x509 import make_authority, make_leaf, subject
 
 from dynamo_ctl.commands.bootstrap.specification import Certificate, NamespaceCredentials
+from dynamo_ctl.errors import CtlError
 
 ROTATION = "nvidia.com/credentials-rotation"
 CREATED_BY = "app.kubernetes.io/managed-by"
@@ -51,7 +52,7 @@ def plan(
 ) -> Iterator[SecretStep]:
     """Return a step for each Secret. `existing`: the Secrets of the namespace by name.
 
-    `password` and `key` (32 bytes) return a new value at each call.
+    `password` and `key` (32 bytes) return a new value at each call. Raises CtlError for a password that is not text.
     """
     authorities: dict[str, tuple[x509.Certificate, bytes]] = {}
     for name in desired.authorities:
@@ -76,8 +77,11 @@ def plan(
     for user in desired.users:
         observed = existing.get(user.secret)
         stored = _data(observed).get("password", b"") if _is_current(observed, desired.rotation) else b""
-        # Services read it like this: the line break at the end of a file is not part of the password.
-        held_password = stored.decode().rstrip("\r\n")
+        try:
+            # Services read it like this: the line break at the end of a file is not part of the password.
+            held_password = stored.decode().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise CtlError(f"Secret {user.secret}: password is not UTF-8 text; write another one") from error
         passwords[user.service] = held_password or password()
         content = {"user": user.service.encode(), "password": passwords[user.service].encode()}
         yield SecretStep(user.secret, _OPAQUE, None if held_password else content, observed)

@@ -116,7 +116,8 @@ class OfApi:
 
     async def changes(self, kinds: Sequence[str], namespace: str) -> AsyncIterator[ObjectEvent]:
         """Existing objects, then each change, until cancelled. For all namespaces: those that exist at the start."""
-        namespaces = await self._namespaces(namespace)
+        if not (namespaces := await self._namespaces(namespace)):
+            raise CtlError("you may list graphs in no namespace: request a role, or name a namespace with -n")
         followers = [partial(self._follow, kind, each) for kind in kinds for each in namespaces]
         async with aclosing(_merged(followers)) as events:
             async for event in events:

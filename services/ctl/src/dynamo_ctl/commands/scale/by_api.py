@@ -8,7 +8,7 @@ from dynamo_shared.api.wording import many
 
 from dynamo_ctl.commands.scale import ScaleOptions
 from dynamo_ctl.errors import CtlError
-from dynamo_ctl.output import Print
+from dynamo_ctl.output import Print, echo_error
 from dynamo_ctl.remote import COLLECTIONS, Remote
 
 
@@ -28,7 +28,7 @@ async def scale(
         would = "would have" if options.dry_run else "has"
         out(f"{component} {would} {many(answer['replicas'], 'replica')} (written to the {answer['via']})")
         for warning in answer["warnings"]:
-            out(f"warning: {warning}")
+            echo_error(f"warning: {warning}")
 
 
 def _component(graph: KubeObject, target: str) -> str:
