@@ -1,6 +1,7 @@
 """Changes of objects over HTTP: their versions, and how a refusal says what is wrong."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import web
@@ -9,6 +10,7 @@ from dynamo_dynadmin.api.chat import Chat
 from dynamo_dynadmin.api.kinds import DEPLOYMENTS, MODELS, REQUESTS, Kind
 from dynamo_dynadmin.api.object_writer import ObjectWriter
 from dynamo_dynadmin.api.ownership import merged
+from dynamo_dynadmin.http import call as call_module
 from dynamo_dynadmin.http.call import Call
 from dynamo_dynadmin.http.routes import JSON_PATCH, MERGE_PATCH
 from dynamo_shared.kube import Conflict, Invalid
@@ -99,12 +101,15 @@ class Busy:
     ("match", "changes", "status"), [("*", 3, 200), ("*", 1000, 412), ('"1"', 1, 412), ('"1"', 0, 200)]
 )
 async def test_a_change_of_any_version_is_repeated_if_others_write_meanwhile(
-    match: str, changes: int, status: int
+    match: str, changes: int, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    read = Mock(side_effect=call_module._parsed)
+    monkeypatch.setattr(call_module, "_parsed", read)
     patch = asking(Busy(changes), ObjectWriter(ABSENT).patch, DEPLOYMENTS)
     async with serving(patch, "PATCH", "/{namespace}/{name}") as client:
         answer = await client.patch("/n/a", json={"spec": {}}, headers={"Content-Type": MERGE_PATCH, "If-Match": match})
         assert answer.status == status
+    assert read.call_count == 1, "YAML of a megabyte takes more than a second each time"
 
 
 class BusyForOperations(Busy):

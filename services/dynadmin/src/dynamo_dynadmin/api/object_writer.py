@@ -98,11 +98,11 @@ class ObjectWriter:
 
     async def replace(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Replace the existing object."""
-        return await of_any_version(call, lambda versions: self._replace(call, kind, versions))
+        versions = call.if_match()
+        obj = self._checked(call, kind, await call.object(), name=call.name)
+        return await of_any_version(versions, lambda: self._replace(call, kind, versions, obj))
 
-    async def _replace(self, call: Call, kind: Kind, versions: tuple[str, ...]) -> web.StreamResponse:
-        sent = await call.object()
-        obj = self._checked(call, kind, sent, name=call.name)
+    async def _replace(self, call: Call, kind: Kind, versions: tuple[str, ...], obj: KubeObject) -> web.StreamResponse:
         resource = _served(kind, obj["apiVersion"]) or kind.resource
         current = await self._current(call, resource, versions)
         refuse_managed(current, obj)
@@ -115,10 +115,10 @@ class ObjectWriter:
 
     async def patch(self, call: Call, kind: Kind) -> web.StreamResponse:
         """Change an object with a merge patch or a JSON patch."""
-        return await of_any_version(call, lambda versions: self._patch(call, kind, versions))
+        versions, sent = call.if_match(), await call.body()
+        return await of_any_version(versions, lambda: self._patch(call, kind, versions, sent))
 
-    async def _patch(self, call: Call, kind: Kind, versions: tuple[str, ...]) -> web.StreamResponse:
-        sent = await call.body()
+    async def _patch(self, call: Call, kind: Kind, versions: tuple[str, ...], sent: Any) -> web.StreamResponse:
         resource = _served(kind, sent.get("apiVersion") if isinstance(sent, dict) else None) or kind.resource
         current = await self._current(call, resource, versions)
         key, dry_run = ObjectKey(call.namespace, call.name), call.flag("dryRun")
@@ -224,19 +224,16 @@ class ObjectWriter:
 
 
 async def of_any_version(
-    call: Call, change: Callable[[tuple[str, ...]], Awaitable[web.StreamResponse]]
+    versions: tuple[str, ...], change: Callable[[], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Calls `change` with the versions of If-Match and returns its answer. For `*`, it is repeated if others wrote
-    meanwhile.
-    """
-    versions = call.if_match()
+    """The answer of a change of these versions. Without versions, it is repeated if others wrote meanwhile."""
     for _ in range(0 if versions else _ATTEMPTS - 1):
         try:
-            return await change(versions)
+            return await change()
         except ProblemError as error:
             if error.kind != "stale":
                 raise
-    return await change(versions)
+    return await change()
 
 
 def mark_of(call: Call, kind: Kind, sent: Any) -> str:
