@@ -23,7 +23,8 @@ class Changes extends Part {
     this.known = generation;
     get<Schemas["Status"]>(`${this.path}/status`, { signal: this.stop })
       .then((answer) => (this.changes = answer.changes))
-      .catch(() => undefined);
+      // The next version of the object repeats it.
+      .catch(() => (this.known = -1));
   }
 
   override render(): TemplateResult | typeof nothing {

@@ -120,7 +120,7 @@ class Logs extends Part {
         <label class="check"><input type="checkbox" .checked=${previous} @change=${() => this.choose({ previous: !previous })} /> Before the last restart</label>
         <input type="search" aria-label="Filter lines" placeholder="Filter lines" .value=${this.search} @input=${(event: InputEvent) => (this.search = (event.target as HTMLInputElement).value)} />
         <label class="check"><input type="checkbox" .checked=${!this.held} @change=${() => this.toggle()} /> Follow</label>
-        <span class="muted" role="status">${count(shown.length, "line")}, ${this.line === "live" ? "live" : this.line === "broken" ? "connection lost, trying again" : this.line}</span>
+        <span class="muted">${count(shown.length, "line")}, <span role="status">${this.line === "broken" ? "connection lost, trying again" : this.line}</span></span>
       </div>
       ${this.problem ? html`<p class="notice bad" role="alert">${this.problem}</p>` : nothing}
       <div class="log" role="log" aria-label="Log lines" aria-live="off" tabindex="0" @scroll=${(event: Event) => this.scrolled(event.target as HTMLElement)}>

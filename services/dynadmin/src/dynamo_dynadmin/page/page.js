@@ -213,7 +213,7 @@ ${e.comment}`:e.comment}this.doc.range[2]=e.offset;break}default:this.errors.pus
           <p class="muted">${l}, for ${Se(n.lastTransitionTime,e)}</p>
         </div>
       </li>`})}
-  </ul>`}function Ba(s){return s.startsWith("dynadmin/")?s.slice(9):s.startsWith("dynamo-")?`the platform (${s})`:s}function Ua(s){let t=s.filter(e=>!e.endsWith("/last-applied-configuration"));return t.length?t:s}var nr=4,ir=class extends T{constructor(){super(...arguments);this.path="";this.changes=[];this.all=!1;this.known=-1}static{this.properties={..._("path","object"),...N("changes","all")}}willUpdate(){let{generation:e}=this.object.metadata;e!==this.known&&(this.known=e,q(`${this.path}/status`,{signal:this.stop}).then(n=>this.changes=n.changes).catch(()=>{}))}render(){let{changes:e}=this;if(!e.length)return h;let n=Date.now(),i=e.length-nr;return p`<section class="card wide">
+  </ul>`}function Ba(s){return s.startsWith("dynadmin/")?s.slice(9):s.startsWith("dynamo-")?`the platform (${s})`:s}function Ua(s){let t=s.filter(e=>!e.endsWith("/last-applied-configuration"));return t.length?t:s}var nr=4,ir=class extends T{constructor(){super(...arguments);this.path="";this.changes=[];this.all=!1;this.known=-1}static{this.properties={..._("path","object"),...N("changes","all")}}willUpdate(){let{generation:e}=this.object.metadata;e!==this.known&&(this.known=e,q(`${this.path}/status`,{signal:this.stop}).then(n=>this.changes=n.changes).catch(()=>this.known=-1))}render(){let{changes:e}=this;if(!e.length)return h;let n=Date.now(),i=e.length-nr;return p`<section class="card wide">
       <h2>Who changed it</h2>
       <ul class="plain">
         ${e.slice(0,this.all?void 0:nr).map(r=>p`<li>
@@ -349,7 +349,7 @@ ${e.comment}`:e.comment}this.doc.range[2]=e.offset;break}default:this.errors.pus
         <label class="check"><input type="checkbox" .checked=${r} @change=${()=>this.choose({previous:!r})} /> Before the last restart</label>
         <input type="search" aria-label="Filter lines" placeholder="Filter lines" .value=${this.search} @input=${a=>this.search=a.target.value} />
         <label class="check"><input type="checkbox" .checked=${!this.held} @change=${()=>this.toggle()} /> Follow</label>
-        <span class="muted" role="status">${B(e.length,"line")}, ${this.line==="live"?"live":this.line==="broken"?"connection lost, trying again":this.line}</span>
+        <span class="muted">${B(e.length,"line")}, <span role="status">${this.line==="broken"?"connection lost, trying again":this.line}</span></span>
       </div>
       ${this.problem?p`<p class="notice bad" role="alert">${this.problem}</p>`:h}
       <div class="log" role="log" aria-label="Log lines" aria-live="off" tabindex="0" @scroll=${a=>this.scrolled(a.target)}>
