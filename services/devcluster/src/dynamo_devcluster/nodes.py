@@ -13,26 +13,13 @@ _ZONES = ("a", "b", "c")
 
 
 @dataclass(frozen=True)
-class GpuModel:
-    """The description of a GPU by the GPU operator's feature discovery. `memory` is in MiB."""
-
-    product: str = "NVIDIA-H100-80GB-HBM3"
-    memory: int = 81559
-    family: str = "hopper"
-    compute: tuple[int, int] = (9, 0)
-
-
-@dataclass(frozen=True)
 class NodeShape:
     """The resources of each node, as Kubernetes quantities. `labels` are added to the labels of `node_manifest`."""
 
     gpus: int = 8
-    gpu: GpuModel = field(default_factory=GpuModel)
     cpu: str = "192"
     memory: str = "2000Gi"
-    ephemeral_storage: str = "4000Gi"
     pods: int = 250
-    region: str = "local"
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -47,7 +34,7 @@ def node_manifest(index: int, shape: NodeShape, kubelet_version: str) -> dict[st
     capacity = {
         "cpu": shape.cpu,
         "memory": shape.memory,
-        "ephemeral-storage": shape.ephemeral_storage,
+        "ephemeral-storage": "4000Gi",
         "pods": str(shape.pods),
     }
     labels = {
@@ -57,8 +44,8 @@ def node_manifest(index: int, shape: NodeShape, kubelet_version: str) -> dict[st
         "kubernetes.io/hostname": name,
         "node-role.kubernetes.io/worker": "",
         "node.kubernetes.io/instance-type": "kwok-gpu" if shape.gpus else "kwok",
-        "topology.kubernetes.io/region": shape.region,
-        "topology.kubernetes.io/zone": f"{shape.region}-{_ZONES[index % len(_ZONES)]}",
+        "topology.kubernetes.io/region": "local",
+        "topology.kubernetes.io/zone": f"local-{_ZONES[index % len(_ZONES)]}",
     }
     if shape.gpus:
         capacity["nvidia.com/gpu"] = str(shape.gpus)
@@ -90,16 +77,16 @@ def node_manifest(index: int, shape: NodeShape, kubelet_version: str) -> dict[st
 
 
 def _gpu_labels(shape: NodeShape) -> dict[str, str]:
-    major, minor = shape.gpu.compute
+    """As the GPU operator's feature discovery describes H100s; memory in MiB."""
     return {
         "feature.node.kubernetes.io/pci-10de.present": "true",
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.count": str(shape.gpus),
-        "nvidia.com/gpu.product": shape.gpu.product,
-        "nvidia.com/gpu.memory": str(shape.gpu.memory),
-        "nvidia.com/gpu.family": shape.gpu.family,
-        "nvidia.com/gpu.compute.major": str(major),
-        "nvidia.com/gpu.compute.minor": str(minor),
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        "nvidia.com/gpu.memory": "81559",
+        "nvidia.com/gpu.family": "hopper",
+        "nvidia.com/gpu.compute.major": "9",
+        "nvidia.com/gpu.compute.minor": "0",
         "nvidia.com/gpu.replicas": "1",
         "nvidia.com/gpu.sharing-strategy": "none",
         "nvidia.com/mig.capable": "true",

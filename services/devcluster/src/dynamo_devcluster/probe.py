@@ -41,14 +41,13 @@ class LocalHttp:
         method: str,
         path: str,
         body: Any = None,
-        content_type: str = "application/json",
         *,
         within: float = _ANSWER_WITHIN,
     ) -> tuple[int, bytes]:
         """Status and body of the response; `body` is sent as JSON. `within` is the time limit of each read, in seconds."""
-        return await asyncio.to_thread(self._request, method, path, body, content_type, within)
+        return await asyncio.to_thread(self._request, method, path, body, within)
 
-    def _request(self, method: str, path: str, body: Any, content_type: str, within: float) -> tuple[int, bytes]:
+    def _request(self, method: str, path: str, body: Any, within: float) -> tuple[int, bytes]:
         connection = (
             http.client.HTTPConnection(LOOPBACK, self.port, timeout=within)
             if self.tls is None
@@ -56,7 +55,7 @@ class LocalHttp:
         )
         try:
             encoded = None if body is None else json.dumps(body).encode()
-            connection.request(method, path, encoded, {"Content-Type": content_type} if encoded else {})
+            connection.request(method, path, encoded, {"Content-Type": "application/json"} if encoded else {})
             answer = connection.getresponse()
             return answer.status, answer.read()
         except http.client.HTTPException as error:
