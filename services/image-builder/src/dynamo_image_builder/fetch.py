@@ -397,12 +397,12 @@ def _copy(
     # A request for a too large archive may be repeated often: do not read a stream whose length is too large.
     _check_size(source, stream.length or 0, limit)
     digest, size = hashlib.sha256(), 0
-    expired = _deadline(within)
+    end = time.monotonic() + within
     # Read available bytes, not a whole chunk: a slow store would block beyond the deadline.
     while chunk := stream.read1(CHUNK):
         size += len(chunk)
         _check_size(source, size, limit)
-        if expired() or stopped():
+        if time.monotonic() > end or stopped():
             raise slow(source, within)
         digest.update(chunk)
         if target is not None:
@@ -416,11 +416,6 @@ def _copy(
 def slow(source: ArchiveSource, within: float) -> FetchError:
     """The error of an archive that was not read in time."""
     return FetchError("StoreSlow", f"{source.tag} was not read within {within:.0f} s", temporary=True)
-
-
-def _deadline(within: float) -> Callable[[], bool]:
-    end = time.monotonic() + within
-    return lambda: time.monotonic() > end
 
 
 def _check_size(source: ArchiveSource, size: int, limit: int) -> None:

@@ -112,11 +112,7 @@ def _fetch(build: Build, settings: ImageBuilder) -> KubeObject:
         "env": [*variables, *_environment(settings)],
         "volumeMounts": mounts,
         "resources": settings.fetch_resources.model_dump(),
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": _restricted_security(),
     }
 
 

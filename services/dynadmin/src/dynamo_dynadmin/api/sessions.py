@@ -87,11 +87,10 @@ class SessionPages:
             raise ProblemError("not-found", "this request has no session")
         return call.answer({"user": call.caller.identity.user, "csrfToken": session.csrf, "expires": session.expires})
 
-    async def end(self, call: Call) -> web.StreamResponse:
+    async def end(self, _: Call) -> web.StreamResponse:
         """End the session in this browser."""
         answer = web.Response(status=204)
         _set(answer, COOKIE, "", "Strict", seconds=0)
-        del call
         return answer
 
 

@@ -9,7 +9,9 @@ VARIES = "Accept-Encoding"
 
 
 def compress(request: web.Request, answer: web.Response) -> None:
-    """Compress an answer if the client accepts gzip; caches keep both forms."""
+    """Compress an answer, unless it is compressed, if the client accepts gzip; caches keep both forms."""
+    if hdrs.CONTENT_ENCODING in answer.headers:
+        return
     vary(answer.headers, VARIES)
     if takes_gzip(request.headers.get("Accept-Encoding", "")):
         answer.enable_compression(web.ContentCoding.gzip)
@@ -29,11 +31,6 @@ class Precompressed:
         if takes:
             answer.headers[hdrs.CONTENT_ENCODING] = web.ContentCoding.gzip.value
         return answer
-
-
-def is_encoded(answer: web.Response) -> bool:
-    """Whether the content is compressed already."""
-    return hdrs.CONTENT_ENCODING in answer.headers
 
 
 def vary(headers: MutableMapping[str, str], name: str) -> None:

@@ -21,7 +21,7 @@ from dynamo_shared.runtime.settings.dynadmin import Dynadmin
 from dynamo_dynadmin.deploy import InvalidIntent
 from dynamo_dynadmin.http import page
 from dynamo_dynadmin.http.call import LARGE_AT_ONCE, LARGE_BODY, TURN, Call, OngoingRequest
-from dynamo_dynadmin.http.compression import compress, is_encoded, vary
+from dynamo_dynadmin.http.compression import compress, vary
 from dynamo_dynadmin.http.connection import HttpConnection
 from dynamo_dynadmin.http.problems import ProblemError, invalid, of_kube
 from dynamo_dynadmin.http.routes import Route
@@ -319,10 +319,12 @@ class HttpServer:
     def _finish(self, request: web.Request, answer: web.StreamResponse, identifier: str) -> None:
         self._stamp(answer, identifier)
         answer.headers.extend(("Warning", header_of(each)) for each in dict.fromkeys(request[TURN].warnings))
-        if isinstance(answer, web.Response) and answer.content_type in _COMPRESSED and not is_encoded(answer):
-            length = answer.content_length or 0
-            if length > _WORTH_COMPRESSING:
-                compress(request, answer)
+        if (
+            isinstance(answer, web.Response)
+            and answer.content_type in _COMPRESSED
+            and (answer.content_length or 0) > _WORTH_COMPRESSING
+        ):
+            compress(request, answer)
         if self.draining:
             answer.force_close()
 

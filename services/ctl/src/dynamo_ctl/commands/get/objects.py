@@ -73,7 +73,7 @@ async def watch(query: ObjectQuery, source: ObjectSource, out: Print) -> None:
         header, row = _table_cells(kind, [obj], query)
         if deleted:
             row[0][header.index("STATE" if "STATE" in header else "AVAILABLE")] = "deleted"
-        _grow(widths[kind], row[0])
+        widths[kind] = [max(width, len(cell)) for width, cell in zip(widths[kind], row[0], strict=True)]
         if kind not in titled:
             titled.add(kind)
             out(padded(header, widths[kind]))
@@ -115,7 +115,3 @@ def _graph_cells(obj: KubeObject) -> list[str]:
 def _component_cells(obj: KubeObject) -> list[str]:
     line = component_line(obj)
     return [line.name, line.component, line.type, line.replicas, line.available, age(line.created), line.message]
-
-
-def _grow(widths: list[int], row: list[str]) -> None:
-    widths[:] = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
