@@ -89,6 +89,9 @@ WRONG: list[tuple[list[str], str]] = [
     (["events", "--server", "https://p.test", "--type", "ready"], "--type: not allowed with --server"),
     (["get", "--server", "https://p.test", "--context", "b"], "--context: not allowed with --server"),
     (["get", "--token-file", "t"], "--token-file: only with --server, which gets the token"),
+    (["events", "--server", "https://p.test", "--config", "c"], "--config: not allowed with --server"),
+    (["scale", "g", "Decode=1", "--server", "https://p.test", "-c", "c"], "--config: not allowed with --server"),
+    (["deploy", "-f", "f", "-c", "c"], "Invalid value for --config: requires --dry-run client"),
     (["dgdr", "plot", "q", "--server", "https://p.test", "--context", "b"], "--context: not allowed with --server"),
     (
         ["dgdr", "plot", "q", "--file", "f.pdf"],

@@ -47,6 +47,8 @@ def deploy(
     from dynamo_ctl.commands.deploy import deployment
     from dynamo_ctl.output import echo, echo_error
 
+    if config is not None and dry_run is not DryRun.CLIENT:
+        raise typer.BadParameter("requires --dry-run client: a server has its own settings", param_hint="--config")
     sent = options.intent(replicas=replicas)
     as_json = output is LineOutput.JSON
     if dry_run is DryRun.CLIENT:

@@ -63,7 +63,7 @@ def events(
     age = stream.duration(query.since) if query.since else None
     as_json = output is LineOutput.JSON
     if api.is_chosen():
-        refuse_with_server(type=query.types, nats=bus.nats, cluster=bus.cluster)
+        refuse_with_server(type=query.types, nats=bus.nats, cluster=bus.cluster, config=bus.config)
         refuse_with_server(**{"all-namespaces": query.all_namespaces})
         if not query.name:
             raise CtlError("--server requires an object: --kind dgd --name NAME", ExitCode.USAGE)

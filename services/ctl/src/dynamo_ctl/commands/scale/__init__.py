@@ -68,6 +68,7 @@ def scale(
             request=options.request,
             nats=bus.nats,
             cluster=bus.cluster,
+            config=bus.config,
         )
         api.run(lambda remote: by_api.scale(remote, options, replicas, echo, as_json=as_json), options.namespace)
         return
