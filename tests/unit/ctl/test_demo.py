@@ -2,7 +2,7 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +14,16 @@ from dynamo_ctl.commands.demo.local import is_ready
 from dynamo_ctl.commands.demo.run import find_manifests
 from dynamo_ctl.commands.demo.view import in_lines, showing, table
 from dynamo_ctl.commands.demo.waiting import FAILED_FOR, GraphProgress, until_successful
+from dynamo_ctl.commands.up.progress import BarProgress
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.summary import GraphLine
 from dynamo_devcluster.probe import LocalHttp
+from dynamo_devcluster.progress import step
 from dynamo_shared.api.resources import DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, LEADER_WORKER_SETS, PODS, Resource
 from dynamo_shared.kube import KubeClient, NotServed
 from dynamo_shared.runtime.health import Health, HealthState
 from rich.console import Console
+from rich.progress import Progress
 
 from tests.building.memory_kube import MemoryKube
 from tests.unit.ctl.command_line import Dynamoctl, written
@@ -170,6 +173,16 @@ def test_a_demo_that_stays_says_how_to_reach_it() -> None:
     ) in lines
     assert "Deploy a model in the browser: http://localhost:8082/" in lines
     assert "  sign in with the token that this prints: cat /d/page-token" in lines
+
+
+def test_the_bar_of_a_failed_step_is_removed() -> None:
+    """It moved on, next to the bar of the step that replaced it."""
+    bars = Progress(console=Console(file=io.StringIO()))
+    steps = BarProgress(bars)
+    with suppress(OSError), step(steps, "downloading etcd"):
+        steps.advanced("downloading etcd", 1, 2, "MiB")
+        raise OSError("no network")
+    assert not bars.tasks
 
 
 async def test_a_demo_does_not_delete_unrelated_files(tmp_path: Path) -> None:

@@ -21,13 +21,20 @@ class Progress:
     def finished(self, step: str, seconds: float) -> None:
         """End `step` after `seconds`."""
 
+    def failed(self, step: str) -> None:
+        """End `step` without success."""
+
 
 @contextlib.contextmanager
 def step(progress: Progress, name: str) -> Iterator[None]:
     """A step that lasts as long as the block; a failed step is not shown as finished."""
     begun = time.monotonic()
     progress.started(name)
-    yield
+    try:
+        yield
+    except BaseException:
+        progress.failed(name)
+        raise
     progress.finished(name, time.monotonic() - begun)
 
 

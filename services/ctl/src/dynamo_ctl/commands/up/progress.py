@@ -30,10 +30,13 @@ class BarProgress(Steps):
 
     def finished(self, step: str, seconds: float) -> None:
         """Remove the bar and print the duration."""
-        task = self._tasks.pop(step, None)
-        if task is not None:
-            self._progress.remove_task(task)
+        self.failed(step)
         self._progress.console.print(f"[green]✓[/] {step} [dim]{seconds:.1f} s[/]")
+
+    def failed(self, step: str) -> None:
+        """Remove the bar."""
+        if (task := self._tasks.pop(step, None)) is not None:
+            self._progress.remove_task(task)
 
 
 @contextmanager
