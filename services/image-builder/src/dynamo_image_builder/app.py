@@ -88,8 +88,6 @@ def _controller(context: ServiceContext, metrics: BuildMetrics) -> Controller:
 
 
 def _phase(request: KubeObject) -> str:
-    return (
-        str((request.get("status") or {}).get("phase") or "Pending").lower()
-        if not objects.is_deleting(request)
-        else "deleting"
-    )
+    if objects.is_deleting(request):
+        return "deleting"
+    return str((request.get("status") or {}).get("phase") or "Pending").lower()

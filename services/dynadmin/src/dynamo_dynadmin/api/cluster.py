@@ -98,11 +98,11 @@ class Cluster:
                 "platformVersion": self._version,
                 "gpuSkus": list(GPU_SKUS),
                 "orchestrators": {
-                    "grove": self._hub.is_served(POD_CLIQUE_SETS),
-                    "leaderWorkerSet": self._hub.is_served(LEADER_WORKER_SETS),
-                    "keda": self._hub.is_served(SCALED_OBJECTS),
-                    "inferencePools": self._hub.is_served(INFERENCE_POOLS),
-                    "gatewayApi": self._hub.is_served(HTTP_ROUTES),
+                    "grove": self._hub.entries(POD_CLIQUE_SETS).served,
+                    "leaderWorkerSet": self._hub.entries(LEADER_WORKER_SETS).served,
+                    "keda": self._hub.entries(SCALED_OBJECTS).served,
+                    "inferencePools": self._hub.entries(INFERENCE_POOLS).served,
+                    "gatewayApi": self._hub.entries(HTTP_ROUTES).served,
                 },
                 "gpus": None
                 if nodes is None
@@ -116,7 +116,7 @@ class Cluster:
 
     async def gpu_nodes(self, call: Call) -> tuple[list[fit.NodeRoom] | None, bool]:
         """Nodes with GPUs, None if the caller may not list nodes; and whether all GPUs in use were counted."""
-        if not await self._reading.may(call, ResourceAttributes("list", NODES)) or not self._hub.is_synced(NODES):
+        if not await self._reading.may(call, ResourceAttributes("list", NODES)) or not self._hub.entries(NODES).synced:
             return None, False
         pods = await self._reading.may(call, ResourceAttributes("list", PODS))
         slices = await self._hub.entries(RESOURCE_SLICES).objects()

@@ -61,7 +61,7 @@ class CollectionReader:
 
     def known(self, resource: Resource) -> None:
         """ProblemError until the resource has been read."""
-        if not self._hub.is_synced(resource):
+        if not self._hub.entries(resource).synced:
             detail = (
                 f"{resource.id} are not available yet: NATS or the watcher is down, or this replica has just started"
             )

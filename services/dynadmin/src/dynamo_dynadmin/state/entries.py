@@ -99,7 +99,9 @@ class Entries:
         """whether a forgotten deletion had no message: then no sequence shows which readers have it"""
         self.marked = False
         self.served = True
+        """whether the cluster serves the resource"""
         self.synced = False
+        """whether all objects are known"""
         self.unconfirmed: set[ObjectKey] = set()
 
     def take(self, key: ObjectKey, sequence: int, version: Version, payload: bytes) -> StoredObject | None:

@@ -85,14 +85,6 @@ class Hub:
         """The objects of a resource."""
         return self._entries[resource.id]
 
-    def is_synced(self, resource: Resource) -> bool:
-        """Whether all objects of the resource are known."""
-        return self._entries[resource.id].synced
-
-    def is_served(self, resource: Resource) -> bool:
-        """Whether the cluster serves the resource."""
-        return self._entries[resource.id].served
-
     def position(self) -> Position:
         """The current position in the stream."""
         return Position(self._last, self.incarnation)
