@@ -178,6 +178,9 @@ def loaded(name: str = NAME, uri: str = URI, *previous: str) -> AdapterRecord:
 
 HAVE = {A: {NAME: URI}, B: {NAME: URI}}
 OLDER = {"creationTimestamp": "2025-01-01T00:00:00Z"}
+GONE = {"deletionTimestamp": "x", "finalizers": ["kept"]}
+SERVED = f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}"
+TAKEN = "0/1 NameTaken; NameTaken"
 
 
 @table(
@@ -202,18 +205,9 @@ OLDER = {"creationTimestamp": "2025-01-01T00:00:00Z"}
             World.of(model(), *TWO, broken=[B]),
             f"1/2 NotReady; NotReady PartialEndpointFailure; held for {NAME}; a has {NAME}",
         ),
-        "a worker is not ready": (
-            World.of(model(), *workers(True, False)),
-            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
-        ),
-        "another source": (
-            World.of(model(record=loaded(uri="s3://old")), *ONE, have={A: {NAME: "s3://old"}}),
-            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
-        ),
-        "another name": (
-            World.of(model(record=loaded("old")), *ONE, have={A: {"old": URI}}),
-            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
-        ),
+        "a worker is not ready": (World.of(model(), *workers(True, False)), SERVED),
+        "another source": (World.of(model(record=loaded(uri="s3://old")), *ONE, have={A: {NAME: "s3://old"}}), SERVED),
+        "another name": (World.of(model(record=loaded("old")), *ONE, have={A: {"old": URI}}), SERVED),
         "another name, and a worker keeps the former": (
             World.of(model(record=loaded("old")), *TWO, have={A: {"old": URI}, B: {"old": URI}}, broken=[B]),
             f"1/2 NotReady; NotReady PartialEndpointFailure; held for {NAME} old; a has {NAME}; b has old",
@@ -226,39 +220,28 @@ OLDER = {"creationTimestamp": "2025-01-01T00:00:00Z"}
             World.of(model(record=loaded(), source={"uri": ""}), *ONE, have=HAVE),
             f"0/1 InvalidSource; InvalidSource; held for {NAME}; a has {NAME}; b has {NAME}",
         ),
-        "an older model asks for the name": (
-            World.of(model(), model("older", metadata=OLDER), *ONE),
-            "0/1 NameTaken; NameTaken",
-        ),
-        "a younger model asks for the name": (
-            World.of(model(metadata=OLDER), model("younger"), *ONE),
-            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
-        ),
+        "an older model asks for the name": (World.of(model(), model("older", metadata=OLDER), *ONE), TAKEN),
+        "a younger model asks for the name": (World.of(model(metadata=OLDER), model("younger"), *ONE), SERVED),
         "a younger model has loaded the name": (
             World.of(model(metadata=OLDER), model("younger", loaded()), *ONE),
-            "0/1 NameTaken; NameTaken",
+            TAKEN,
         ),
         "a renamed model may have the name yet": (
             World.of(model(), model("renamed", loaded("new", URI, NAME), modelName="new"), *ONE),
-            "0/1 NameTaken; NameTaken",
+            TAKEN,
         ),
         "a model that leaves may have the name yet": (
             World.of(model(), model("other", loaded(), metadata={"deletionTimestamp": "x"}), *ONE),
-            "0/1 NameTaken; NameTaken",
+            TAKEN,
         ),
-        "a model has left the name": (
-            World.of(
-                model(), model("other", loaded(), metadata={"deletionTimestamp": "x", "finalizers": ["kept"]}), *ONE
-            ),
-            f"1/1 AllEndpointsReady; NotReady EndpointsReady; held for {NAME}; a has {NAME}",
-        ),
+        "a model has left the name": (World.of(model(), model("other", loaded(), metadata=GONE), *ONE), SERVED),
         "another model has the new name, and the former one is let go": (
             World.of(model(record=loaded("old")), model("other", loaded()), *ONE, have={A: {"old": URI, NAME: URI}}),
-            f"0/1 NameTaken; NameTaken; held for no adapter; a has {NAME}",
+            f"{TAKEN}; held for no adapter; a has {NAME}",
         ),
         "another model has the new name, and a worker keeps the former": (
             World.of(model(record=loaded("old")), model("other", loaded()), *ONE, have={A: {"old": URI}}, busy=[A]),
-            "0/1 NameTaken; NameTaken; held for old; a has old",
+            f"{TAKEN}; held for old; a has old",
         ),
     }
 )
@@ -304,10 +287,7 @@ async def test_the_event_of_a_taken_name_says_which_model_has_it(other, says):
         ),
         "a base model": (World.of(leaving(type_="base"), *ONE), "gone"),
         "its workers are gone": (World.of(leaving(loaded())), "gone"),
-        "its worker cannot load adapters": (
-            World.of(leaving(loaded()), *ONE, without_lora=[A]),
-            "LoRAUnloaded; gone",
-        ),
+        "its worker cannot load adapters": (World.of(leaving(loaded()), *ONE, without_lora=[A]), "LoRAUnloaded; gone"),
         "its worker is not ready": (
             World.of(leaving(loaded()), *workers(False), have={A: {NAME: URI}}),
             "LoRAUnloaded; gone",

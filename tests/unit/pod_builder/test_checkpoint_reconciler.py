@@ -190,6 +190,8 @@ NO_QUOTA = object_of(
     deprecatedLastTimestamp="2026-01-02T03:05:00Z",
 )
 FAILS = "Failed JobCompleted"
+TAKEN = "Ready JobCompleted+JobSucceeded; CheckpointReady"
+COMPLETED = taker("Complete", word="completed")
 
 
 @table(
@@ -214,10 +216,7 @@ FAILS = "Failed JobCompleted"
             partial(World, creating(), taker(), NO_QUOTA),
             "Creating JobCompleted-QuotaExceeded; QuotaExceeded",
         ),
-        "taken": (
-            partial(World, creating(), taker("Complete", word="completed")),
-            "Ready JobCompleted+JobSucceeded; CheckpointReady",
-        ),
+        "taken": (partial(World, creating(), COMPLETED), TAKEN),
         "its time is over": (
             partial(World, creating(), taker("Failed", "DeadlineExceeded")),
             f"{FAILS}-JobFailed; CheckpointFailed",
@@ -227,10 +226,7 @@ FAILS = "Failed JobCompleted"
             f"{FAILS}-CheckpointVerificationFailed; CheckpointFailed",
         ),
         "the agent is at work yet": (partial(World, creating(), taker("Complete"), LEASE), "Creating"),
-        "the word of the agent is late": (
-            partial(World, creating(), taker("Complete"), unheard=[taker("Complete", word="completed")]),
-            "Ready JobCompleted+JobSucceeded; CheckpointReady",
-        ),
+        "the word of the agent is late": (partial(World, creating(), taker("Complete"), unheard=[COMPLETED]), TAKEN),
         "news of its Job comes late": (partial(World, creating(), taker(uid="earlier"), unheard=[taker()]), "Creating"),
         "its Job is deleted": (partial(World, creating()), f"{FAILS}-JobDeleted; CheckpointFailed"),
         "another's Job has the name": (

@@ -6,19 +6,11 @@ from functools import partial
 
 import pytest
 from dynamo_profiler.profiling.rapid import LARGE_REQUEST
-from dynamo_profiler.profiling.results import (
-    ProfilingFailed,
-    ProfilingRequest,
-)
+from dynamo_profiler.profiling.results import ProfilingFailed, ProfilingRequest
 from dynamo_profiler.requests.reconciler import FINALIZER, POD_INTERVAL
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.request_graphs import marked
-from dynamo_shared.api.resources import (
-    DYNAMO_GRAPH_DEPLOYMENT_REQUESTS,
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-)
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from dynamo_shared.kube.errors import MissingRight, NotFound
 from dynamo_shared.runtime import Result
 
@@ -248,9 +240,17 @@ async def test_large_outputs_of_jobs_are_read_one_at_a_time_for_each_namespace()
     assert world.large.sizes[0] > 900_000
 
 
+def fails(reason: str) -> str:
+    return f"Failed Profiling-{reason} Succeeded-{reason}; ProfilingCheckFailed"
+
+
 THROUGH = output(profiler_status="success", **{"final_config.yaml": "{"})
 MEASURED = f"Ready {DONE} ObjectiveMet+ObjectiveMet {READY}; SpecGenerated"
-IS_DELETED = "Failed Profiling-JobDeleted Succeeded-JobDeleted; ProfilingCheckFailed"
+NOT_WRITTEN = "Failed SpecGenerated-GenerationFailed Succeeded-GenerationFailed; ConfigMapCreationFailed"
+IS_DELETED = fails("JobDeleted")
+RUNS, IS_COMPLETE = output(profiler_status="running"), job(end="Complete")
+TOO_LATE = job(end="Failed", reason="DeadlineExceeded")
+BROKEN = output(phase="SweepingDecode", profiler_status="failed", profiler_error="none fits")
 
 
 @table(
@@ -258,11 +258,11 @@ IS_DELETED = "Failed Profiling-JobDeleted Succeeded-JobDeleted; ProfilingCheckFa
         "under way": (World.of(profiling()), "Profiling Profiling-SweepingPrefill"),
         "failed at a step": (
             World.of(profiling(), ends=ProfilingFailed("", "no engine fits")),
-            "Failed Profiling-SweepingPrefillFailed Succeeded-SweepingPrefillFailed; ProfilingCheckFailed",
+            fails("SweepingPrefillFailed"),
         ),
         "failed for a reason of its own": (
             World.of(profiling(), ends=ProfilingFailed("NoFigures", "no figures")),
-            "Failed Profiling-NoFigures Succeeded-NoFigures; ProfilingCheckFailed",
+            fails("NoFigures"),
         ),
         "selected": (
             World.of(profiling(), ends=result(reads=True)),
@@ -290,37 +290,23 @@ IS_DELETED = "Failed Profiling-JobDeleted Succeeded-JobDeleted; ProfilingCheckFa
         ),
         "a ConfigMap of another author has the name": (
             World.of(profiling(), config_map(""), ends=result(reads=True)),
-            "Failed SpecGenerated-GenerationFailed Succeeded-GenerationFailed; ConfigMapCreationFailed",
+            NOT_WRITTEN,
         ),
         "a ConfigMap is refused": (
             World.of(profiling(), ends=result(reads=True), refusals={f"create {WRITTEN}": REFUSED}),
-            "Failed SpecGenerated-GenerationFailed Succeeded-GenerationFailed; ConfigMapCreationFailed",
+            NOT_WRITTEN,
         ),
         "a Job under way": (
             World.of(measuring(), job(), output(phase="SweepingDecode")),
             "Profiling Profiling-SweepingDecode",
         ),
-        "the profiler of a Job failed": (
-            World.of(
-                measuring(), job(), output(phase="SweepingDecode", profiler_status="failed", profiler_error="none fits")
-            ),
-            "Failed Profiling-SweepingDecodeFailed Succeeded-SweepingDecodeFailed; ProfilingCheckFailed",
-        ),
+        "the profiler of a Job failed": (World.of(measuring(), job(), BROKEN), fails("SweepingDecodeFailed")),
         "news of its Job is late": (World.of(measuring(), outdated=[job("u-0")], unheard=[job()]), "Profiling"),
         "a Job is deleted": (World.of(measuring()), IS_DELETED),
-        "a Job is deleted before it has written all": (
-            World.of(measuring(), output(profiler_status="running")),
-            IS_DELETED,
-        ),
-        "a Job ends without a result": (
-            World.of(measuring(), job(end="Complete")),
-            "Failed Profiling-OutputMissing Succeeded-OutputMissing; ProfilingCheckFailed",
-        ),
-        "the time of a Job is over": (
-            World.of(measuring(), job(end="Failed", reason="DeadlineExceeded"), output(profiler_status="running")),
-            "Failed Profiling-BudgetExceeded Succeeded-BudgetExceeded; ProfilingCheckFailed",
-        ),
-        "a Job is through": (World.of(measuring(), job(end="Complete"), THROUGH, ends=result()), MEASURED),
+        "a Job is deleted before it has written all": (World.of(measuring(), RUNS), IS_DELETED),
+        "a Job ends without a result": (World.of(measuring(), IS_COMPLETE), fails("OutputMissing")),
+        "the time of a Job is over": (World.of(measuring(), TOO_LATE, RUNS), fails("BudgetExceeded")),
+        "a Job is through": (World.of(measuring(), IS_COMPLETE, THROUGH, ends=result()), MEASURED),
         # The TTL that the request gives it may pass while the platform is down.
         "a Job is through, and gone": (World.of(measuring(), THROUGH, ends=result()), MEASURED),
         "a Job is through, and gone, and news of its output is late": (
@@ -328,28 +314,20 @@ IS_DELETED = "Failed Profiling-JobDeleted Succeeded-JobDeleted; ProfilingCheckFa
             MEASURED,
         ),
         "the end of a Job is heard of before its output": (
-            World.of(
-                measuring(),
-                job(end="Complete"),
-                outdated=[output(profiler_status="running")],
-                unheard=[THROUGH],
-                ends=result(),
-            ),
+            World.of(measuring(), IS_COMPLETE, outdated=[RUNS], unheard=[THROUGH], ends=result()),
             MEASURED,
         ),
         "a Job had written all when its time was over": (
-            World.of(measuring(), job(end="Failed", reason="DeadlineExceeded"), THROUGH, ends=result()),
+            World.of(measuring(), TOO_LATE, THROUGH, ends=result()),
             MEASURED,
         ),
         "the Job of an earlier request is remembered": (
-            World.of(
-                measuring(), outdated=[job("u-0", "Failed")], unheard=[job(end="Complete"), THROUGH], ends=result()
-            ),
+            World.of(measuring(), outdated=[job("u-0", "Failed")], unheard=[IS_COMPLETE, THROUGH], ends=result()),
             MEASURED,
         ),
         "what a Job has written cannot be read": (
             World.of(measuring(), job(), THROUGH, ends=KeyError("containers")),
-            "Failed Profiling-GenerationFailed Succeeded-GenerationFailed; ProfilingCheckFailed",
+            fails("GenerationFailed"),
         ),
     }
 )
