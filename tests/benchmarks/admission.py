@@ -28,10 +28,7 @@ SETTLE = 5.0
 async def run(rate: float, seconds: float) -> str:
     """Measure, and return the line."""
     port = free_port()
-    async with (
-        servers(scheduler=False, kwok_nodes=0) as stage,
-        bench(stage, "admission", webhooks=port) as process,
-    ):
+    async with servers(scheduler=False, kwok_nodes=0) as stage, bench(stage, "admission", webhooks=port) as process:
         authorities = stage.directory / "ca.pem"
         authorities.write_bytes(await _bundle(process))
         await asyncio.sleep(SETTLE)

@@ -74,10 +74,7 @@ async def _latencies(kube: KubeClient, received: asyncio.Queue[tuple[float, str]
 
 
 def _account(name: str) -> dict[str, Any]:
-    return {
-        **SERVICE_ACCOUNTS.type_meta,
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": MARKED},
-    }
+    return {**SERVICE_ACCOUNTS.type_meta, "metadata": {"name": name, "namespace": NAMESPACE, "labels": MARKED}}
 
 
 if __name__ == "__main__":

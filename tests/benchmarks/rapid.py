@@ -63,7 +63,7 @@ LONG: dict[str, tuple[dict[str, Any], float, float]] = {
         },
         631.3,
         180.0,
-    ),
+    )
 }
 _PROBE = """
 import sys, time, urllib.request

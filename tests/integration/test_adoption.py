@@ -152,10 +152,7 @@ async def until_pods_run(kube: KubeClient, namespace: str) -> None:
     await eventually(check, "all pods run")
 
 
-@pytest.mark.parametrize(
-    "slug",
-    ["examples-backends-vllm-deploy-disagg", "examples-backends-sglang-deploy-agg-router"],
-)
+@pytest.mark.parametrize("slug", ["examples-backends-vllm-deploy-disagg", "examples-backends-sglang-deploy-agg-router"])
 async def test_a_migration_replaces_no_pod(kube, namespace, control_plane, nats_server, slug):
     case = json.loads((CASES / f"{slug}.json").read_text())
     key = await create_like_the_reference(kube, case, namespace)

@@ -13,10 +13,7 @@ from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.conditions import find
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.annotations import (
-    SNAPSHOT_STATUS,
-    SNAPSHOT_TARGET_CONTAINERS,
-)
+from dynamo_shared.api.registry.annotations import SNAPSHOT_STATUS, SNAPSHOT_TARGET_CONTAINERS
 from dynamo_shared.api.resources import (
     DEPLOYMENTS,
     DYNAMO_CHECKPOINTS,

@@ -6,12 +6,7 @@ from typing import Any
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import (
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    NODES,
-    RESOURCE_CLAIM_TEMPLATES,
-    ObjectKey,
-)
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, NODES, RESOURCE_CLAIM_TEMPLATES, ObjectKey
 from dynamo_shared.kube import KubeClient
 
 from tests.building.objects import object_of

@@ -23,11 +23,7 @@ from dynamo_shared.wire.specifications.planning import PlanData
 from .dynadmin import EVERYTHING, Api, account, dynadmin
 
 READING = {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}
-CLAIMS = {
-    "verbs": ["get"],
-    "apiGroups": ["resource.k8s.io"],
-    "resources": ["resourceclaims", "resourceclaimtemplates"],
-}
+CLAIMS = {"verbs": ["get"], "apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims", "resourceclaimtemplates"]}
 #: Time for a worker process to start and simulate, on a busy machine. Seconds.
 WITHIN = 200
 CONFIG = {

@@ -14,16 +14,7 @@ from dynamo_shared.runtime import Settings
 from dynamo_watcher.app import WatcherService
 
 from .lora_workers import Farm, quick_settings
-from .models import (
-    URI,
-    condition,
-    event_reasons,
-    model,
-    release,
-    set_ready,
-    until_ready,
-    workers,
-)
+from .models import URI, condition, event_reasons, model, release, set_ready, until_ready, workers
 from .platform import eventually, gone, platform
 
 NAME = "org/support"

@@ -6,12 +6,7 @@ from typing import Any, cast
 import pytest
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import (
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    PODS,
-    ObjectKey,
-)
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, DYNAMO_GRAPH_DEPLOYMENTS, PODS, ObjectKey
 from dynamo_shared.kube import KubeClient
 
 from .platform import eventually, frontend, graph, hearing, until_event, until_state

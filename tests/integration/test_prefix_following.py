@@ -190,8 +190,7 @@ async def test_everything_is_read_again_periodically(etcd_server: EtcdServer, wr
 
 
 @pytest.mark.parametrize(
-    ("bound", "words"),
-    [(("MOST_KEYS", 5), "more than 5 keys"), (("MOST_BYTES", 10), "have more than 10 bytes")],
+    ("bound", "words"), [(("MOST_KEYS", 5), "more than 5 keys"), (("MOST_BYTES", 10), "have more than 10 bytes")]
 )
 async def test_too_much_content_is_an_error_and_is_not_truncated(
     monkeypatch: pytest.MonkeyPatch, etcd_server: EtcdServer, writer: EtcdClient, bound: tuple[str, int], words: str

@@ -101,11 +101,7 @@ async def operator_captures(kube: KubeClient, job: KubeObject) -> KubeObject:
     status = {"boundSnapshotContentName": "content", "conditions": [ready]}
     await kube.merge_patch(POD_SNAPSHOTS, key_of(snapshot), {"status": status}, subresource="status")
     completed = {**ready, "type": "Completed", "reason": "Completed"}
-    of_job = {
-        "podSnapshotName": "captured",
-        "podSnapshotUID": objects.uid(snapshot),
-        "conditions": [completed],
-    }
+    of_job = {"podSnapshotName": "captured", "podSnapshotUID": objects.uid(snapshot), "conditions": [completed]}
     await kube.merge_patch(SNAPSHOT_JOBS, key_of(job), {"status": of_job}, subresource="status")
     return snapshot
 

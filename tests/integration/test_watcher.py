@@ -12,13 +12,7 @@ import pytest
 from dynamo_devcluster import Programs
 from dynamo_devcluster.controlplane import ControlPlane
 from dynamo_devcluster.servers import NatsServer, NatsServerOptions
-from dynamo_shared.api.resources import (
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-    ObjectKey,
-    Resource,
-)
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS, SERVICE_ACCOUNTS, SERVICES, ObjectKey, Resource
 from dynamo_shared.bus import NatsBus
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.state import ObjectCache, StateReader

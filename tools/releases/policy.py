@@ -16,10 +16,7 @@ REGISTRY = "dynamo_shared/api/deprecations.py"
 
 
 def violations(
-    changes: Iterable[Change],
-    history: Sequence[Snapshot],
-    version: str,
-    registry: Sequence[Deprecation] = DEPRECATIONS,
+    changes: Iterable[Change], history: Sequence[Snapshot], version: str, registry: Sequence[Deprecation] = DEPRECATIONS
 ) -> Iterator[str]:
     """The policy violations among breaking changes, each as a sentence with the remedy.
 

@@ -37,11 +37,7 @@ def used(stage: Stage) -> dict[str, Used]:
     plane = stage.plane
     servers = [plane.api_server, plane.controller_manager, plane.scheduler, plane.kwok]
     processes = [(each.name, each) for each in servers if each is not None]
-    processes += [
-        ("etcd of Kubernetes", plane.etcd),
-        ("etcd", stage.etcd),
-        ("NATS", stage.nats),
-    ]
+    processes += [("etcd of Kubernetes", plane.etcd), ("etcd", stage.etcd), ("NATS", stage.nats)]
     processes += [(each.name, each.process) for each in stage.services]
     used: dict[str, Used] = defaultdict(lambda: Used(0, 0, 0))
     for name, process in processes:

@@ -99,12 +99,7 @@ class MemoryBus(Bus):
                 self._streams[spec.name] = MemoryStream(spec, self._clock)
             self._streams[spec.name].spec = spec
 
-    async def send(
-        self,
-        message: OutgoingMessage,
-        *,
-        timeout: float = ACK_TIMEOUT,
-    ) -> asyncio.Future[Ack]:
+    async def send(self, message: OutgoingMessage, *, timeout: float = ACK_TIMEOUT) -> asyncio.Future[Ack]:
         """Stores a message; the future has the answer already."""
         self.check()
         check_size(message.subject, message.payload, message.headers)

@@ -318,9 +318,7 @@ async def test_malformed_commands_do_not_block_others(bus: Bus, payload: bytes) 
         assert (await send_and_wait(sender, "r2"))[0]
 
 
-async def test_expectation_headers_of_the_sender_are_not_copied_to_the_dead_letter(
-    bus: Bus,
-) -> None:
+async def test_expectation_headers_of_the_sender_are_not_copied_to_the_dead_letter(bus: Bus) -> None:
     """nats-py adds them when the stream is given: the server would refuse them for the stream of dead letters."""
 
     demands = {"Nats-Expected-Stream": streams.COMMANDS.name, "Nats-Expected-Last-Sequence": "0", "mine": "x"}

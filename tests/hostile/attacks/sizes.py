@@ -196,9 +196,7 @@ stored(
             ns,
             f"quantity-{number}",
             component(
-                "Frontend",
-                "frontend",
-                template=pods(resources={"limits": {"nvidia.com/gpu": each, "memory": each}}),
+                "Frontend", "frontend", template=pods(resources={"limits": {"nvidia.com/gpu": each, "memory": each}})
             ),
         )
         for number, each in enumerate(texts.QUANTITIES)

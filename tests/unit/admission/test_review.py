@@ -29,11 +29,7 @@ def test_a_valid_graph_is_accepted_with_its_defaults(version):
     verdict = ask(graph(version))
     assert verdict.refusal is None
     assert verdict.patch == [
-        {
-            "op": "add",
-            "path": "/metadata/annotations",
-            "value": {"nvidia.com/dynamo-operator-origin-version": "1.2.0"},
-        }
+        {"op": "add", "path": "/metadata/annotations", "value": {"nvidia.com/dynamo-operator-origin-version": "1.2.0"}}
     ]
     assert ask(graph(version), webhook=Webhook.VALIDATE).patch == ()
 
@@ -183,13 +179,7 @@ def test_components_may_be_reordered_even_if_one_has_an_old_error():
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {"operation": "DELETE"},
-        {"operation": "CONNECT"},
-        {"sub_resource": "status"},
-        {"namespace": "held"},
-    ],
+    "fields", [{"operation": "DELETE"}, {"operation": "CONNECT"}, {"sub_resource": "status"}, {"namespace": "held"}]
 )
 def test_requests_without_a_rule_are_allowed(fields):
     assert ask(graph(backendFramework="vlm"), world=World(held=frozenset({"held"})), **fields) is SKIPPED

@@ -63,10 +63,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["events", "--kind", "pods"], "dynamoctl: --kind pods: this kind has no events; use one of "),
     (["events", "--type", "red"], "dynamoctl: --type red: unknown event; use one of "),
     (["render"], "dynamoctl render: Missing argument"),
-    (
-        ["run", "scheduler"],
-        "dynamoctl: unknown services: scheduler; use some of all, admission, watcher, pod-builder",
-    ),
+    (["run", "scheduler"], "dynamoctl: unknown services: scheduler; use some of all, admission, watcher, pod-builder"),
     (["run", "all"], "dynamoctl: admission: the API server needs an address to call"),
     (["up", "--local", "--kubeconfig", "f"], "dynamoctl: --local starts its own cluster"),
     (

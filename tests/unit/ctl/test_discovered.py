@@ -60,10 +60,7 @@ async def test_views_are_filtered_by_namespace_or_graph_and_printed_for_programs
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     made = await bus(DECODE, ROUTER)
-    for query in (
-        DiscoveredQuery("team", output=Output.JSON),
-        DiscoveredQuery(graph="g", output=Output.JSON),
-    ):
+    for query in (DiscoveredQuery("team", output=Output.JSON), DiscoveredQuery(graph="g", output=Output.JSON)):
         (text,) = await lines("workers", query, made, "local")
         assert [item["spec"]["instanceId"] for item in json.loads(text)["items"]] == [""]
         assert [item["metadata"]["name"] for item in json.loads(text)["items"]] == ["d/backend/2a"]

@@ -41,9 +41,7 @@ LATER_GRAPH = graph(
         "runtimeVersionOverride": "1.5.0",
         "multinode": {"nodeCount": 2},
         "roles": [{"name": "leader", "replicas": 1, "other": {}}, {"name": "worker", "replicas": 1}],
-        "experimental": {
-            "gpuMemoryService": {"mode": "IntraPod", "extraClientPods": []},
-        },
+        "experimental": {"gpuMemoryService": {"mode": "IntraPod", "extraClientPods": []}},
     },
     experimental={"componentGroups": [], "other": {}},
 )

@@ -60,10 +60,7 @@ def test_the_same_list_twice_is_written_twice() -> None:
 
 def test_a_cell_cannot_become_another_row() -> None:
     forged = "fine\nchat   vllm   successful"
-    assert columns(["NAME", "MESSAGE"], [["a", forged]]) == [
-        "NAME   MESSAGE",
-        r"a      fine\nchat   vllm   successful",
-    ]
+    assert columns(["NAME", "MESSAGE"], [["a", forged]]) == ["NAME   MESSAGE", r"a      fine\nchat   vllm   successful"]
 
 
 def test_output_has_no_untrusted_control_sequences(capsys: pytest.CaptureFixture[str]) -> None:

@@ -179,8 +179,7 @@ async def test_a_reader_that_takes_nothing_is_disconnected(
 
 @with_and_without_tls
 async def test_of_many_readers_that_take_nothing_those_waiting_longest_are_disconnected(
-    tls: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    tls: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request counts no longer once it is answered: lists of large objects, read slowly, took all memory."""
     answer = b"a" * (32 << 20)

@@ -9,12 +9,7 @@ from dynamo_dynadmin.deploy.draft import parts_of
 from dynamo_dynadmin.deploy.request import with_form_names
 
 PLATFORM = PlatformDefaults()
-GRAPH: dict[str, Any] = {
-    "mode": "graph",
-    "name": "qwen",
-    "model": {"name": "Qwen/Qwen3-0.6B"},
-    "backend": "vllm",
-}
+GRAPH: dict[str, Any] = {"mode": "graph", "name": "qwen", "model": {"name": "Qwen/Qwen3-0.6B"}, "backend": "vllm"}
 OBJECTIVE: dict[str, Any] = {"mode": "objective", "name": "qwen", "model": {"name": "Qwen/Qwen3-32B"}}
 
 

@@ -73,10 +73,7 @@ def test_each_pod_gets_what_its_template_says() -> None:
 def test_leaders_and_workers_may_have_pods_of_their_own() -> None:
     roles = [
         {"name": name, "podTemplate": {"spec": {"nodeSelector": {"kind": name}, "containers": [{"resources": asks}]}}}
-        for name, asks in (
-            ("leader", {"limits": {"nvidia.com/gpu": 1}}),
-            ("worker", {"limits": {"nvidia.com/gpu": 4}}),
-        )
+        for name, asks in (("leader", {"limits": {"nvidia.com/gpu": 1}}), ("worker", {"limits": {"nvidia.com/gpu": 4}}))
     ]
     of = {"spec": {"components": [{"name": "w", "replicas": 2, "multinode": {"nodeCount": 3}, "roles": roles}]}}
     leader, worker = fit.demands_of(of)

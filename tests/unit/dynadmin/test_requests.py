@@ -275,15 +275,7 @@ async def test_head_is_allowed_where_get_has_no_effect() -> None:
 
 @pytest.mark.parametrize(
     ("known", "status"),
-    [
-        (None, 200),
-        ('"1"', 304),
-        ('W/"1"', 304),
-        ('"0", W/"1"', 304),
-        ("*", 304),
-        ('"2"', 200),
-        ("1", 200),
-    ],
+    [(None, 200), ('"1"', 304), ('W/"1"', 304), ('"0", W/"1"', 304), ("*", 304), ('"2"', 200), ("1", 200)],
 )
 async def test_a_version_that_the_caller_has_is_not_sent_again(known: str | None, status: int) -> None:
     async with serving(

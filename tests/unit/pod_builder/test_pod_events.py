@@ -19,12 +19,7 @@ class EventServer:
     """An API server with an Event about the first pod named g-0."""
 
     async def list(self, _resource: object, _namespace: str, *, field_selector: str, most: int) -> list[KubeObject]:
-        event = {
-            "regarding.kind": "Pod",
-            "regarding.name": "g-0",
-            "regarding.uid": "first",
-            "type": "Warning",
-        }
+        event = {"regarding.kind": "Pod", "regarding.name": "g-0", "regarding.uid": "first", "type": "Warning"}
         selected = dict(each.split("=") for each in field_selector.split(","))
         if not selected.items() <= event.items():
             return []

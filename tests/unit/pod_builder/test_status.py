@@ -104,10 +104,7 @@ UNANSWERED = "pending WebhookUnavailable: Resources not ready: "
     [
         (GraphOutcome({}), f"{FAILED}spec.components is empty: name at least one component to deploy"),
         (GraphOutcome({"A": [RUNS]}), "successful all_resources_are_ready: All resources are ready"),
-        (
-            GraphOutcome(TWO),
-            f"{PENDING}A: 1 of 2 replicas available; B: its workload does not exist yet",
-        ),
+        (GraphOutcome(TWO), f"{PENDING}A: 1 of 2 replicas available; B: its workload does not exist yet"),
         (GraphOutcome({"A": []}, failure=REMAINS), f"{PENDING}waiting until it is deleted"),
         (GraphOutcome({"A": []}, failure=AWAY), f"{UNANSWERED}no answer"),
         (GraphOutcome({"A": [replace(NONE_YET, failure=AWAY)]}), f"{UNANSWERED}A: no answer"),

@@ -68,7 +68,7 @@ def sample(main: KubeObject | None = None, **pod: Any) -> KubeObject:
         "a hook": (
             {
                 "lifecycle": {
-                    "preStop": {"httpGet": {"path": "", "port": 1, "httpHeaders": [{"name": "X", "value": ""}]}},
+                    "preStop": {"httpGet": {"path": "", "port": 1, "httpHeaders": [{"name": "X", "value": ""}]}}
                 }
             },
             {"lifecycle": {"preStop": {"httpGet": {"port": 1, "httpHeaders": [{"name": "X", "value": ""}]}}}},

@@ -103,8 +103,7 @@ def test_an_autoscaler_gets_only_the_leaders_of_multi_node_replicas_of_grove():
 
 
 @pytest.mark.parametrize(
-    ("multinode", "serving"),
-    [(None, "g-0-w-0-w,g-0-w-1-w"), ({"nodeCount": 2}, "g-0-w-0-w-ldr,g-0-w-1-w-ldr")],
+    ("multinode", "serving"), [(None, "g-0-w-0-w,g-0-w-1-w"), ({"nodeCount": 2}, "g-0-w-0-w-ldr,g-0-w-1-w-ldr")]
 )
 def test_an_autoscaler_gets_no_gpu_memory_pods_of_engines_that_share_gpu_memory(multinode: Any, serving: str):
     component = {"name": "W", "multinode": multinode, "experimental": {"gpuMemoryService": {"mode": "InterPod"}}}

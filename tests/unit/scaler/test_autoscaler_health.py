@@ -67,11 +67,7 @@ async def test_a_scaled_object_that_falls_back_is_a_problem_of_its_adapter() -> 
 
 @pytest.mark.parametrize(
     ("conditions", "expected"),
-    [
-        ([UNABLE], (False, "FailedUpdateScale")),
-        ([ACTIVE], (True, "ScaledObject")),
-        ([AT_ZERO], (True, "ScaledObject")),
-    ],
+    [([UNABLE], (False, "FailedUpdateScale")), ([ACTIVE], (True, "ScaledObject")), ([AT_ZERO], (True, "ScaledObject"))],
 )
 async def test_an_hpa_of_keda_that_does_not_scale_is_a_problem_of_its_adapter(
     conditions: list[Any], expected: tuple[bool, str]

@@ -5,13 +5,7 @@ from typing import Any
 
 from dynamo_scaler.budgets.pools import DesiredPool
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import (
-    PODS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    ObjectKey,
-    Resource,
-)
+from dynamo_shared.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, ObjectKey, Resource
 from dynamo_shared.bus.commands import Answered
 from dynamo_shared.runtime.settings.scaler import Budget, Scaler
 

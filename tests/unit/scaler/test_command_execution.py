@@ -133,10 +133,7 @@ async def test_a_retried_command_does_not_undo_a_newer_one_of_the_same_requester
     harness = ScalerHarness(Scaler(limits=FREE)).having("a", Decode=1)
     await harness.scaling.carry_out(harness.ask("a", "new", requester="planner", sent="2026-01-01T00:00:05Z", Decode=3))
     late = harness.ask("a", "late", requester="planner", sent="2026-01-01T00:00:04.999", Decode=5)
-    assert await refused(harness, late) == (
-        "Superseded",
-        "Decode: a newer command of planner requested 3 replicas",
-    )
+    assert await refused(harness, late) == ("Superseded", "Decode: a newer command of planner requested 3 replicas")
     # Timestamps of other requesters do not count.
     assert (await harness.scaling.carry_out(replace(late, requester="user"))).reason == "Applied"
 

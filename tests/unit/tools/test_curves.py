@@ -16,10 +16,7 @@ TEXT = "graphs,seconds,KiB a graph\n100,1,\n1000,3,80\n10000,2,60\ngoal,,100\n"
 def test_columns_become_panels() -> None:
     assert curves.read(TEXT) == (
         "graphs",
-        [
-            Chart("seconds", ((100, 1), (1000, 3), (10000, 2))),
-            Chart("KiB a graph", ((1000, 80), (10000, 60)), 100),
-        ],
+        [Chart("seconds", ((100, 1), (1000, 3), (10000, 2))), Chart("KiB a graph", ((1000, 80), (10000, 60)), 100)],
     )
 
 

@@ -41,11 +41,7 @@ _NAMED: Schema = {
 _ISSUER: Schema = {
     "type": "object",
     "additionalProperties": False,
-    "properties": {
-        "name": {"type": "string", "minLength": 1},
-        "kind": {"type": "string"},
-        "group": {"type": "string"},
-    },
+    "properties": {"name": {"type": "string", "minLength": 1}, "kind": {"type": "string"}, "group": {"type": "string"}},
     "dependentRequired": {"kind": ["name"], "group": ["name"]},
 }
 _STRINGS: Schema = {"type": "array", "items": {"type": "string", "minLength": 1}}
@@ -200,10 +196,7 @@ CONSTRAINTS: dict[str, Schema] = {
         "type": "array",
         "items": {"type": "string", "pattern": _HOST.format(scheme="(nats|tls)")},
     },
-    "nats.existing.credentialSecrets": {
-        **_TEXTS,
-        "propertyNames": {"enum": ["default", *sorted(SERVICES)]},
-    },
+    "nats.existing.credentialSecrets": {**_TEXTS, "propertyNames": {"enum": ["default", *sorted(SERVICES)]}},
     "nats.existing.streamReplicas": {"type": "integer", "minimum": 1, "maximum": 5},
     "etcd.mode": {"enum": ["own", "existing", "none"]},
     "etcd.members": {"enum": [1, 3, 5]},
@@ -219,12 +212,7 @@ CONSTRAINTS: dict[str, Schema] = {
         "type": ["object", "string"],
         "minLength": 1,
         "additionalProperties": False,
-        "properties": {
-            "registry": _REGISTRY,
-            "repository": _REPOSITORY,
-            "tag": {"type": "string"},
-            "digest": _DIGEST,
-        },
+        "properties": {"registry": _REGISTRY, "repository": _REPOSITORY, "tag": {"type": "string"}, "digest": _DIGEST},
     },
     "tests.model": {"type": "string", "minLength": 1},
     "tests.timeoutSeconds": {"type": "integer", "minimum": 10},

@@ -231,12 +231,7 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
         "gridPos": {"x": number % 2 * _WIDTH, "y": number // 2 * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
         "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
         "targets": [
-            {
-                "refId": chr(ord("A") + index),
-                "datasource": _SOURCE,
-                "expr": _of_clusters(query),
-                "legendFormat": legend,
-            }
+            {"refId": chr(ord("A") + index), "datasource": _SOURCE, "expr": _of_clusters(query), "legendFormat": legend}
             for index, (query, legend) in enumerate(panel.queries)
         ],
     }

@@ -232,11 +232,7 @@ DATA: dict[type[msgspec.Struct], msgspec.Struct] = {
 
 #: Fields of the data that differ in one event, by family and verb.
 CHANGED: Mapping[str, Mapping[str, Any]] = {
-    "deployment.ready": {
-        "state": "successful",
-        "reason": "all_resources_ready",
-        "message": "All components are ready",
-    },
+    "deployment.ready": {"state": "successful", "reason": "all_resources_ready", "message": "All components are ready"},
     "deployment.failed": {
         "state": "failed",
         "reason": "InvalidPodTemplate",

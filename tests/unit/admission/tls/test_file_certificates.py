@@ -129,9 +129,7 @@ def test_a_self_signed_certificate_is_its_own_ca(tmp_path: Path, clock: ManualCl
 
 def encrypted(key: bytes) -> bytes:
     return serialization.load_pem_private_key(key, None).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(b"secret"),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"secret")
     )
 
 

@@ -255,9 +255,7 @@ volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: /p}]}}] =>
     volumes[0].secret.items[0].path: '/p' must be a relative path
 affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}} =>
     affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].values: required, because operator is In
-""") | {
-    "securityContext: {seccompProfile: {type: Localhost}}": "securityContext.seccompProfile.localhostProfile: ",
-}
+""") | {"securityContext: {seccompProfile: {type: Localhost}}": "securityContext.seccompProfile.localhostProfile: "}
 
 
 @pytest.mark.parametrize(("fields", "problem"), PODS_THAT_DO_NOT_HOLD_TOGETHER.items())

@@ -130,14 +130,7 @@ def test_plans_are_held_for_a_while_and_not_after_requests_have_stopped() -> Non
 def test_the_reason_names_the_held_replicas_and_why_it_pays(by_wave: bool, over: str) -> None:
     sizer: Any = Sizer()
     plan = PoolPlan(
-        current=4,
-        replicas=4,
-        reason=Reason.HOLD_STABILIZING,
-        sizer=sizer,
-        brings={},
-        price=0.0,
-        gpus=2,
-        held=3,
+        current=4, replicas=4, reason=Reason.HOLD_STABILIZING, sizer=sizer, brings={}, price=0.0, gpus=2, held=3
     )
     explanation = explain(
         Reason.HOLD_STABILIZING,

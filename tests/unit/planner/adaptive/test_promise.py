@@ -147,8 +147,7 @@ def test_a_slow_start_is_named_while_the_last_hour_shows_it() -> None:
     explanation = graph.step(60).explanation
     assert "need 120 s to start" in explanation.at_risk
     assert re.search(
-        r"constant prefill \d+, decode \d+ \(\d+ GPUs, as min_endpoint\) would have kept \d+ %",
-        explanation.at_risk,
+        r"constant prefill \d+, decode \d+ \(\d+ GPUs, as min_endpoint\) would have kept \d+ %", explanation.at_risk
     )
 
 

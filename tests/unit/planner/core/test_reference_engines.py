@@ -18,15 +18,7 @@ from dynamo_planner.core.reference.regression import BucketedSamples, EngineSamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.planner.core.reference_cases import (
-    BATCHED,
-    BOTH,
-    DM,
-    PM,
-    config,
-    decode_iteration,
-    prefill_iteration,
-)
+from tests.unit.planner.core.reference_cases import BATCHED, BOTH, DM, PM, config, decode_iteration, prefill_iteration
 
 SIZE = {"limit": 64, "buckets": 16, "least": 5}
 

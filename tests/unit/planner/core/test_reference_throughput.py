@@ -153,10 +153,7 @@ def test_no_replicas_are_requested_twice_or_beyond_the_budget(changes):
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, 1e300])
 def test_invalid_numbers_do_not_count_as_traffic(number):
-    effects = throughput_tick(
-        ReferencePolicy(config(), profile=BOTH),
-        observed(traffic=requests(number)),
-    )
+    effects = throughput_tick(ReferencePolicy(config(), profile=BOTH), observed(traffic=requests(number)))
     assert effects.explanation.throughput_reason == ThroughputReason.NO_TRAFFIC_DATA
 
 

@@ -59,10 +59,7 @@ def test_a_message_is_read(passes):
             worker_id="w1",
             wall_time=0.5,
             scheduled=EngineWork(
-                num_prefill_requests=1,
-                sum_prefill_tokens=900,
-                num_decode_requests=3,
-                sum_decode_kv_tokens=3000,
+                num_prefill_requests=1, sum_prefill_tokens=900, num_decode_requests=3, sum_decode_kv_tokens=3000
             ),
             queued=EngineWork(num_prefill_requests=2, sum_prefill_tokens=1800),
         ),

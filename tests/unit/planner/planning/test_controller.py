@@ -480,9 +480,7 @@ async def test_planning_starts_when_the_gpus_of_an_engine_are_known() -> None:
     controller._stop(KEY)
 
 
-async def test_a_claim_reconciles_graphs_that_name_it_or_own_its_pod(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_claim_reconciles_graphs_that_name_it_or_own_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     controller, _ = plans()
     sharing = graph(uid="s")
     sharing["metadata"]["name"] = "sharing"

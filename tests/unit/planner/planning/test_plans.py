@@ -80,11 +80,7 @@ def test_a_pool_keeps_as_many_replicas_as_grove_starts_together(
 
 
 def test_the_graphs_engine_is_selected_from_a_profile_of_several() -> None:
-    several = {
-        "prefill_isl": [[100, 1000]] * 3,
-        "prefill_ttft": [[5, 15], [10, 30], [20, 60]],
-        "tp": [[8], [4], [2]],
-    }
+    several = {"prefill_isl": [[100, 1000]] * 3, "prefill_ttft": [[5, 15], [10, 30], [20, 60]], "tp": [[8], [4], [2]]}
     profile = {"metadata": {"name": "x"}, "data": {"prefill_raw_data.json": json.dumps(several)}}
     by_pods = read_plan(graph(*DISAGG), config_map({"mode": "disagg"}), profile)
     by_config = read_plan(graph(*DISAGG), config_map({"mode": "disagg", "prefill_engine_num_gpu": 8}), profile)

@@ -64,12 +64,7 @@ REPLICAS = {
     "the new one serves": ([NEW], {"g-new": (NEW, 1), "g-old": (OLD, 1)}, {"g-new": 1}, {"g-old": 0}),
     "the new one does not serve yet": ([NEW], {"g-new": (NEW, 0), "g-old": (OLD, 1)}, {"g-new": 1}, {}),
     "an old one that does not serve waits for the new one, too": ([NEW], {"g-old": (OLD, 0)}, {"g-new": 1}, {}),
-    "by one": (
-        [TWO],
-        {"g-new": (component("g-new", "new", 1), 1), "g-old": (TWO_OLD, 2)},
-        {"g-new": 1},
-        {"g-old": 1},
-    ),
+    "by one": ([TWO], {"g-new": (component("g-new", "new", 1), 1), "g-old": (TWO_OLD, 2)}, {"g-new": 1}, {"g-old": 1}),
     "a prefill worker serves nothing without a decode worker": (
         [PREFILL, DECODE],
         {"p-new": (PREFILL, 1), "d-new": (DECODE, 0), **PAIR},
@@ -350,11 +345,7 @@ PROGRESS = {
         replace(ENDED, status={**OVER, "startTime": NOW, "endTime": NOW}),
     ),
     "goes on": ({"g-new": (NEW, 0), "g-old": (OLD, 1)}, RUNNING, replace(WORKER, drain=[], kept=["uid-of-g-old"])),
-    "ends: what is left may go": (
-        {"g-new": (NEW, 1), "g-old": (component("g-old", "old", 0), 0)},
-        RUNNING,
-        ENDED,
-    ),
+    "ends: what is left may go": ({"g-new": (NEW, 1), "g-old": (component("g-old", "old", 0), 0)}, RUNNING, ENDED),
     "the reference had only announced it": ({"g-new": (NEW, 1)}, {"phase": "Pending", "startTime": BEFORE}, ENDED),
     "the old ones were deleted meanwhile": ({"g-new": (NEW, 1)}, RUNNING, ENDED),
     "the old were deleted before the new serve": ({"g-new": (NEW, 0)}, RUNNING, replace(WORKER, drain=[], kept=[])),

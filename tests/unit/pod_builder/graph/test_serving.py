@@ -30,12 +30,7 @@ LONG_AGO = 3600.0
 
 
 def pod(
-    type_: str,
-    status: str,
-    ago: float,
-    name: str = "",
-    containers: tuple[str, ...] = ("main",),
-    **own: str,
+    type_: str, status: str, ago: float, name: str = "", containers: tuple[str, ...] = ("main",), **own: str
 ) -> KubeObject:
     """A pod whose condition changed that many seconds ago; `own` are labels."""
     since = timestamp(NOW - timedelta(seconds=ago))

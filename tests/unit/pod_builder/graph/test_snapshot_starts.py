@@ -7,12 +7,7 @@ from dynamo_pod_builder.reconcilers.scaling import replicas_of
 from dynamo_pod_builder.render import CheckpointDefaults
 from dynamo_shared.api import objects
 from dynamo_shared.api.objects import KubeObject
-from dynamo_shared.api.resources import (
-    DYNAMO_COMPONENT_DEPLOYMENTS,
-    POD_CLIQUE_SETS,
-    POD_SNAPSHOTS,
-    SNAPSHOT_JOBS,
-)
+from dynamo_shared.api.resources import DYNAMO_COMPONENT_DEPLOYMENTS, POD_CLIQUE_SETS, POD_SNAPSHOTS, SNAPSHOT_JOBS
 
 from tests.building.objects import with_metadata
 from tests.unit.render.building import component
@@ -28,11 +23,7 @@ def test_a_completed_capture_replaces_no_pod() -> None:
     assert "(Said: as a test says)" in world.condition[2]
     world.capture()
     assert world.worker == before
-    assert world.condition == (
-        "True",
-        "CheckpointsReady",
-        "One: new pods start from PodSnapshot snap-0",
-    )
+    assert world.condition == ("True", "CheckpointsReady", "One: new pods start from PodSnapshot snap-0")
     assert world.graph["status"]["checkpoints"] == {"One": {"checkpointName": "snap-0", "ready": True}}
     assert any("Normal CheckpointsReady" in line for line in world.announced.lines)
     writes = list(world.kube.writes)

@@ -26,11 +26,7 @@ from tests.unit.profiler.profiling.profiling_world import layout, request, setti
 def parts(name: str = "qwen", *, model: ModelArchitecture | None = None, **spec: Any) -> GenerationInputs:
     asked = replace(request(name, **spec), gpu_product="NVIDIA-H200")
     return GenerationInputs(
-        request=asked,
-        objective=objective_of(asked),
-        settings=settings(),
-        version="1.2.0",
-        model=model,
+        request=asked, objective=objective_of(asked), settings=settings(), version="1.2.0", model=model
     )
 
 

@@ -8,13 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from dynamo_profiler.profiling.results import (
-    DeploymentCandidate,
-    ProfilingRequest,
-    ProfilingResult,
-    Progress,
-    Remark,
-)
+from dynamo_profiler.profiling.results import DeploymentCandidate, ProfilingRequest, ProfilingResult, Progress, Remark
 from dynamo_profiler.requests import deployment
 from dynamo_profiler.requests.dcgm import DcgmExporters
 from dynamo_profiler.requests.deployment import GraphDeployer

@@ -9,11 +9,7 @@ import pytest
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import annotations as keys
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.resources import (
-    CONFIG_MAPS,
-    DYNAMO_GRAPH_DEPLOYMENTS,
-    ObjectKey,
-)
+from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, ObjectKey
 from dynamo_shared.kube.errors import NamespaceTerminating, Unavailable
 from dynamo_shared.runtime import Result
 

@@ -117,11 +117,7 @@ def test_a_complete_hardware_spec_needs_no_discovery() -> None:
 @pytest.mark.parametrize(
     ("asked", "nodes", "says"),
     [
-        (
-            None,
-            (),
-            "spec.hardware.gpuSku, spec.hardware.numGpusPerNode, spec.hardware.totalGpus not set, and no node",
-        ),
+        (None, (), "spec.hardware.gpuSku, spec.hardware.numGpusPerNode, spec.hardware.totalGpus not set, and no node"),
         (
             HardwareSpec(gpu_sku="h200_sxm", total_gpus=8),
             (),
