@@ -151,6 +151,11 @@ v1beta1 DynamoGraphDeployment: {components: [{name: a, type: worker, labels: {},
   | spec.components[0].labels: no such field; v1beta1 has it in podTemplate.metadata
   | spec.components[0].annotations: no such field; v1beta1 has it in podTemplate.metadata
   | spec.experimental.kvTransferPolicy.preferredWeight: must be a number, not '0.5'
+v1beta1 DynamoComponentDeployment: {experimental: {gpuMemoryService: {extraClientContainers: [a, b, a]}}}
+  | spec.experimental.gpuMemoryService.extraClientContainers[2]: 'a' is already item [0]: name it once
+v1alpha1 DynamoComponentDeployment: {gpuMemoryService: {enabled: true, extraClientContainers: [1, a, a]}}
+  | spec.gpuMemoryService.extraClientContainers[0]: must be a string, not 1
+  | spec.gpuMemoryService.extraClientContainers[2]: 'a' is already item [1]: name it once
 v1alpha1 DynamoWorkerMetadata: {data: x} | spec.data: must be an object, not 'x'
 v1alpha1 DynamoNimRequest: {bentoTag: 1} | spec.bentoTag: must be a string, not 1
 """)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dynamo_shared.api.crds.structural import Schema
+from dynamo_shared.api.field_errors import shown
 from dynamo_shared.api.rules import Location, rule_of
 
 Check = Callable[[Any, Location], Iterator[tuple[Location, str]]]
@@ -59,7 +60,16 @@ _Own = list[Callable[[Any], Any]]
 
 
 def _own(schema: Schema) -> _Own:
-    return [rule_of(validation["rule"]).violations for validation in schema.get("x-kubernetes-validations", ())]
+    rules = [rule_of(validation["rule"]).violations for validation in schema.get("x-kubernetes-validations", ())]
+    return [_repeated, *rules] if schema.get("x-kubernetes-list-type") == "set" else rules
+
+
+def _repeated(value: list[Any]) -> Iterator[tuple[Location, str]]:
+    """The API server refuses a set with a repeated item. All sets are of strings."""
+    first: dict[str, int] = {}
+    for index, each in enumerate(value):
+        if isinstance(each, str) and (before := first.setdefault(each, index)) != index:
+            yield (index,), f"{shown(each)} is already item [{before}]: name it once"
 
 
 def _violations(own: _Own, value: Any, location: Location) -> Iterator[tuple[Location, str]]:
