@@ -19,6 +19,7 @@ from dynamo_shared.runtime.routes import CacheChange, Reconciler, TaskRoute
 from dynamo_shared.runtime.supervision import Supervisor
 from dynamo_shared.runtime.tasks import Task
 from dynamo_shared.state.publisher import StatePublisher
+from dynamo_shared.wire import subjects
 from prometheus_client import generate_latest
 
 from tests.building.waiting import until
@@ -116,6 +117,15 @@ async def test_listeners_are_notified_of_a_change_that_cannot_be_routed() -> Non
         publisher.put(DEPLOYMENTS, deployment(named("z")))
         await until(lambda: {"noticed-badly", "z"} <= set(controller.reconciled))
         assert controller.noticed == ["routed-badly", "z"]
+
+
+async def test_a_service_that_ends_leaves_no_report_of_what_it_read() -> None:
+    """Its next run, which read no invalid message, did not know of it: `/readyz` stayed degraded."""
+    async with controlling([]) as (_, context, _):
+        subject = subjects.state_subject(context.settings.platform.cluster_name, DEPLOYMENTS.id, named("a"))
+        await context.bus.publish(subject, b"damaged")
+        await until(lambda: f"{SERVICE}: STATE" in reported(context.health))
+    assert [part for part in reported(context.health) if part.startswith(f"{SERVICE}: ")] == []
 
 
 async def test_an_object_that_cannot_be_counted_is_left_out() -> None:

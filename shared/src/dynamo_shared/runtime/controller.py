@@ -82,6 +82,7 @@ class Controller:
         manager = f"dynamo-{identity}"
         self.context = context
         self.name = name
+        self._state_part, self._share_part = f"{name}: STATE", f"{name}: share"
         ownership = context.ownership(identity)
         self.kube = context.kube.acting_as(manager).guarded(ownership.may_write)
         self.cache = ObjectCache()
@@ -139,11 +140,10 @@ class Controller:
         self._synced = synced
 
     def _report_quarantine(self, words: str) -> None:
-        part = f"{self.name}: STATE"
         if words:
-            self.context.health.set(part, HealthState.DEGRADED, words)
+            self.context.health.set(self._state_part, HealthState.DEGRADED, words)
         else:
-            self.context.health.forget(part)
+            self.context.health.forget(self._state_part)
 
     def _report_waiting(self, resources: list[str]) -> None:
         words = f"waiting until the watcher has listed {_named(resources)}"
@@ -151,16 +151,16 @@ class Controller:
 
     async def _report_unread(self) -> None:
         """Report gained keys whose objects are not read within `UNREAD_AFTER`: these keys are not reconciled yet."""
-        part, clock = f"{self.name}: share", self.context.clock
+        clock = self.context.clock
         last_covered = clock()
         while True:
             unread = self.reader.unread()
             last_covered = last_covered if unread else clock()
             if clock() - last_covered >= UNREAD_AFTER:
                 words = f"objects of gained partitions are not reconciled until the watcher has listed {_named(unread)}"
-                self.context.health.set(part, HealthState.DEGRADED, words)
+                self.context.health.set(self._share_part, HealthState.DEGRADED, words)
             else:
-                self.context.health.forget(part)
+                self.context.health.forget(self._share_part)
             await asyncio.sleep(LEASE_INTERVAL)
 
     async def serve(self) -> None:
@@ -201,6 +201,9 @@ class Controller:
                     if self.ownership.is_shared:
                         await own_writes.confirmed(self.cache)
         finally:
+            # The next run only reports what it reads itself.
+            for reported in (self._state_part, self._share_part):
+                health.forget(reported)
             await self.publisher.flush(FLUSH_WITHIN)
 
     def enqueue(self, task: Task, after: float = 0.0) -> None:
