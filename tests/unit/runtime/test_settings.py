@@ -218,7 +218,9 @@ def test_a_secret_in_an_address_is_rejected_and_not_shown(tmp_path):
 
 REFUSED = {
     "leaderElection: {enabled: true}": "leaderElection.id is required",
-    "namespace: {scope: {leaseDuration: 5s, leaseRenewInterval: 5s}}": "must be shorter than leaseDuration",
+    "namespace: {scope: {leaseDuration: 5s, leaseRenewInterval: 5s}}": "above 0 and shorter than leaseDuration",
+    # The watcher would write each Lease again and again without any pause.
+    "namespace: {scope: {leaseRenewInterval: 0s}}": "must be above 0 and shorter than leaseDuration",
     "platform: {nats: {tls: {certFile: a}}}": "certFile and keyFile must be set together",
     "platform: {nats: {servers: []}}": "platform.nats.servers",
     "serviceMesh: {provider: istio, istio: {tlsMode: MUTUAL}}": "requires clientCertificate and privateKey",

@@ -114,8 +114,8 @@ class NamespaceScope(Section):
 
     @model_validator(mode="after")
     def _renewed_in_time(self) -> Self:
-        if self.lease_renew_interval >= self.lease_duration:
-            raise ValueError("namespace.scope.leaseRenewInterval must be shorter than leaseDuration")
+        if not 0 < self.lease_renew_interval < self.lease_duration:
+            raise ValueError("namespace.scope.leaseRenewInterval must be above 0 and shorter than leaseDuration")
         return self
 
 
