@@ -1,14 +1,25 @@
 """The requests of an etcd watch, and errors that prevent a call."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc.aio
 import pytest
+from dynamo_shared.leases import client as etcd_client
+from dynamo_shared.leases import follow, view
 from dynamo_shared.leases.channel import Channel, EtcdOptions
+from dynamo_shared.leases.client import EtcdClient
 from dynamo_shared.leases.errors import CertificateFileError, EtcdUnavailableError
+from dynamo_shared.leases.follow import PrefixFollower
+from dynamo_shared.leases.view import PrefixView
 from etcd3 import etcdrpc
+
+from tests.building.tasks import in_background
+from tests.building.waiting import turns, until
 
 
 class Watching:
@@ -40,6 +51,46 @@ async def test_a_watch_ends_when_its_member_has_lost_the_leader() -> None:
                 _ = [answer async for answer in answers]
     finally:
         await channel.close()
+
+
+class Compacting:
+    """A connection to an etcd that has compacted what each watch asks for."""
+
+    def __init__(self, _: object) -> None:
+        self.watches = 0
+
+    async def call(self, *_: object) -> Any:
+        await asyncio.sleep(0)
+        return SimpleNamespace(header=SimpleNamespace(revision=1), kvs=[], more=False)
+
+    @asynccontextmanager
+    async def stream(self, *_: object) -> AsyncIterator[AsyncIterator[Any]]:
+        self.watches += 1
+        yield self._answers()
+
+    async def _answers(self) -> AsyncIterator[Any]:
+        yield SimpleNamespace(compact_revision=7, canceled=True, cancel_reason="")
+
+    async def close(self) -> None:
+        """No call is in progress."""
+
+
+@pytest.mark.parametrize("reader", [view, follow])
+async def test_a_watch_that_is_always_compacted_begins_again_after_a_pause(
+    reader: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began again at once: an etcd that compacts all the time got requests as fast as it answered."""
+    options, channel = EtcdOptions(endpoints=("http://127.0.0.1:1",)), Compacting(None)
+    monkeypatch.setattr(reader, "RECONNECT_PAUSE", 3600.0)
+    monkeypatch.setattr(follow, "LONGEST_PAUSE", 3600.0)
+    monkeypatch.setattr(follow, "Channel", lambda _: channel)
+    monkeypatch.setattr(etcd_client, "Channel", lambda _: channel)
+    client = EtcdClient(options)
+    work = PrefixView(client, "/p")._watch if reader is view else PrefixFollower(options, "/p", lambda _: None).run
+    async with in_background(work()):
+        await until(lambda: channel.watches)
+        await turns()
+        assert channel.watches == 1
 
 
 class Full:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 from etcd3 import etcdrpc
 
 from dynamo_shared.leases.channel import Channel, EtcdOptions
-from dynamo_shared.leases.errors import CompactedError, EtcdUnavailableError
+from dynamo_shared.leases.errors import EtcdUnavailableError
 
 #: The create revision of a key that does not exist.
 _ABSENT = 0
@@ -138,8 +138,8 @@ class EtcdClient:
     async def watch(self, prefix: str, start: int) -> AsyncIterator[AsyncIterator[int]]:
         """While the block runs: the revision of each batch of changes under a prefix, from revision `start` on.
 
-        Yields 0 once when the watch is established. Raises CompactedError if `start` was compacted,
-        EtcdUnavailableError when disconnected.
+        Yields 0 once when the watch is established. Raises EtcdUnavailableError when disconnected, or if `start` was
+        compacted.
         """
         async with watching(self._channel, prefix, start) as answers:
             yield _revisions(answers)
@@ -163,7 +163,7 @@ async def watching(channel: Channel, prefix: str, start: int) -> AsyncIterator[A
 async def _watched(answers: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for answer in answers:
         if answer.compact_revision:
-            raise CompactedError(f"revisions before {answer.compact_revision} are compacted")
+            raise EtcdUnavailableError(f"revisions before {answer.compact_revision} are compacted")
         if answer.canceled:
             raise EtcdUnavailableError(f"the watch was cancelled: {answer.cancel_reason}")
         yield answer

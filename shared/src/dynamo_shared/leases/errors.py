@@ -6,7 +6,7 @@ class EtcdError(Exception):
 
 
 class EtcdUnavailableError(EtcdError):
-    """No valid answer: refused, disconnected, timed out, no leader. Whether a write was done is unknown."""
+    """No valid answer: refused, disconnected, timed out, no leader, compacted. Whether a write was done is unknown."""
 
 
 class LeaseNotFoundError(EtcdError):
@@ -15,10 +15,6 @@ class LeaseNotFoundError(EtcdError):
 
 class EtcdLoginError(EtcdError):
     """etcd refused user and password, or the client certificate."""
-
-
-class CompactedError(EtcdError):
-    """A watch requested revisions that were compacted; read again."""
 
 
 class CertificateFileError(EtcdError):

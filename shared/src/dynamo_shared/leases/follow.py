@@ -17,7 +17,7 @@ from etcd3 import etcdrpc
 from dynamo_shared.aio import Backoff
 from dynamo_shared.leases.channel import Channel, EtcdOptions
 from dynamo_shared.leases.client import end_of, watching
-from dynamo_shared.leases.errors import CompactedError, EtcdError, EtcdUnavailableError
+from dynamo_shared.leases.errors import EtcdError, EtcdUnavailableError
 
 __all__ = ["EtcdOptions", "PrefixFollower"]
 
@@ -72,8 +72,6 @@ class PrefixFollower:
                     watched_since = clock()
                     # From the revision after the reading, so that no change in between is missed.
                     await self._watch(channel, revision + 1)
-                except CompactedError:
-                    continue
                 except EtcdError as error:
                     backoff.worked_for(clock() - watched_since)
                     self._troubled(str(error))

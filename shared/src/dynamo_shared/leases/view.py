@@ -12,7 +12,7 @@ import structlog
 
 from dynamo_shared.aio import endless, spread
 from dynamo_shared.leases.client import EtcdClient, Snapshot
-from dynamo_shared.leases.errors import CompactedError, EtcdError, LeaseNotFoundError
+from dynamo_shared.leases.errors import EtcdError, LeaseNotFoundError
 from dynamo_shared.leases.lease import Lease
 
 #: Seconds between readings without a hint.
@@ -81,9 +81,6 @@ class PrefixView:
                     async with self._client.watch(self.prefix, snapshot.revision + 1) as changes:
                         async for _ in changes:
                             self.wake()
-                except CompactedError:
-                    self.wake()
-                    continue
                 except EtcdError as error:
                     log.debug("watch failed", prefix=self.prefix, error=str(error))
                 self.wake()
