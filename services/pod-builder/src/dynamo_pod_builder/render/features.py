@@ -24,7 +24,7 @@ def check_component(name: str, spec: ComponentSpec, *, multinode: bool) -> None:
 
     `multinode`: whether there is an orchestrator for replicas that span nodes.
     """
-    if spec.multinode is not None and spec.multinode.node_count > 1 and not multinode:
+    if spec.multinode is not None and not multinode:
         raise RenderError(
             name,
             "multinode",
@@ -80,7 +80,7 @@ CHANGES_ENGINES = "it needs another command or pod of the engine, and with that 
 
 def _changing_engines(spec: ComponentSpec) -> Iterator[str]:
     """Fields of a component that require other engines than those that its author starts."""
-    if spec.multinode is not None and spec.multinode.node_count > 1:
+    if spec.multinode is not None:
         yield "multinode"
     if memory_service(spec) is not None:
         yield "experimental.gpuMemoryService"

@@ -34,7 +34,7 @@ def check_checkpoint(name: str, spec: ComponentSpec, defaults: CheckpointDefault
             "a checkpoint captures one pod, and the GPU memory would be in another pod",
             "use gpuMemoryService IntraPod",
         )
-    if spec.multinode is not None and spec.multinode.node_count > 1:
+    if spec.multinode is not None:
         raise RenderError(
             name, at, "a checkpoint captures one pod, not several nodes", "remove experimental.checkpoint or multinode"
         )

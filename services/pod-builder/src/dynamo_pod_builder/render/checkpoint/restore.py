@@ -15,10 +15,8 @@ _RESTORED = {"exec": {"command": ["cat", RESTORE_COMPLETE]}, "periodSeconds": 1}
 
 def start_from(pod: KubeObject, restore: Restore, containers: Sequence[str]) -> None:
     """Change a pod spec in place so that these containers start from the checkpoint."""
-    targets = set(containers)
-    pod["containers"] = [dict(each) if each["name"] in targets else each for each in pod["containers"]]
     for container in pod["containers"]:
-        if container["name"] in targets:
+        if container["name"] in containers:
             connect(pod, container, restore.storage)
             container["command"] = ["sleep", "infinity"]
             container.pop("args", None)

@@ -41,11 +41,11 @@ def fails_over_between_pods(spec: ComponentSpec) -> bool:
 
 
 def pods_a_rank(spec: ComponentSpec, shadows: int | None) -> int:
-    """The number of pods with an engine per rank: the one that serves, and those that wait.
+    """The number of pods with an engine per rank if these pods share memory: the one that serves, and those that wait.
 
     `shadows`: the number of waiting pods in v1alpha1, if it is more than v1beta1 can express.
     """
     failover = fails_over(spec)
-    if failover is None or not fails_over_between_pods(spec):
+    if failover is None:
         return 1
     return 1 + (failover.num_shadows if shadows is None else shadows)
