@@ -92,11 +92,8 @@ def accepted(pod_clique_set: KubeObject) -> KubeObject:
     group is scaled to 0 after it exists.
     """
     template = pod_clique_set["spec"]["template"]
-    groups = template.get("podCliqueScalingGroups", ())
-    if all(each.replicas for each in workloads(pod_clique_set)):
-        return pod_clique_set
     changed = {**template, "cliques": [{**each, "spec": _not_empty(each["spec"])} for each in template["cliques"]]}
-    if groups:
+    if groups := template.get("podCliqueScalingGroups"):
         changed["podCliqueScalingGroups"] = [_not_empty(each) for each in groups]
     return {**pod_clique_set, "spec": {**pod_clique_set["spec"], "template": changed}}
 

@@ -95,13 +95,9 @@ class Observed:
 
         If an object was replaced by another of its name, the workload or cliques of the old one are dropped, too.
         """
-        # Most objects are unchanged in most reconciles.
-        changed = [(place, obj) for obj in written if self.children.get(place := place_of(obj)) is not obj]
-        gone = [each for each in removed if not each["metadata"].get("finalizers")]
-        if not (changed or gone):
-            return self
         children, workloads, cliques = dict(self.children), dict(self.workloads), dict(self.cliques)
-        for place, obj in changed:
+        for obj in written:
+            place = place_of(obj)
             if place in children and objects.uid(children[place]) != objects.uid(obj):
                 if place[0] == POD_CLIQUE_SETS.id:
                     cliques.clear()
@@ -113,8 +109,9 @@ class Observed:
                 children[place] = obj
             else:
                 children.pop(place, None)
-        for obj in gone:
-            children.pop(place_of(obj), None)
+        for obj in removed:
+            if not obj["metadata"].get("finalizers"):
+                children.pop(place_of(obj), None)
         return replace(self, children=children, workloads=workloads, cliques=cliques)
 
     def _of(self, resource: Resource) -> list[KubeObject]:

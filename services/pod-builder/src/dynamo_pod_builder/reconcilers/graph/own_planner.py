@@ -24,9 +24,12 @@ INFORMED = "PlannerInformed"
 
 
 def lacking(plan: Plan, observed: Observed) -> dict[str, str | None]:
-    """Annotations to change on the graph, None for those to remove; empty if there is nothing to change."""
+    """Annotations to change on the graph, None for those to remove; empty if there is nothing to change.
+
+    `plan` was carried out.
+    """
     components = observed.graph["spec"].get("components") or ()
-    if plan.children is None or all(each.get("type") != ComponentType.PLANNER for each in components):
+    if all(each.get("type") != ComponentType.PLANNER for each in components):
         return {}
     serving = _serving(plan, observed)
     if serving is None:

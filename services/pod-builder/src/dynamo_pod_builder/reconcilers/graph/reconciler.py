@@ -46,8 +46,7 @@ class GraphReconciler:
         if not exists or self.observer.cache.get_by_uid(DYNAMO_GRAPH_DEPLOYMENTS, key, objects.uid(graph)) is None:
             return Result()
         self.report.begin(graph)
-        if plan.captures:
-            observed, plan = await self._captured(observed, plan)
+        observed, plan = await self._captured(observed, plan)
         if plan.rollout.makes_way:
             observed, plan = await self._confirmed(observed, plan)
         outcome = await self._informed(plan, await self.executor.carry_out(plan, observed))
