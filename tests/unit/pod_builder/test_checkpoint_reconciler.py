@@ -251,7 +251,9 @@ async def test_a_job_is_created_once_and_its_progress_is_reported(given, outcome
         assert (await world.status())["message"] == f"pod of {JOB}: exceeded quota: few"
         assert after == LACKING_INTERVAL
     if outcome.startswith("Ready JobCompleted"):
-        assert (await world.status())["createdAt"] == "2026-01-02T03:04:05Z"
+        status = await world.status()
+        assert status["createdAt"] == "2026-01-02T03:04:05Z"
+        assert [each["type"] for each in status["conditions"]] == ["JobCreated", "JobCompleted"]
     if "create Job" in outcome:
         assert (await world.status())["location"] == f"/checkpoints/{DIGEST}/versions/{outcome[-1]}"
 

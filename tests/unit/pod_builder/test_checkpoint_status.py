@@ -175,6 +175,7 @@ def test_a_message_of_any_length_fits_into_a_status_and_has_no_secrets() -> None
 def test_a_checkpoint_with_another_artifact_version_is_not_ready() -> None:
     assert KnownCheckpoint.of(ready()).is_ready
     assert not KnownCheckpoint.of(ready(annotations={"nvidia.com/snapshot-artifact-version": "2"})).is_ready
+    assert not KnownCheckpoint.of(checkpoint("c", creating(checkpoint("c"), TAKING, NOW))).is_ready
 
 
 def cache_of(*observed: KubeObject) -> ObjectCache:

@@ -43,6 +43,7 @@ from .indexed import NoSecrets, indexed
 
 ON = replace(CONFIG, checkpoints=CheckpointDefaults(enabled=True))
 AUTO: dict[str, Any] = {"checkpoint": {"mode": "Auto", "identity": {"model": "m", "backendFramework": "vllm"}}}
+ITSELF: dict[str, Any] = {"checkpoint": {"enabled": True, "startupPolicy": "WaitForCheckpoint"}}
 ENGINE = {"command": ["python3", "-m", "dynamo.vllm"], "args": ["--model", "m"]}
 
 
@@ -81,10 +82,12 @@ def test_a_component_renders_its_workload(of, replicas, kinds, number):
         pytest.param(dcd(alone=True, experimental=AUTO, main=ENGINE), ON, 1, id="of its identity"),
         pytest.param(owned_by_others(dcd(experimental=AUTO, main=ENGINE)), ON, 1, id="of one that others own"),
         pytest.param(dcd(experimental=AUTO, main=ENGINE), ON, 0, id="its graph has it created"),
+        pytest.param(dcd(alone=True, experimental=ITSELF, main=ENGINE), ON, 0, id="of itself, which only graphs take"),
     ],
 )
 def test_a_checkpoint_is_created_only_if_the_component_requests_one_itself(of, config, checkpoints):
-    assert len(planned(ComponentInputs(of, config)).checkpoints) == checkpoints
+    plan = planned(ComponentInputs(of, config))
+    assert (plan.failure, plan.held, len(plan.checkpoints)) == (None, None, checkpoints)
 
 
 @pytest.mark.parametrize(("running", "replicas"), [(0, 0), (1, 1), (2, 2), (5, 2)])

@@ -59,8 +59,7 @@ class KnownCheckpoint:
     @property
     def is_ready(self) -> bool:
         """Whether pods can start from it, in its desired version."""
-        expected = names.job(self.identity_hash, self.version)
-        return bool(self.identity_hash) and self.phase == READY and self.job_name == expected
+        return self.phase == READY and self.job_name == names.job(self.identity_hash, self.version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from tests.unit.render.building import component
 from .building import deployment
 from .snapshot_world import VLLM, WAIT, World, owner_of, snapshot, worker
 
+STARTUP = "nvidia.com/dynamo-checkpoint-startup-policy"
+
 
 def test_a_completed_capture_replaces_no_pod() -> None:
     world = World(worker())
@@ -35,6 +37,8 @@ def test_a_completed_capture_replaces_no_pod() -> None:
 def test_pods_that_wait_for_their_checkpoint_do_not_start_before_it_is_ready(*, adapted: bool) -> None:
     waiting = {**worker(**WAIT), **({"scalingAdapter": {}} if adapted else {})}
     world = World(waiting)
+    policies = (objects.annotations(each.worker["spec"]["podTemplate"])[STARTUP] for each in (World(worker()), world))
+    assert list(policies) == ["Immediate", "WaitForCheckpoint"]
     assert world.worker["spec"]["replicas"] == 0
     assert world.ready == ("pending", "waiting_for_checkpoint", "Waiting for checkpoints: One")
     world.reconcile()

@@ -77,7 +77,7 @@ def failure_of(component: dict[str, Any]) -> Failure | None:
     if component.get("status", {}).get("observedGeneration") != objects.generation(component):
         return None
     entry = objects.condition(component, AVAILABLE)
-    if entry is None or entry["status"] != "False" or entry["reason"] not in {*FAILURES, WEBHOOK_UNAVAILABLE}:
+    if entry is None or entry["reason"] not in {*FAILURES, WEBHOOK_UNAVAILABLE}:
         return None
     return Failure(entry["reason"], entry["message"])
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynamo_shared.api import objects
-from dynamo_shared.api.adapted import OF_GROVE
 from dynamo_shared.api.gpus import GpuShape
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.pods import is_active
@@ -98,9 +97,8 @@ def replicas_of(workload: KubeObject | None) -> KubeObject | None:
     kind = _kind(workload)
     counted = _COUNTS if kind == DEPLOYMENTS.kind else ("replicas", "updatedReplicas", _SERVING[kind])
     counts = {name: _count(workload, name) for name in counted}
-    if kind in OF_GROVE:
-        # Grove may keep counting deleted pods as updated (grove issue 565), and planners wait until the counts agree.
-        counts["updatedReplicas"] = min(counts["updatedReplicas"], counts["replicas"])
+    # Grove may keep counting deleted pods as updated (grove issue 565), and planners wait until the counts agree.
+    counts["updatedReplicas"] = min(counts["updatedReplicas"], counts["replicas"])
     return {"componentKind": kind, "componentNames": [workload["metadata"]["name"]], **counts}
 
 
