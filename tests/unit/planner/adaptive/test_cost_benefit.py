@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dynamo_planner.core.adaptive.cost_benefit import CostBenefit, PoolState, Rates
+from dynamo_planner.core.adaptive.needs import by_share
 from dynamo_planner.core.adaptive.sizers import DecodeSizer, Load, PrefillSizer
 from dynamo_planner.core.observation import Pool
 
@@ -52,6 +53,11 @@ def test_waiting_prompts_need_prefill_and_take_no_decode_away() -> None:
     calm, queued = (started(cost_benefit([np.full(60, 30.0)], backlog=backlog)) for backlog in (0.0, 3000.0))
     assert queued[Pool.PREFILL] >= calm[Pool.PREFILL]
     assert queued[Pool.DECODE] >= calm[Pool.DECODE]
+
+
+def test_replicas_that_start_for_a_rise_are_kept() -> None:
+    up, keep = by_share(cost_benefit([np.where(LEADS < 300, 20.0, 30.0)]), 300.0, 0.9)
+    assert keep == up == {Pool.PREFILL: 7, Pool.DECODE: 3}
 
 
 def test_the_alternatives_of_a_choice_are_reported() -> None:
