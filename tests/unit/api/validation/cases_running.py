@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - messages stand here whole
 """Cases about engines that cannot run as specified, which Kubernetes or rendering would refuse later."""
 
 from dataclasses import replace
@@ -31,17 +32,14 @@ CASES: list[Case] = [
     Case(
         "alpha: what Grove does not run",
         services({"a": service(replicas=0), "b": alpha_pod(schedulerName="own")}),
-        "warning: spec.services.b.extraPodSpec.schedulerName: Grove rejects graphs whose pods have several "
-        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove for this graph",
+        "warning: spec.services.b.extraPodSpec.schedulerName: Grove rejects graphs whose pods have several schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove for this graph",
         facts=GROVE,
     ),
     Case(
         "beta: what Grove does not run",
         components(component("a", replicas=0), beta_pod("b", schedulerName="own"), beta_pod("c", schedulerName="own")),
-        "warning: spec.components[1].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have several "
-        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove for this graph",
-        "warning: spec.components[2].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have several "
-        "schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove for this graph",
+        "warning: spec.components[1].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have several schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove for this graph",
+        "warning: spec.components[2].podTemplate.spec.schedulerName: Grove rejects graphs whose pods have several schedulers, and not all pods of this graph name 'own': name one scheduler for all pods, or disable Grove for this graph",
         facts=GROVE,
     ),
     Case(
@@ -57,8 +55,7 @@ CASES: list[Case] = [
     Case(
         "alpha: several nodes without an engine",
         alpha("a: {kind: default, multinode: {nodeCount: 2}}"),
-        "error: spec.services.a.multinode: not allowed for componentType none, which runs no engine that could use "
-        "several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
+        "error: spec.services.a.multinode: not allowed for componentType none, which runs no engine that could use several nodes: write 'worker', 'prefill' or 'decode', or leave multinode out",
         facts=GROVE,
     ),
     Case(
@@ -80,8 +77,7 @@ CASES: list[Case] = [
             """,
             backendFramework="trtllm",
         ),
-        "error: spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each node: set it "
-        "in resources.limits.gpu",
+        "error: spec.services.a.multinode: trtllm on several nodes needs the number of GPUs of each node: set it in resources.limits.gpu",
         facts=GROVE,
     ),
     Case(
@@ -96,12 +92,8 @@ CASES: list[Case] = [
             """,
             backendFramework="vllm",
         ),
-        "error: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, to which "
-        "the platform cannot add the flags for gpuMemoryService: set command to python3 -m dynamo.vllm, or to a "
-        "shell with a script that starts it",
-        "warning: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, to which "
-        "the platform cannot add flags for several nodes: the program must connect the nodes itself, by "
-        "DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        "error: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, to which the platform cannot add the flags for gpuMemoryService: set command to python3 -m dynamo.vllm, or to a shell with a script that starts it",
+        "warning: spec.components[0].podTemplate.spec.containers[0]: starts a script without its engine, to which the platform cannot add flags for several nodes: the program must connect the nodes itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
         facts=GROVE,
     ),
     Case(
@@ -114,15 +106,9 @@ CASES: list[Case] = [
             "e: {main: {command: [./start]}}",
             backendFramework="vllm",
         ),
-        "warning: spec.services.a.extraPodSpec.mainContainer: starts './start', to which the platform cannot add "
-        "flags for several nodes: the program must connect the nodes itself, by DYNAMO_RANK and "
-        "DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
-        "warning: spec.services.b.extraPodSpec.mainContainer: starts a script without its engine, to which the "
-        "platform cannot add flags for several nodes: the program must connect the nodes itself, by DYNAMO_RANK "
-        "and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
-        "warning: spec.services.c.extraPodSpec.mainContainer: starts 'sh', to which the platform cannot add flags "
-        "for several nodes: the program must connect the nodes itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; "
-        "or set command to python3 -m dynamo.vllm",
+        "warning: spec.services.a.extraPodSpec.mainContainer: starts './start', to which the platform cannot add flags for several nodes: the program must connect the nodes itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        "warning: spec.services.b.extraPodSpec.mainContainer: starts a script without its engine, to which the platform cannot add flags for several nodes: the program must connect the nodes itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
+        "warning: spec.services.c.extraPodSpec.mainContainer: starts 'sh', to which the platform cannot add flags for several nodes: the program must connect the nodes itself, by DYNAMO_RANK and DYNAMO_LEADER_ADDRESS; or set command to python3 -m dynamo.vllm",
         facts=GROVE,
     ),
     Case(
@@ -134,12 +120,8 @@ CASES: list[Case] = [
             "d: {kind: planner, main: {args: [--config, x]}}",
             backendFramework="sglang",
         ),
-        "warning: spec.services.a.extraPodSpec.mainContainer.args[0]: without a command, /bin/sh -c runs '--model' "
-        "as a script, even if the image has an entrypoint: set command to the program for these args, such as "
-        "python3 -m dynamo.sglang",
-        "warning: spec.services.d.extraPodSpec.mainContainer.args[0]: without a command, /bin/sh -c runs "
-        "'--config' as a script, even if the image has an entrypoint: set command to the program for these args, "
-        "such as python3 -m dynamo.planner",
+        "warning: spec.services.a.extraPodSpec.mainContainer.args[0]: without a command, /bin/sh -c runs '--model' as a script, even if the image has an entrypoint: set command to the program for these args, such as python3 -m dynamo.sglang",
+        "warning: spec.services.d.extraPodSpec.mainContainer.args[0]: without a command, /bin/sh -c runs '--config' as a script, even if the image has an entrypoint: set command to the program for these args, such as python3 -m dynamo.planner",
     ),
     Case(
         "beta: flags without a program",
@@ -149,9 +131,7 @@ CASES: list[Case] = [
                 "b", {"args": ["--model", "x"], "readinessProbe": {"tcpSocket": {"port": 1}}}, initContainers=[STAYS]
             ),
         ),
-        "warning: spec.components[0].podTemplate.spec.containers[0].args[0]: without a command, /bin/sh -c runs "
-        "'--model' as a script, even if the image has an entrypoint: set command to the program for these args, "
-        "such as python3 -m dynamo.vllm",
+        "warning: spec.components[0].podTemplate.spec.containers[0].args[0]: without a command, /bin/sh -c runs '--model' as a script, even if the image has an entrypoint: set command to the program for these args, such as python3 -m dynamo.vllm",
     ),
     Case(
         "beta: mpirun starts any program",
@@ -169,8 +149,7 @@ CASES: list[Case] = [
             """,
             metadata=CONTAINER_DISCOVERY,
         ),
-        "error: spec.components[0].experimental.failover: only vLLM can fail over within a pod, but the engine is "
-        "not known: leave failover out",
+        "error: spec.components[0].experimental.failover: only vLLM can fail over within a pod, but the engine is not known: leave failover out",
     ),
     *both(
         "several nodes of a component deployment, and no LeaderWorkerSet",
@@ -183,8 +162,7 @@ CASES: list[Case] = [
         "a checkpoint where there are none",
         services({"a": service(checkpoint={"enabled": True, **IDENTITY})}),
         components(component("a", experimental={"checkpoint": IDENTITY})),
-        "warning: {at}.checkpoint: has no effect, because checkpoints are disabled on this platform: set "
-        "checkpoint.enabled in the operator configuration, or leave the checkpoint out",
+        "warning: {at}.checkpoint: has no effect, because checkpoints are disabled on this platform: set checkpoint.enabled in the operator configuration, or leave the checkpoint out",
         at=("spec.services.a", "spec.components[0].experimental"),
         facts=replace(PLAIN, checkpoints=False),
     ),
