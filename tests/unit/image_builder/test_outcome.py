@@ -14,6 +14,13 @@ from .building import DIGEST, NOW, ended, job
 
 WAITING = {"name": "build", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
 UNPLACED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+NO_TLS = "failed to do request: http: server gave HTTP response to HTTPS client"
+NO_FROM, NO_CHILD = "failed to resolve source metadata for docker.io/x", "failed to start the child"
+
+
+def of_build(log: str) -> KubeObject:
+    """The pod of a build that failed with this log."""
+    return ended("build", f"digest=\n{log}", 1)
 
 
 def test_a_finished_build_has_digest_duration_and_the_end_of_its_log() -> None:
@@ -42,7 +49,7 @@ def test_a_build_without_a_valid_digest_has_failed_and_is_not_repeated(digest: s
     [
         (ended("fetch", "NoDockerfile: the archive has neither x nor y", 1), "NoDockerfile", "has neither x nor y"),
         (ended("fetch", "", 2, reason="Error"), "FetchFailed", "the archive was not fetched: Error"),
-        (ended("build", "digest=\n#5 ERROR: process /bin/false", 1), "BuildFailed", "correct it in the archive"),
+        (of_build("#5 ERROR: process /bin/false"), "BuildFailed", "correct it in the archive"),
         (ended("build", "digest=\n", 137, reason="OOMKilled"), "OutOfMemory", "raise platform.imageBuilder.resources"),
         # A user who raised `resources` raised those of BuildKit, without effect.
         (
@@ -51,25 +58,13 @@ def test_a_build_without_a_valid_digest_has_failed_and_is_not_repeated(digest: s
             "raise platform.imageBuilder.fetchResources, or pack the archive with gzip",
         ),
         (
-            ended("build", "digest=\nerror: failed to push r/x: unauthorized", 1),
+            of_build("error: failed to push r/x: unauthorized"),
             "PushFailed",
             "the Secret with credentials that may push",
         ),
-        (
-            ended("build", "digest=\nERROR: failed to do request: http: server gave HTTP response to HTTPS client", 1),
-            "PushFailed",
-            "set platform.imageBuilder.registry.secure to false",
-        ),
-        (
-            ended("build", "digest=\nERROR: failed to resolve source metadata for docker.io/x", 1),
-            "PullFailed",
-            "cannot pull the FROM image of the Dockerfile",
-        ),
-        (
-            ended("build", "digest=\n[rootlesskit:parent] error: failed to start the child", 1),
-            "NotAllowed",
-            "admit Pod Security privileged",
-        ),
+        (of_build(f"ERROR: {NO_TLS}"), "PushFailed", "set platform.imageBuilder.registry.secure to false"),
+        (of_build(f"ERROR: {NO_FROM}"), "PullFailed", "cannot pull the FROM image of the Dockerfile"),
+        (of_build(f"[rootlesskit:parent] error: {NO_CHILD}"), "NotAllowed", "admit Pod Security privileged"),
         ({"status": {"reason": "Evicted", "message": "disk"}}, "Evicted", "the build's pod was lost: disk"),
     ],
 )

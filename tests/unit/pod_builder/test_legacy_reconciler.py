@@ -260,40 +260,29 @@ def request(phase: str = "", *, reason: str = "Built", message: str = "said", **
 
 IMAGE = "registry/yatai-bentos:yatai.frontend.v1@sha256:1"
 WAITS = "waiting for the image of frontend:v1"
+REQUEST = "DynamoNimRequest frontend--v1"
+UNPROCESSED = f"no image-builder has processed {REQUEST} yet"
+OF_OTHER = f"{REQUEST} requests the image of other:v1, not of frontend:v1"
+OWN_IMAGE = "name an image for each service in extraPodSpec.mainContainer.image"
 
 
 @pytest.mark.parametrize(
     ("observed", "answer"),
     [
         (None, Waiting("ImagePending", f"{WAITS}: DynamoNimRequest frontend--v1 is being created")),
-        (
-            request(),
-            Waiting(
-                "ImagePending",
-                f"{WAITS}: no image-builder has processed DynamoNimRequest frontend--v1 yet; install one, or name an image for "
-                "each service in extraPodSpec.mainContainer.image",
-            ),
-        ),
+        (request(), Waiting("ImagePending", f"{WAITS}: {UNPROCESSED}; install one, or {OWN_IMAGE}")),
         (request("Pending", message="the store is away"), Waiting("ImagePending", f"{WAITS}: the store is away")),
-        (
-            request("Building", message="Job j builds it"),
-            Waiting("ImageBuilding", f"{WAITS}, which is being built: Job j builds it"),
-        ),
+        (request("Building", message="Job j"), Waiting("ImageBuilding", f"{WAITS}, which is being built: Job j")),
         (request("Ready", imageRef=IMAGE), IMAGE),
         (
             request("Failed", reason="PushFailed", message="unauthorized"),
             Failure(
-                "ImageFailed",
-                "the image of frontend:v1 is not built: DynamoNimRequest frontend--v1 reports PushFailed: unauthorized",
+                "ImageFailed", f"the image of frontend:v1 is not built: {REQUEST} reports PushFailed: unauthorized"
             ),
         ),
         (
             {**request("Ready", imageRef=IMAGE), "spec": {"bentoTag": "other:v1"}},
-            Failure(
-                "NameTaken",
-                "DynamoNimRequest frontend--v1 requests the image of other:v1, not of frontend:v1: delete it, or name an image "
-                "for each service in extraPodSpec.mainContainer.image",
-            ),
+            Failure("NameTaken", f"{OF_OTHER}: delete it, or {OWN_IMAGE}"),
         ),
     ],
     ids=["no request", "unanswered", "pending", "building", "ready", "failed", "of another artifact"],

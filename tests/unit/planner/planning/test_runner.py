@@ -342,49 +342,39 @@ REACTIVE = {
 }
 LARGE = {"prefill_engine_num_gpu": 8, "decode_engine_num_gpu": 8}
 """Engines that the default budget of 8 GPUs does not hold together."""
+MORE = more(prefill=2)
+
+
+def ticked(result: Effects | None = None, acted: Acted | None = None, **troubles: str) -> TickResult:
+    return TickResult(collected(**troubles), result or effects(), acted)
 
 
 @pytest.mark.parametrize(
-    ("config", "ticked", "status", "reason"),
+    ("config", "result", "status", "reason"),
     [
-        ({}, TickResult(collected(), effects(), None), True, "Holds"),
-        ({}, TickResult(collected(), effects(more(prefill=2)), Acted("i", "", done=True)), True, "Planned"),
-        (
-            {},
-            TickResult(collected(), effects(more(prefill=2)), Acted("i", "NotFound", done=False)),
-            False,
-            "ScalerRefused",
-        ),
-        (
-            {},
-            TickResult(collected(), effects(more(prefill=2)), Acted("i", "not yet", done=False, answered=False)),
-            False,
-            "ScalerUnanswered",
-        ),
-        ({}, TickResult(collected(), at_risk(), None), True, "PromiseAtRisk"),
-        (
-            LARGE,
-            TickResult(collected(), effects(more(prefill=0, decode=0)), Acted("i", "", done=True)),
-            True,
-            "PromiseAtRisk",
-        ),
-        (LARGE, TickResult(collected(), effects(), None), True, "PromiseAtRisk"),
-        (LARGE | {"max_gpu_budget": 16}, TickResult(collected(), effects(), None), True, "Holds"),
-        (LARGE | {"min_gpu_budget": 32, "max_gpu_budget": -1}, TickResult(collected(), effects(), None), True, "Holds"),
-        ({}, TickResult(collected(traffic="no Prometheus"), effects(), None), False, "InputMissing"),
-        (REACTIVE, TickResult(collected(traffic="no Prometheus"), effects(), None), True, "Holds"),
-        ({}, TickResult(collected(forward_passes="no NATS"), effects(), None), True, "Holds"),
-        ({}, TickResult(collected(forward_passes="no NATS"), unready(), None), False, "InputMissing"),
-        ({}, TickResult(collected(), unready(), None), True, "Holds"),
-        (REACTIVE, TickResult(collected(forward_passes="no NATS"), effects(), None), False, "InputMissing"),
+        ({}, ticked(), True, "Holds"),
+        ({}, ticked(effects(MORE), Acted("i", "", done=True)), True, "Planned"),
+        ({}, ticked(effects(MORE), Acted("i", "NotFound", done=False)), False, "ScalerRefused"),
+        ({}, ticked(effects(MORE), Acted("i", "not yet", done=False, answered=False)), False, "ScalerUnanswered"),
+        ({}, ticked(at_risk()), True, "PromiseAtRisk"),
+        (LARGE, ticked(effects(more(prefill=0, decode=0)), Acted("i", "", done=True)), True, "PromiseAtRisk"),
+        (LARGE, ticked(), True, "PromiseAtRisk"),
+        (LARGE | {"max_gpu_budget": 16}, ticked(), True, "Holds"),
+        (LARGE | {"min_gpu_budget": 32, "max_gpu_budget": -1}, ticked(), True, "Holds"),
+        ({}, ticked(traffic="no Prometheus"), False, "InputMissing"),
+        (REACTIVE, ticked(traffic="no Prometheus"), True, "Holds"),
+        ({}, ticked(forward_passes="no NATS"), True, "Holds"),
+        ({}, ticked(unready(), forward_passes="no NATS"), False, "InputMissing"),
+        ({}, ticked(unready()), True, "Holds"),
+        (REACTIVE, ticked(forward_passes="no NATS"), False, "InputMissing"),
         (REACTIVE, TickResult(at_zero(forward_passes="no engine"), effects(), None), True, "Holds"),
         ({}, TickResult(at_zero(forward_passes="no engine"), unready(), None), False, "InputMissing"),
     ],
 )
 def test_the_condition_reports_the_result_of_a_tick(
-    config: dict[str, Any], ticked: TickResult, status: bool, reason: str
+    config: dict[str, Any], result: TickResult, status: bool, reason: str
 ) -> None:
-    outcome = outcome_of(plan(**config), ticked)
+    outcome = outcome_of(plan(**config), result)
     assert (outcome.status, outcome.reason) == (status, reason)
 
 
