@@ -75,6 +75,12 @@ def test_a_component_renders_its_workload(of, replicas, kinds, number):
     assert plan.failure is None
 
 
+def test_a_component_without_a_number_leaves_it_to_others():
+    of = dcd(alone=True)
+    spec = {name: value for name, value in of["spec"].items() if name != "replicas"}
+    assert "replicas" not in planned(ComponentInputs({**of, "spec": spec}, CONFIG)).children[0]["spec"]
+
+
 @pytest.mark.parametrize(
     ("of", "config", "checkpoints"),
     [

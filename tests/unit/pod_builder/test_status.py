@@ -32,6 +32,11 @@ LATE = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExc
 QUOTA = refused("exceeded quota: gpus")
 
 
+def test_troubles_that_are_over_are_not_reported():
+    over = [{**QUOTA, "status": "False"}, {**LATE, "status": "True"}]
+    assert readiness(deployment(available=0, conditions=over)) == readiness(deployment(available=0))
+
+
 @pytest.mark.parametrize(
     ("observed", "ready", "says"),
     [

@@ -342,6 +342,11 @@ def test_objects_whose_pods_mount_the_ssh_keys_need_them(engine: str, needed: bo
     assert any(render.needs_ssh_keys(each, "mpi-keys") for each in children) == needed
 
 
+def test_an_engine_on_one_node_needs_no_ssh_keys() -> None:
+    (child,) = building.component_deployments(building.graph(building.component("One"))).values()
+    assert not render.needs_ssh_keys({**child, "spec": {**child["spec"], "backendFramework": "trtllm"}}, "mpi-keys")
+
+
 @pytest.mark.parametrize(("engine", "needed"), [("trtllm", True), ("vllm", False)])
 def test_a_standalone_component_needs_the_ssh_keys_too(engine: str, needed: bool) -> None:
     children = render.component_children(parse_component(component(engine, [])), CONFIG)
