@@ -371,7 +371,6 @@ async def test_metrics_of_the_real_runtime_are_read(
 
             await eventually(traffic, "the frontend's traffic is read", 60)
             assert not feed.passes.ignored
-            assert feed.passes.received > 0
             assert any(each.scheduled.num_decode_requests or each.scheduled.num_prefill_requests for each in busy)
     finally:
         for process in (*workers, frontend.process):

@@ -74,9 +74,8 @@ def subject(namespace: str) -> str:
 
 def component_of(heard_on: str) -> str:
     """The component in a subject, which precedes the endpoint; BadMessage if the subject has none."""
-    parts = heard_on.rsplit(".component.", 1)
-    component, endpoint, _ = parts[-1].partition(".endpoint.")
-    if len(parts) != 2 or not endpoint:
+    component, endpoint, _ = heard_on.rpartition(".component.")[2].partition(".endpoint.")
+    if not endpoint:
         raise BadMessage("subject")
     return component
 
@@ -134,8 +133,6 @@ class ForwardPasses:
         self._pools = pools or {}
         self._newest: dict[tuple[Pool, str, int], tuple[float, ForwardPass]] = {}
         self._forgot = float("-inf")
-        self.received = 0
-        """accepted messages"""
         self.ignored: Counter[str] = Counter()
         """ignored messages, by reason"""
 
@@ -158,7 +155,6 @@ class ForwardPasses:
                 self.ignored["too_many"] += 1
                 return
         self._newest[key] = (self._clock(), forward)
-        self.received += 1
 
     def read(self) -> tuple[ForwardPass, ...] | InputUnavailable:
         """The newest message of every engine that is not silent, or why there is none."""
