@@ -58,6 +58,16 @@ async def test_token(tmp_path: Path) -> None:
         assert not await works(nats.url, token="hush-hush")
 
 
+async def test_nkey(tmp_path: Path) -> None:
+    # Keys of the documentation of NATS, and one that the server does not know.
+    (known := tmp_path / "known").write_text("SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY\n")
+    (unknown := tmp_path / "unknown").write_text("SUAAAAICAMCAKBQHBAEQUCYMBUHA6EARCIJRIFIWC4MBSGQ3DQOR4H776Y\n")
+    user = {"nkey": "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"}
+    async with server(tmp_path, authorization={"users": [user]}) as nats:
+        assert await works(nats.url, nkey_seed_file=known)
+        assert not await works(nats.url, nkey_seed_file=unknown)
+
+
 async def test_tls_with_client_certificates(tmp_path: Path) -> None:
     authority = CertificateAuthority(tmp_path / "ca")
     other = CertificateAuthority(tmp_path / "other", name="other")
