@@ -65,6 +65,7 @@ class TestPools:
             (Mode.AGG, [component("w", "worker"), component("f", "frontend")], {D: "w"}),
             (Mode.AGG, [component("w", "decode")], {D: "w"}),
             (Mode.DISAGG, [engine("x", labelled("prefill")), engine("y", labelled("decode"))], {P: "x", D: "y"}),
+            (Mode.AGG, [component("d", "decode"), component("w", "worker")], {D: "w"}),
             (
                 Mode.DISAGG,
                 [engine("x", labelled("prefill", TYPE)), component("y", **labelled("decode", TYPE))],

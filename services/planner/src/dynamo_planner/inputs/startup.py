@@ -26,14 +26,12 @@ def seconds_to_ready(pod: KubeObject) -> float | None:
 
     A restarted container delays readiness for other reasons.
     """
-    ready, scheduled = objects.condition(pod, "Ready"), objects.condition(pod, "PodScheduled")
-    if not ready or ready["status"] != "True" or not scheduled or scheduled["status"] != "True":
-        return None
-    if any(each.get("restartCount") for each in container_statuses(pod)):
+    if not objects.is_true(pod, "Ready") or any(each.get("restartCount") for each in container_statuses(pod)):
         return None
     # If a node is unavailable for a while, its pods become ready again later, but their containers stay ready.
-    serving = objects.condition(pod, "ContainersReady") or ready
-    begun, ended = (times.moment(each.get("lastTransitionTime")) for each in (scheduled, serving))
+    serving = "ContainersReady" if objects.condition(pod, "ContainersReady") else "Ready"
+    conditions = (objects.condition(pod, each) or {} for each in ("PodScheduled", serving))
+    begun, ended = (times.moment(each.get("lastTransitionTime")) for each in conditions)
     if begun is None or ended is None:
         return None
     seconds = (ended - begun).total_seconds()

@@ -91,9 +91,8 @@ def gpus_of_worker(name: str, counted: ReplicaGpus) -> int | None:
 def _find(components: Sequence[KubeObject], pool: Pool, mode: Mode) -> KubeObject:
     kinds = {"worker", "decode"} if mode is Mode.AGG else {pool.value}
     matching = [each for each in components if _kind(each) in kinds]
-    if mode is Mode.AGG and len(matching) > 1:
-        # A graph that has single-role workers in addition to an aggregated one is not aggregated.
-        matching = [each for each in matching if _kind(each) == "worker"] or matching
+    # Next to an aggregated worker, mode agg ignores single-role ones.
+    matching = [each for each in matching if _kind(each) == "worker"] or matching
     if not matching:
         matching = [each for each in components if each["name"].lower() in _NAMES[pool]]
     if len(matching) == 1:
