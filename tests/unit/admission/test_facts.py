@@ -45,7 +45,7 @@ def lease(namespace: str, **spec: Any) -> dict[str, Any]:
 
 def test_domains_go_from_broad_to_narrow_and_junk_is_ignored():
     assert domains({"spec": {"levels": [{"domain": "zone"}, {"domain": "rack"}]}}) == ("zone", "rack")
-    assert domains({"spec": {"levels": ["junk"]}}) == domains({}) == ()
+    assert domains({"spec": {"levels": ["junk"]}}) == domains({"spec": None}) == domains({}) == ()
 
 
 def test_the_platform_knows_its_own_users():

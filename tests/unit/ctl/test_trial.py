@@ -72,3 +72,19 @@ async def test_a_graph_that_is_not_of_a_trial_is_left_alone(monkeypatch: pytest.
     with pytest.raises(CtlError, match=r"graph dynamo-system/trial exists.*choose another --name"):
         await trial.carry_out(trial.Trial(KEY, "image", "model", 5.0, webhooks=False), None, None)
     assert kube.writes == []
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b'{"choices": [{"message": {"content": "yes"}}]}', "yes"),
+        (b'{"choices": []}', None),
+        (b'{"choices": null}', None),
+        (b'{"status": "ok"}', None),
+        (b"[]", None),
+        (b"<html>", None),
+        (b"\xff", None),
+    ],
+)
+def test_only_a_completion_is_the_answer_of_the_frontend(content: bytes, text: str | None) -> None:
+    assert trial.text_of(content) == text

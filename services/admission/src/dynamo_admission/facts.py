@@ -8,6 +8,7 @@ from datetime import datetime
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.resources import LEADER_WORKER_SETS, LEASES
+from dynamo_shared.api.untrusted.reading import entries, mapping
 from dynamo_shared.api.validation import Facts
 from dynamo_shared.kube import Forbidden, KubeClient, NotServed
 from dynamo_shared.kube.discovery import groups
@@ -56,8 +57,7 @@ async def read(world: World, kube: KubeClient, settings: Settings, now: datetime
 
 def domains(topology: KubeObject) -> tuple[str, ...]:
     """Names of a topology's levels, from broad to narrow."""
-    levels = topology.get("spec", {}).get("levels") or ()
-    return tuple(str(level.get("domain", "")) for level in levels if isinstance(level, dict))
+    return tuple(str(level.get("domain", "")) for _, level in entries(mapping(topology.get("spec")).get("levels")))
 
 
 def operators(settings: Settings, environ: Mapping[str, str] = os.environ) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """The trial of an installation: webhooks refuse an invalid graph, and a small graph answers a chat completion."""
 
 import asyncio
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,12 +127,18 @@ async def _wait_for_answer(key: ObjectKey) -> str:
 
 
 async def _answer(session: aiohttp.ClientSession, url: str) -> str | None:
-    """The text of a chat completion; None for an error status."""
+    """The text of a chat completion; None for any other answer."""
     body = {"model": MODEL_NAME, "max_tokens": 8, "messages": [{"role": "user", "content": "Are you there?"}]}
     async with session.post(url, json=body) as response:
-        if response.status != 200:
-            return None
-        return str((await response.json())["choices"][0]["message"]["content"])
+        return text_of(await response.read()) if response.status == 200 else None
+
+
+def text_of(content: bytes) -> str | None:
+    """The text of a chat completion; None for other content, for example a page of a proxy in front of the frontend."""
+    try:
+        return str(json.loads(content)["choices"][0]["message"]["content"])
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 async def _failure_reason(kube: KubeClient, trial: Trial) -> str:
