@@ -107,6 +107,10 @@ class Keeper:
                 if attempt % len(servers) == 0:
                     await asyncio.sleep(backoff.next())
                 continue
+            except Exception as error:
+                # Its text may quote what it could not handle, for example a secret.
+                self.trouble = f"an attempt to connect ended with an unexpected {type(error).__name__}: see the log"
+                raise
             if not first and self._counted:
                 metrics.RECONNECTS.inc()
             first = False
