@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from dynamo_devcluster import CertificateAuthority, KeyPair
+from dynamo_shared.runtime.endpoints import server_tls
 from dynamo_shared.runtime.tls import ServingTls, context_of, context_of_files
+from structlog.testing import capture_logs
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,27 @@ def test_a_changed_certificate_is_served(authority: CertificateAuthority, pair: 
         before = hello(port, client(authority), name)
         tls.exchange(context_of(other.certificate.read_bytes(), other.key.read_bytes()))
         assert hello(port, client(authority), name) != before
+
+
+def test_a_certificate_that_cannot_be_reloaded_is_logged_once(
+    authority: CertificateAuthority, pair: KeyPair, tmp_path: Path
+) -> None:
+    """Each handshake logged it."""
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    certificate.write_bytes(pair.certificate.read_bytes())
+    key.write_bytes(pair.key.read_bytes())
+    context = server_tls(tmp_path)
+    with listening(context, 6) as port, capture_logs() as logged:
+        before = hello(port, client(authority))
+        key.unlink()
+        assert [hello(port, client(authority)) for _ in range(2)] == [before] * 2
+        key.write_text("half of it")
+        assert [hello(port, client(authority)) for _ in range(2)] == [before] * 2
+        other = authority.server("fourth")
+        certificate.write_bytes(other.certificate.read_bytes())
+        key.write_bytes(other.key.read_bytes())
+        assert hello(port, client(authority)) != before
+    assert [each["event"] for each in logged] == ["cannot reload certificate"] * 2
 
 
 def test_old_protocols_and_weak_ciphers_are_rejected(authority: CertificateAuthority, pair: KeyPair) -> None:

@@ -88,16 +88,20 @@ def server_tls(folder: Path) -> ssl.SSLContext:
     def stamps() -> tuple[int, ...]:
         return tuple(file.stat().st_mtime_ns for file in files)
 
-    read = stamps()
+    read, trouble = stamps(), ""
 
     def renew() -> None:
-        nonlocal read
+        nonlocal read, trouble
+        before, trouble = trouble, ""
         try:
             if (now := stamps()) != read:
                 tls.exchange(context_of_files(*files))
                 read = now
         except OSError as error:
-            log.warning("cannot reload certificate", folder=str(folder), error=str(error))
+            trouble = str(error)
+            # There may be thousands of handshakes before the files are repaired.
+            if trouble != before:
+                log.warning("cannot reload certificate", folder=str(folder), error=trouble)
 
     tls = ServingTls(context_of_files(*files), renew)
     return tls.context
