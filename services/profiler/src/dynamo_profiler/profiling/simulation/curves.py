@@ -5,6 +5,7 @@ Grids and arrays equal the thorough profiler's (planner.md, b.4), so that both k
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 from aiconfigurator.sdk.backends.factory import get_backend
@@ -89,19 +90,29 @@ class _Engines:
 
 
 def _prefill(job: Curves, engines: _Engines, report: ReportProgress) -> Arrays:
-    """One prompt at a time in each data-parallel rank. Tokens, milliseconds, tokens per second per GPU."""
+    """One prompt at a time in each data-parallel rank. Tokens, milliseconds, tokens per second per GPU.
+
+    ValueError if there are no times.
+    """
     arrays: Arrays = {"prefill_isl": [], "prefill_ttft": [], "prefill_thpt_per_gpu": []}
     report("prefill", "prompts of several lengths")
     for isl in _steps(_SHORTEST, job.max_context - _RESERVED, job.prefill_points):
         ttft = engines.estimate("prefill", isl=isl, osl=2, batch=1)["ttft"]
+        if not _is_time(ttft):
+            continue
         arrays["prefill_isl"].append(isl)
         arrays["prefill_ttft"].append(round(ttft, 3))
         arrays["prefill_thpt_per_gpu"].append(round(job.prefill["dp"] * isl / ttft * 1000 / _gpus(job.prefill), 3))
+    if not arrays["prefill_isl"]:
+        raise ValueError("AI Configurator has no times of prompts")
     return arrays
 
 
 def _decode(job: Curves, engines: _Engines, most: int, report: ReportProgress) -> Arrays:
-    """Sequences of several lengths, from one to the capacity of the KV cache. Share of the cache, tokens, milliseconds."""
+    """Sequences of several lengths, from one to the capacity of the KV cache. Share of the cache, tokens, milliseconds.
+
+    ValueError if there are no times.
+    """
     arrays: Arrays = {"x_kv_usage": [], "y_context_length": [], "z_itl": [], "z_thpt_per_gpu": []}
     ranks = job.decode["dp"]
     report("decode", "sequences of several lengths, from one to the capacity of the KV cache")
@@ -110,12 +121,21 @@ def _decode(job: Curves, engines: _Engines, most: int, report: ReportProgress) -
         held = int(most / (isl + _DECODE_OSL) / ranks)
         for batch in _steps(1, max(1, min(held, _MOST_SEQUENCES)), job.decode_points):
             itl = engines.estimate("decode", isl=isl, osl=_DECODE_OSL, batch=batch)["tpot"]
+            if not _is_time(itl):
+                continue
             arrays["x_kv_usage"].append(round(min(1.0, batch * ranks * context / most), 6))
             arrays["y_context_length"].append(context)
             arrays["z_itl"].append(round(itl, 3))
             arrays["z_thpt_per_gpu"].append(round(batch * ranks * 1000 / itl / _gpus(job.decode), 3))
+    if not arrays["z_itl"]:
+        raise ValueError("AI Configurator has no times of answers")
     arrays["max_kv_tokens"] = [most]
     return arrays
+
+
+def _is_time(milliseconds: float) -> bool:
+    """Whether this is a time: AI Configurator may have none for some lengths, and the planner refuses other numbers."""
+    return isfinite(milliseconds) and milliseconds > 0
 
 
 def _kv_tokens(job: Curves, version: str | None) -> int:
