@@ -92,11 +92,13 @@ def test_a_main_container_is_created_for_variables_of_the_graph() -> None:
         main(bare, env=[{"name": "A", "value": "1"}])
 
 
-def test_a_container_of_another_name_is_not_the_main_container() -> None:
-    pod_template = {"spec": {"containers": [{"name": "engine", "image": "i"}]}}
+@pytest.mark.parametrize("graph_env", [[], [{"name": "A", "value": "1"}]], ids=["alone", "with variables of the graph"])
+@pytest.mark.parametrize("own", [[], [{"name": "main"}]], ids=["no main", "main without an image"])
+def test_a_container_of_another_name_is_not_the_main_container(own: list[Any], graph_env: list[Any]) -> None:
+    pod_template = {"spec": {"containers": [*own, {"name": "engine", "image": "i"}]}}
     engine = {"name": "Worker", "type": "worker", "podTemplate": pod_template}
-    with pytest.raises(render.RenderError, match=r"in a container named main; the pod template has engine"):
-        main(engine)
+    with pytest.raises(render.RenderError, match=r"in a container named main; the other containers are engine$"):
+        main(engine, env=graph_env)
 
 
 @pytest.mark.parametrize(

@@ -123,10 +123,8 @@ def _main(context: PodContext, defaults: Defaults, containers: list[KubeObject])
     if not main.get("image"):
         path = f"podTemplate.spec.containers[{MAIN}].image"
         how = "name the image that the component runs"
-        if containers and user is None:
-            how += (
-                f", in a container named {MAIN}; the pod template has {', '.join(each['name'] for each in containers)}"
-            )
+        if others := ", ".join(each["name"] for each in containers if each["name"] != MAIN):
+            how += f", in a container named {MAIN}; the other containers are {others}"
         raise RenderError(context.component, path, "is required", how)
     return main
 
