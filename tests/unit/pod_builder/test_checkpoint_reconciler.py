@@ -9,7 +9,7 @@ from dynamo_pod_builder import checkpoints
 from dynamo_pod_builder.applier import Applier
 from dynamo_pod_builder.pod_events import PodEvents
 from dynamo_pod_builder.reconcilers.checkpoint import CONFIRM, CheckpointReconciler
-from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL
+from dynamo_pod_builder.reconcilers.requeue import LACKING_INTERVAL, RETRY_REFUSED
 from dynamo_pod_builder.render import CheckpointDefaults, RenderConfig
 from dynamo_pod_builder.render.checkpoint.identity import identity_hash
 from dynamo_shared.api.objects import KubeObject
@@ -18,6 +18,7 @@ from dynamo_shared.api.registry.labels import CHECKPOINT_ID, JOB_NAME
 from dynamo_shared.api.resources import DYNAMO_CHECKPOINTS, EVENTS, JOBS, LEASES, PODS, ObjectKey, controller_reference
 from dynamo_shared.api.v1alpha1 import identity_of
 from dynamo_shared.kube import get_if_present
+from dynamo_shared.kube.errors import Invalid
 from dynamo_shared.runtime import Result
 from dynamo_shared.runtime.status_writer import StatusWriter
 from dynamo_shared.runtime.tasks import Task
@@ -256,6 +257,26 @@ async def test_a_job_is_created_once_and_its_progress_is_reported(given, outcome
         assert [each["type"] for each in status["conditions"]] == ["JobCreated", "JobCompleted"]
     if "create Job" in outcome:
         assert (await world.status())["location"] == f"/checkpoints/{DIGEST}/versions/{outcome[-1]}"
+
+
+async def test_a_refused_label_is_reported():
+    """The queue retried the patch, and the checkpoint had no status."""
+    world = World(checkpoint(labels={}))
+    world.kube.refusals["patch DynamoCheckpoint one"] = Invalid(422, "Invalid", "a policy forbids labels")
+    assert await world.reconcile() == Result(RETRY_REFUSED)
+    assert await world.outcome() == "Failed JobCreated-RefusedByApiServer; CheckpointFailed"
+    assert "a policy forbids labels" in (await world.status())["message"]
+    world.kube.refusals.clear()
+    await world.reconcile()
+    assert (await world.status())["phase"] == "Creating"
+
+
+async def test_a_refused_label_does_not_replace_the_status_of_a_job_under_way():
+    world = World(creating(labels={}), taker())
+    world.kube.refusals["patch DynamoCheckpoint one"] = Invalid(422, "Invalid", "a policy forbids labels")
+    with pytest.raises(Invalid):
+        await world.reconcile()
+    assert await world.outcome() == "Creating"
 
 
 async def test_a_failed_job_reports_how_its_containers_ended():

@@ -91,7 +91,13 @@ class CheckpointReconciler:
         if spec is None:
             return await self._refuse(obj, "", Obstacle(FAILED, "InvalidSpec", "spec: is required"))
         digest = identity_hash(spec.identity)
-        obj = await self._labelled(obj, digest)
+        try:
+            obj = await self._labelled(obj, digest)
+        except REFUSALS as error:
+            if obj.get("status", {}).get("jobName"):
+                # The status is about this Job.
+                raise
+            return await self._fail(obj, digest, error)
         if checkpoint_status.is_settled(obj, names.job(digest, names.version_of(obj))):
             return Result()
         status = obj.get("status", {})
@@ -122,8 +128,7 @@ class CheckpointReconciler:
             rendered = partial(job.children, checkpoint, spec, planned, self.config())
             await self._make(await in_turn(self.large, obj, rendered), claim_of(defaults, namespace))
         except REFUSALS as error:
-            failure = failure_of(error)
-            return await self._refuse(obj, digest, _obstacle_of(failure), retry_after(failure))
+            return await self._fail(obj, digest, error)
         return await self._report(obj, checkpoint_status.creating(obj, planned, self.now()))
 
     def _obstacle(self, obj: KubeObject, spec: DynamoCheckpointSpec, digest: str) -> Obstacle | None:
@@ -189,6 +194,10 @@ class CheckpointReconciler:
     async def _stored(self, obj: KubeObject, key: ObjectKey) -> KubeObject | None:
         """The checkpoint's Job, read from the API server."""
         return _of(obj, await get_if_present(self.kube, JOBS, key))
+
+    async def _fail(self, obj: KubeObject, digest: str, error: Exception) -> Result:
+        failure = failure_of(error)
+        return await self._refuse(obj, digest, _obstacle_of(failure), retry_after(failure))
 
     async def _refuse(self, obj: KubeObject, digest: str, obstacle: Obstacle, again: float | None = None) -> Result:
         return await self._report(obj, checkpoint_status.refused(obj, digest, obstacle, self.now()), again)
