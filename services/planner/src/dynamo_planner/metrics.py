@@ -38,6 +38,10 @@ GAUGES: Mapping[str, tuple[str, str]] = {
 }
 OBSERVED = "observed."
 """Prefix of the keys of observed traffic; a tick that observed traffic has its rate."""
+READY = "ready."
+"""Prefix of the keys of ready workers, which every tick counts."""
+TARGET = "target."
+"""Prefix of the keys of what the graph asks for."""
 
 
 #: The number of a tick that is integrated to GPU-hours: GPUs of the ready workers.
@@ -68,16 +72,16 @@ class PlanMetrics(ServiceMetrics):
     def tick(
         self, graph: tuple[str, str], numbers: Mapping[str, float], missing: Mapping[str, str], outcome: str
     ) -> None:
-        """Update the gauges for a tick of a graph (namespace, name). Gauges of unknown traffic are removed, because the
-        last values are outdated.
+        """Update the gauges for a tick of a graph (namespace, name). Gauges of unknown traffic and workers are
+        removed, because the last values are outdated.
         """
         asked = f"{OBSERVED}requests_per_second" in numbers or "traffic" in missing
         for name, (_, key) in GAUGES.items():
             value = numbers.get(key)
             if value is not None and isfinite(value):
                 self._gauges[name].labels(*graph).set(value)
-            elif asked and key.startswith(OBSERVED):
-                self._gauges[name].remove_by_labels(_labels(graph))
+            elif key.startswith(READY) or (asked and key.startswith(OBSERVED)):
+                self._gauges[name].remove(*graph)
         self._count_gpus(graph, numbers.get(READY_GPUS))
         self._ticks.labels(*graph, outcome).inc()
         before, now = self._reported.get(graph, set()), set(missing.items())
@@ -86,6 +90,13 @@ class PlanMetrics(ServiceMetrics):
         for current in now:
             self._missing.labels(*graph, *current).set(1)
         self._reported[graph] = now
+
+    def failed(self, graph: tuple[str, str], outcome: str) -> None:
+        """Planning fails: only the targets of the graph are still true."""
+        self.tick(graph, {}, {}, outcome)
+        for name, (_, key) in GAUGES.items():
+            if not key.startswith(TARGET):
+                self._gauges[name].remove(*graph)
 
     def _count_gpus(self, graph: tuple[str, str], gpus: float | None) -> None:
         """Add the GPU time since the last tick. If the GPUs are unknown, nothing is added."""

@@ -319,6 +319,7 @@ async def test_a_tick_without_fits_does_not_wait_for_those_of_any_namespace() ->
 async def test_failed_planning_is_reported() -> None:
     controller, announced = plans()
     controller.cache.put(DYNAMO_GRAPH_DEPLOYMENTS, graph())
+    controller._metrics.tick((KEY.namespace, KEY.name), {"ready.decode": 3.0}, {}, "Planned")
     for _ in range(2):
         await controller._report_failure(plan(), ZeroDivisionError("division by zero"))
     said = "planning fails, and replicas do not change: ZeroDivisionError: division by zero; the planner retries every 30 s"
@@ -326,6 +327,8 @@ async def test_failed_planning_is_reported() -> None:
     (written, _) = [each["status"]["conditions"][0] for each in kube.statuses]
     assert [written[each] for each in ("status", "reason", "message")] == ["False", "PlanningFailed", said]
     assert announced.lines == [f"Warning PlanningFailed Plan: {said}"]
+    ready = controller._metrics._gauges["dynamo_planner_num_decode_replicas"]
+    assert [sample for metric in ready.collect() for sample in metric.samples] == []
 
 
 @pytest.mark.parametrize("annotations", [{PLANNER_CONFIG: "gone"}, {"a": "b"}], ids=["not plannable", "off"])

@@ -1,7 +1,7 @@
 """The metrics of Dynamo's planner for each graph, which its dashboard shows."""
 
 import pytest
-from dynamo_planner.metrics import PlanMetrics
+from dynamo_planner.metrics import GAUGES, PlanMetrics
 from prometheus_client import CollectorRegistry
 
 from tests.building.clock import ManualClock
@@ -39,6 +39,29 @@ def test_unknown_traffic_is_not_exposed_with_its_last_value(registry: CollectorR
     ):
         metrics.tick(GRAPH, numbers, missing, "Holds")
         assert shown() == expected
+
+
+def test_unknown_workers_are_not_exposed_with_their_last_number(registry: CollectorRegistry) -> None:
+    metrics = PlanMetrics(registry, ManualClock(100.0))
+    for numbers, expected in (({"ready.decode": 3.0}, 3.0), ({}, None), ({"ready.decode": 0.0}, 0.0)):
+        metrics.tick(GRAPH, numbers, {}, "Holds")
+        assert registry.get_sample_value("dynamo_planner_num_decode_replicas", LABELS) == expected
+
+
+def test_only_the_targets_of_a_graph_are_exposed_while_its_planning_fails(registry: CollectorRegistry) -> None:
+    metrics = PlanMetrics(registry, ManualClock(100.0))
+    for other in (GRAPH, ("team", "llama")):
+        metrics.tick(other, {key: 1.0 for _, key in GAUGES.values()}, {"traffic": "silent"}, "Planned")
+    metrics.failed(GRAPH, "PlanningFailed")
+    exposed = [
+        sample for metric in registry.collect() for sample in metric.samples if sample.labels.items() >= LABELS.items()
+    ]
+    assert {sample.name for sample in exposed if sample.name in GAUGES} == {
+        "dynamo_planner_sla_target_ttft_ms",
+        "dynamo_planner_sla_target_itl_ms",
+    }
+    assert registry.get_sample_value("dynamo_planner_ticks_total", {**LABELS, "outcome": "PlanningFailed"}) == 1
+    assert registry.get_sample_value("dynamo_planner_observed_ttft_ms", {**LABELS, "graph": "llama"}) == 1
 
 
 def test_gpu_hours_accumulate_from_tick_to_tick(registry: CollectorRegistry) -> None:

@@ -329,7 +329,7 @@ class Plans(Controller):
         why = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
         message = f"planning fails, and replicas do not change: {why}; the planner retries every {FAULT_PAUSE:.0f} s"
         self._reporter.refused(graph, FAILED, message)
-        self._metrics.tick((plan.graph.namespace, plan.graph.name), {}, {}, FAILED)
+        self._metrics.failed((plan.graph.namespace, plan.graph.name), FAILED)
         await self._write(plan, graph, PlanningCondition(False, FAILED, message))
 
     def _graph(self, plan: PlannedGraph) -> KubeObject | None:
