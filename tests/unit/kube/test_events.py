@@ -296,6 +296,43 @@ async def test_events_of_one_namespace_neither_block_nor_displace_those_of_other
     assert events.outcomes == {"written": 3, "dropped": 3}
 
 
+async def test_a_webhook_that_fails_in_one_namespace_does_not_delay_events_of_others(
+    server: Any, clock: ManualClock
+) -> None:
+    """One writer waited ten seconds for it, and all other Events of the service behind it."""
+    away = steps.refuse(500, "InternalError", 'failed calling webhook "w.tenant": connection refused')
+    events, repaired = recorder(server, clock), asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        await repaired.wait()
+
+    events._sleep = sleep
+    for number in range(2):
+        own = {"namespace": "tenant", "uid": f"t{number}", "name": f"t{number}"}
+        record(events, involved={**OBJECT, "metadata": own})
+    record(events, "one")
+    record(events, "two")
+    server.then(away, *[steps.answer({})] * 4)
+    async with asyncio.timeout(60), events:
+        while events.outcomes["written"] < 2:
+            await asyncio.sleep(0.01)
+        written = [each.json["regarding"]["name"] for each in server.requests]
+        repaired.set()
+        await events._queue.join()
+    assert written == ["t0", "llm", "llm"]
+    assert events.outcomes == {"written": 4}
+
+
+async def test_an_event_that_a_webhook_always_fails_is_dropped(server: Any, clock: ManualClock) -> None:
+    waits: list[float] = []
+    server.then(*[steps.refuse(500, "InternalError", 'failed calling webhook "w.tenant": connection refused')] * 4)
+    async with recorder(server, clock, waits) as events:
+        record(events)
+    assert events.outcomes == {"dropped": 1}
+    assert len(waits) == 3
+    assert waits[2] > waits[0]
+
+
 async def test_the_queue_is_bounded(server: Any, clock: ManualClock) -> None:
     events = recorder(server, clock)
     for number in range(CAPACITY + 10):

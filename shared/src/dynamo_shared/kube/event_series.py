@@ -43,6 +43,7 @@ class Series:
     """Equal occurrences, and the Event object that reports them."""
 
     __slots__ = (
+        "attempts",
         "count",
         "first_at",
         "identity",
@@ -75,6 +76,8 @@ class Series:
         self.written = 0
         self.written_at: float | None = None
         self.queued = False
+        # Attempts at the write that waits or is under way.
+        self.attempts = 0
 
 
 class EventCorrelator:

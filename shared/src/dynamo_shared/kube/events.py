@@ -3,7 +3,8 @@
 Each Event costs one API write and no read: the recorder chooses the name and creates the Event at the first occurrence.
 Later occurrences patch its series, or create it again if it has expired. A series is complete within two minutes of its
 last occurrence. After a few failed attempts an Event is dropped with a log line, because Events are not state.
-Namespaces take turns. If too many Events wait, one of the namespace with most waiting Events is dropped.
+Namespaces take turns, and one whose webhook fails waits alone. If too many Events wait, one of the namespace with most
+waiting Events is dropped.
 """
 
 import asyncio
@@ -73,7 +74,8 @@ class EventRecorder:
         self._correlator = EventCorrelator(clock, new_suffix)
         self._clock = clock
         self._waiting = Turns[Series](lambda series: series.namespace)
-        #: One entry for each waiting series.
+        self._available = asyncio.Event()
+        #: One entry for each series that waits or is written.
         self._queue: asyncio.Queue[None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._count = count
@@ -106,19 +108,20 @@ class EventRecorder:
     def _enqueue(self, series: Series) -> None:
         self._waiting.add(series)
         self._queue.put_nowait(None)
+        self._available.set()
         series.queued = True
         if len(self._waiting) > CAPACITY:
             last = self._waiting.last_of_longest()
             self._waiting.discard(last)
-            self._queue.get_nowait()
             self._count("dropped")
             self._settled(last)
 
     def _settled(self, series: Series) -> None:
         """A series no longer waits, written or not."""
-        series.queued = False
+        series.queued, series.attempts = False, 0
         if series.written_at is None:
             self._correlator.forget(series)
+        self._queue.get_nowait()
         self._queue.task_done()
 
     async def __aenter__(self) -> Self:
@@ -141,26 +144,41 @@ class EventRecorder:
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(endless(self._write_all()))
+            tasks.create_task(endless(self._write_all(tasks)))
             while True:
                 await asyncio.sleep(SERIES_WRITE_SECONDS)
                 for series in self._correlator.behind():
                     self._enqueue(series)
 
-    async def _write_all(self) -> None:
+    async def _write_all(self, pauses: asyncio.TaskGroup) -> None:
         while True:
-            await self._queue.get()
+            while not self._waiting.available:
+                self._available.clear()
+                await self._available.wait()
             series, _ = self._waiting.pop()
+            pause = 0.0
             try:
-                await self._write(series)
+                pause = await self._write(series)
             except Exception:
                 log.exception("cannot write Event", reason=series.identity.reason)
                 self._count("dropped")
             finally:
-                self._settled(series)
+                if not pause:
+                    self._settled(series)
+            if pause:
+                self._waiting.add(series)
+                self._waiting.park(series.namespace, True)
+                pauses.create_task(self._unpark(series.namespace, pause))
 
-    async def _write(self, series: Series) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
+    async def _unpark(self, namespace: str, pause: float) -> None:
+        await self._sleep(pause)
+        self._waiting.park(namespace, False)
+        self._available.set()
+
+    async def _write(self, series: Series) -> float:
+        """Write a series, or drop it: returns 0. If a webhook fails: after how many seconds it must be tried again."""
+        while True:
+            series.attempts += 1
             series.written = series.count
             try:
                 await self._write_once(series)
@@ -169,19 +187,22 @@ class EventRecorder:
                 # one occurrence.
                 series.written = 1
             except errors.KubeError as error:
-                if error.retriable and attempt < _ATTEMPTS:
-                    wait = delay(attempt, _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS, most=1.5)
-                    await self._sleep(wait + (error.retry_after or 0.0))
+                if error.retriable and series.attempts < _ATTEMPTS:
+                    wait = delay(series.attempts, _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS, most=1.5)
+                    wait += error.retry_after or 0.0
+                    if isinstance(error, errors.WebhookUnavailable):
+                        return wait
+                    await self._sleep(wait)
                     continue
                 self._count("dropped")
                 # A namespace that is being deleted refuses Events, which is expected.
                 say = log.debug if isinstance(error, errors.NotFound | errors.NamespaceTerminating) else log.warning
                 reason, name = series.identity.reason, series.regarding["name"]
                 say("cannot write Event", reason=reason, about=name, error=str(error))
-                return
+                return 0.0
             series.written_at = self._clock()
             self._count("written")
-            return
+            return 0.0
 
     async def _write_once(self, series: Series) -> None:
         if series.written_at is not None:
