@@ -466,6 +466,21 @@ async def test_the_next_owner_keeps_intents_that_its_cache_does_not_have_yet() -
     assert (other.replicas("a"), other.intents("a")) == ({"Prefill": 3, "Decode": 3}, {})
 
 
+async def test_a_component_that_was_written_before_a_rejected_write_is_not_reported_as_rejected() -> None:
+    harness = ScalerHarness(Scaler(limits=ScalingLimits(up=Direction(cooldown=30)))).having("a", Prefill=1, Decode=1)
+    await harness.scaling.carry_out(harness.ask("a", "two", Prefill=2, Decode=2))
+    assert (await harness.scaling.carry_out(harness.ask("a", "three", Prefill=3, Decode=3))).reason == "Held"
+    harness.clock[0] += 60
+    before = len(harness.reported.events)
+    harness.kube.refused = "dynamographdeploymentscalingadapters a-prefill"
+    await harness.resuming.check()
+    assert (harness.replicas("a"), harness.intents("a")) == ({"Prefill": 2, "Decode": 3}, {})
+    [(_, event, data)] = harness.reported.events[before:]
+    assert (event, data.reason) == ("scale-refused", "WriteRefused")
+    assert [each.component for each in data.components] == ["Prefill"]
+    assert "written before that: team/a Decode 2 -> 3" in data.message
+
+
 async def test_a_command_that_is_rejected_after_its_first_write_is_not_carried_out_later() -> None:
     """The remaining replicas are recorded before the first step, which comes too late."""
     harness = ScalerHarness(Scaler(limits=ScalingLimits(up=Direction(step=2, cooldown=30)))).having("a", Decode=1)

@@ -170,8 +170,13 @@ class HeldScalings:
             elif decision.outcome is not ScaleOutcome.HOLD:
                 await self._end(graph, request, decision)
         except CommandRefusedError as error:
+            current = self.scaling.view.graph(key_of(graph))
+            done = {pool.key: pool.current for pool in self.scaling.view.pools(current)} if current is not None else {}
             for key, intent in held.items():
-                await self._forget(graph, key.component, intent, DecisionReport(error.reason, str(error)))
+                # A component may have been written before a refused write, which the message of the others says.
+                is_done = done.get(key) == intent.replicas
+                report = None if is_done else DecisionReport(error.reason, str(error))
+                await self._forget(graph, key.component, intent, report)
 
     async def _end(self, graph: KubeObject, request: ScaleRequest, decision: CommandDecision) -> None:
         """The request is done, or a budget refuses it: report and remember that, like for any command."""
