@@ -102,6 +102,12 @@ async def create_nodes(http: LocalHttp, count: int, shape: NodeShape, kubelet_ve
         manifest = node_manifest(index, shape, kubelet_version)
         status, body = await http.request("POST", "/api/v1/nodes", manifest)
         if status not in (201, 409):
-            raise LocalClusterError(
-                f"the API server refused node {node_name(index)}: {json.loads(body).get('message', status)}"
-            )
+            raise LocalClusterError(f"the API server refused node {node_name(index)}: {_reason(status, body)}")
+
+
+def _reason(status: int, body: bytes) -> str:
+    """The message of a refusal. One that the API server writes before it serves has only text."""
+    try:
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"{status} {body[:200].decode('utf-8', 'replace').strip()}".rstrip()
