@@ -76,6 +76,18 @@ async def test_fewer_replicas_than_grove_starts_together_are_refused() -> None:
     assert "2 replicas are fewer than the 3 of minAvailable" in str(caught.value.errors)
 
 
+@pytest.mark.parametrize(
+    ("components", "says"),
+    [([{"name": "Frontend"}, {"name": "Prefill"}], "one of Frontend, Prefill"), ([], "graph g has no components")],
+)
+async def test_a_component_that_the_graph_lacks_is_refused(components: list[Any], says: str) -> None:
+    """Without components, the message ended after "one of"."""
+    asked: Any = Scales(1, {**GRAPH, "spec": {"components": components}})
+    with pytest.raises(ProblemError) as caught:
+        await scaling().scale(asked)
+    assert [each.detail for each in caught.value.errors] == [says]
+
+
 @pytest.mark.parametrize(("replicas", "graph"), [(0, GRAPH), (3, GRAPH), (2, {**GRAPH, "status": {}})])
 async def test_other_numbers_are_given_to_the_adapter(replicas: int, graph: Any) -> None:
     asked: Any = Scales(replicas, graph)

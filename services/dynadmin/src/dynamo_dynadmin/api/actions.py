@@ -53,7 +53,8 @@ class Actions:
         listed = graph["spec"].get("components") or []
         index = next((i for i, each in enumerate(listed) if each["name"] == component), None)
         if index is None:
-            raise _invalid("/component", f"one of {', '.join(each['name'] for each in listed)}")
+            names = ", ".join(each["name"] for each in listed)
+            raise _invalid("/component", f"one of {names}" if names else f"graph {key.name} has no components")
         if problem := too_few(replicas, least_replicas(graph).get(component, 1)):
             # An adapter would accept any number, but the graph would then reject the adapter's number.
             raise _invalid("/replicas", problem)
