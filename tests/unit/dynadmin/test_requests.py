@@ -16,6 +16,7 @@ from dynamo_dynadmin.api.object_writer import ObjectWriter
 from dynamo_dynadmin.deploy import PlatformDefaults
 from dynamo_dynadmin.http import call as calls
 from dynamo_dynadmin.http.call import Call
+from dynamo_dynadmin.http.compression import Precompressed
 from dynamo_dynadmin.http.problems import ProblemError
 from dynamo_dynadmin.http.routes import JSON, YAML, Parameter, choice, flag
 from dynamo_shared.api.manifest import schema_errors
@@ -214,6 +215,19 @@ async def test_answers_are_compressed_for_clients_that_accept_it_and_vary_says_s
     assert answer.headers["Vary"] == "Accept-Encoding, Origin"
     assert page.headers["Vary"] == same.headers["Vary"] == "Accept-Encoding, Origin"
     assert same.status == 304
+
+
+@pytest.mark.parametrize("accepted", ["", "gzip"])
+async def test_vary_names_a_header_once(accepted: str) -> None:
+    """JSON that is compressed once in advance, such as the OpenAPI document, named it twice for clients without gzip."""
+    constant = Precompressed(b'{"a": "%s"}' % (b"x" * 3000))
+
+    async def read(call: Call) -> web.StreamResponse:
+        return constant.answer(call.request, JSON)
+
+    async with serving(read, "GET") as client:
+        answer = await client.get("/x", headers={"Accept-Encoding": accepted})
+    assert answer.headers["Vary"] == "Accept-Encoding"
 
 
 async def test_pages_of_named_origins_may_read_the_headers_of_the_document() -> None:

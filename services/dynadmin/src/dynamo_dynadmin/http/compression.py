@@ -34,8 +34,9 @@ class Precompressed:
 
 
 def vary(headers: MutableMapping[str, str], name: str) -> None:
-    """Declare that an answer also depends on this request header."""
-    headers["Vary"] = f"{headers['Vary']}, {name}" if "Vary" in headers else name
+    """Declare that an answer also depends on this request header; once, however often this is called."""
+    names = headers["Vary"].split(", ") if "Vary" in headers else []
+    headers["Vary"] = ", ".join(dict.fromkeys((*names, name)))
 
 
 def takes_gzip(accepted: str) -> bool:
