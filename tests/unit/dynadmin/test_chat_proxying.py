@@ -86,7 +86,7 @@ async def test_a_chat_ends_when_its_caller_leaves(says_more: bool) -> None:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         call = cast("Any", SimpleNamespace(kube=frontend, request=request))
-        return await Chat(ABSENT, ABSENT, 60.0)._whole(call, ObjectKey("n", "s"), b"{}", "m")
+        return await Chat(ABSENT, ABSENT, 60.0, ABSENT)._whole(call, ObjectKey("n", "s"), b"{}", "m")
 
     async with connections_to(page_of(handle)) as opened, asyncio.timeout(60):
         _, writer = await opened(GET)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from dynamo_dynadmin.api import decisions
 from dynamo_dynadmin.api.chat import OF_A_USER, Chat
 from dynamo_dynadmin.api.decisions import DecisionReader
 from dynamo_dynadmin.api.estimates import Estimates
@@ -125,6 +126,21 @@ async def test_a_late_history_is_reported_as_a_fault_of_nats() -> None:
     call = SimpleNamespace(caller=SimpleNamespace(limit_key="ann"))
     with pytest.raises(ProblemError, match=r"cannot be read now: NATS does not answer$"):
         await reader.history(cast(Any, call), ObjectKey("n", "g"), "u", 1)
+
+
+async def test_a_history_whose_turn_does_not_come_does_not_blame_nats(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SilentBus:
+        async def subscribe(self, *_: Any, **__: Any) -> None:
+            await asyncio.Event().wait()
+
+    reader = DecisionReader(cast(Any, SilentBus()), "c", cast(Any, None))
+    call: Any = SimpleNamespace(caller=SimpleNamespace(limit_key="ann"))
+    first = asyncio.create_task(reader.history(call, ObjectKey("n", "g"), "u", 1))
+    await turns()
+    monkeypatch.setattr(decisions, "_WITHIN", 0.0)
+    with pytest.raises(ProblemError, match=r"cannot be read now: other histories are read first; retry later$"):
+        await reader.history(call, ObjectKey("n", "g"), "u", 1)
+    await ended(first)
 
 
 class SlowStream:
@@ -262,7 +278,7 @@ async def allowed(*_: object) -> None:
 @pytest.mark.parametrize("what", ["chats", "answers with logs"])
 async def test_chats_and_logs_of_a_user_are_bounded_across_requests(what: str) -> None:
     kube, rights = Endless(), SimpleNamespace(require=allowed)
-    chat = Chat(cast("Any", rights), cast("Any", None), 600.0)
+    chat = Chat(cast("Any", rights), cast("Any", None), 600.0, cast("Any", allowed))
 
     async def pods(*_: object) -> list[KubeObject]:
         return [pod("p", RUNNING)]

@@ -211,7 +211,7 @@ async def test_a_promotion_takes_its_parameters_from_the_query_alone() -> None:
 
 
 async def test_an_invalid_chat_is_refused_with_our_messages() -> None:
-    chat = Chat(ABSENT, ABSENT, 1.0)
+    chat = Chat(ABSENT, ABSENT, 1.0, ABSENT)
     async with serving(chat.chat, path="/{namespace}/{name}") as client:
         sent = {"messages": [{"role": "usr", "content": 5}], "maxTokens": 0, "x": 1}
         refused = await (await client.post("/n/a", json=sent)).json()

@@ -45,10 +45,6 @@ SIMULATED = "the pods of this graph are on simulated nodes, which run no contain
 _FAILURES = ("bad-request", "not-found", "unavailable")
 
 
-async def _none_simulated(_: Call) -> bool:
-    return False
-
-
 @dataclass(eq=False)
 class Chat:
     """Chats with graphs. `within` limits the time of an answer; seconds. `simulated` returns whether all pods of a
@@ -58,7 +54,7 @@ class Chat:
     reading: CollectionReader
     streams: Streams
     within: float
-    simulated: Callable[[Call], Awaitable[bool]] = _none_simulated
+    simulated: Callable[[Call], Awaitable[bool]]
     _chats: ConcurrencyLimit = field(
         default_factory=lambda: ConcurrencyLimit("chats", of_a_user=OF_A_USER, total=IN_ALL), init=False
     )
