@@ -29,6 +29,12 @@ def split(text: str, *, disaggregated: bool) -> Any:
             "--trace sine:1: write sine:LOW,HIGH,PERIOD, with numbers above 0",
         ),
         (lambda: simulation._requests(traced("constant:0")), "--trace constant:0: "),
+        (
+            lambda: simulation._requests(traced("constant:999999")),
+            "--trace constant:999999: may have 1,799,998,200 requests, but a generated trace has at most 1,000,000; ",
+        ),
+        (lambda: simulation._requests(traced("ladder:1x10,2000x1000")), "--trace ladder:1x10,2000x1000: may have "),
+        (lambda: simulation._requests(traced("bursts:0,1,0.000001,0")), "--trace bursts:0,1,0.000001,0: may have "),
     ],
 )
 def test_a_value_that_is_not_understood_is_a_wrong_command_line(work: Callable[[], object], said: str) -> None:

@@ -19,6 +19,9 @@ LONGEST = 31 * 24 * 3600 * 1000
 end.
 """
 
+MOST_GENERATED = 1_000_000
+"""Maximum requests of a generated trace, about 100 MB: a higher rate, or a longer time, is probably a mistake."""
+
 LARGEST = 1e15
 """Largest number in a record: milliseconds since 1970 are smaller."""
 
@@ -88,7 +91,10 @@ def _number(record: dict[str, object], key: str, least: float) -> float:
 def at_rate(
     rate: Callable[[float], float], seconds: float, isl: int, osl: int, *, highest: float, seed: int
 ) -> list[TraceRequest]:
-    """Random arrivals (Poisson) at a variable rate, requests a second; never above `highest`."""
+    """Random arrivals (Poisson) at a variable rate, requests a second; never above `highest`. TraceError if they may
+    be too many.
+    """
+    _bounded(highest * seconds, "requests")
     random, at, requests = Random(seed), 0.0, []
     while highest > 0:
         at += random.expovariate(highest)
@@ -97,6 +103,14 @@ def at_rate(
         if random.random() * highest < rate(at):
             requests.append(TraceRequest(at, isl, osl))
     return requests
+
+
+def _bounded(count: float, what: str) -> None:
+    if count > MOST_GENERATED:
+        raise TraceError(
+            f"may have {count:,.0f} {what}, but a generated trace has at most {MOST_GENERATED:,}; use lower rates or "
+            "less time"
+        )
 
 
 def constant(*, rate: float, seconds: float, isl: int, osl: int, seed: int = 0) -> list[TraceRequest]:
@@ -139,6 +153,7 @@ def bursts(
     *, low: float, high: float, every: float, length: float, seconds: float, isl: int, osl: int, seed: int = 0
 ) -> list[TraceRequest]:
     """`low` with random bursts of `high` that last about `length` s and begin about every `every` s."""
+    _bounded(seconds / (every + length), "bursts")
     random, at, spans = Random(seed + 1), 0.0, []
     while at < seconds:
         start = at + random.uniform(0.5, 1.5) * every

@@ -153,6 +153,8 @@ def _requests(options: ReplayRequest) -> tuple[list[TraceRequest], float | None]
         generated = generator(rest, options.duration or GENERATED_SECONDS)(
             isl=options.isl, osl=options.osl, seed=options.seed
         )
+    except TraceError as error:
+        raise CtlError(f"--trace {options.trace}: {error}", ExitCode.USAGE) from error
     except (ValueError, TypeError, ZeroDivisionError) as error:
         raise CtlError(f"--trace {options.trace}: write {form}, with numbers above 0", ExitCode.USAGE) from error
     if not generated:
