@@ -8,6 +8,7 @@ from dynamo_ctl.commands.dgdr import points
 from dynamo_ctl.commands.dgdr.drawing import Drawn, save, terminal
 from dynamo_ctl.errors import CtlError
 from dynamo_shared.api.objects import KubeObject
+from dynamo_shared.api.registry.annotations import PLANNER_CONFIG
 from dynamo_shared.api.request_graphs import graph_of, points_of, why_not_changed
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, DYNAMO_GRAPH_DEPLOYMENTS, Resource
 
@@ -185,13 +186,24 @@ async def test_a_point_becomes_the_graph_of_its_request(
     where: Any = cluster
     out: list[str] = []
     try:
-        await points.apply(where, "q", None, number, out.append, dry_run=dry_run)
+        await points.apply(where, "q", None, number, out.append, remark=out.append, dry_run=dry_run)
     except CtlError as error:
         out.append(str(error))
     assert says in "\n".join(out)
     assert [each["spec"]["backendFramework"] for each in cluster.stored(DYNAMO_GRAPH_DEPLOYMENTS)] == (
         [framework] if framework else []
     )
+
+
+async def test_a_note_about_the_planner_is_not_a_result() -> None:
+    """It was on standard output, which is for results."""
+    selected = {**SELECTED, "metadata": {**SELECTED["metadata"], "annotations": {PLANNER_CONFIG: "planner-q"}}}
+    results = {**REQUEST["status"]["profilingResults"], "selectedConfig": selected}
+    where: Any = Cluster({**REQUEST, "status": {**REQUEST["status"], "profilingResults": results}})
+    out, remarks = list[str](), list[str]()
+    await points.apply(where, "q", None, None, out.append, remark=remarks.append, dry_run=False)
+    assert out == ["DynamoGraphDeployment q-dgd created in namespace ns"]
+    assert [each.partition(",")[0] for each in remarks] == ["note: the graph's PlannerConfig is in ConfigMap planner-q"]
 
 
 async def test_a_missing_request_is_named() -> None:

@@ -15,6 +15,7 @@ from aiohttp import web
 from dynamo_ctl import remote
 from dynamo_ctl.commands.deploy import deployment
 from dynamo_ctl.commands.events import by_api
+from dynamo_ctl.commands.get.sources import OfApi
 from dynamo_ctl.errors import CtlError, ExitCode
 from dynamo_ctl.remote import Remote, RequestRefused, path_of
 from dynamo_shared.runtime.endpoints import serving
@@ -182,6 +183,36 @@ async def test_a_problem_of_another_api_is_shown_as_it_is(errors: str) -> None:
     with pytest.raises(RequestRefused) as refused:
         await api_of(Answering(content.encode(), 502)).request("GET", "/namespaces")
     assert str(refused.value) == f"the server answers 502: {content}"
+    assert refused.value.code == ExitCode.UNREACHABLE
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@pytest.mark.parametrize("content", [b"<html>no upstream</html>", b'{"title": "Unavailable", "detail": "NATS"}'])
+async def test_a_proxy_without_a_server_is_an_api_that_cannot_be_reached(status: int, content: bytes) -> None:
+    """Scripts took it for a refusal, which a repetition does not change. A problem is an answer of the API itself."""
+    with pytest.raises(RequestRefused) as refused:
+        await api_of(Answering(content, status)).request("GET", "/namespaces")
+    proxy = status != 500 and content.startswith(b"<")
+    assert refused.value.code == (ExitCode.UNREACHABLE if proxy else ExitCode.FAILED)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"apiVersion": "v1", "kind": "NamespaceList", "metadata": {}, "items": [{"metadata": {"name": "a"}}]},
+        {"items": {}},
+        {"status": "ok"},
+        {"items": ["a"]},
+        ["a"],
+        None,
+    ],
+)
+async def test_json_of_another_api_is_reported(content: Any) -> None:
+    """For example with the URL of the Kubernetes API server: it was an internal error."""
+    with pytest.raises(CtlError) as refused:
+        await OfApi(api_of(Answering(json.dumps(content).encode())))._namespaces("")
+    assert refused.value.code == ExitCode.UNREACHABLE
+    assert str(refused.value) == "https://p.test answers like another API: check that it is the platform's REST API"
 
 
 async def test_errors_are_at_the_paths_of_fields() -> None:

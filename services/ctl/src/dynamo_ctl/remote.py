@@ -49,8 +49,8 @@ def same_local(one: str, other: str) -> bool:
 class RequestRefused(CtlError):
     """The server refused a request with an HTTP status. The message has every reason."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, status: int, message: str, code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(message, code)
         self.status = status
 
 
@@ -133,6 +133,17 @@ class Remote:
             raise CtlError(
                 f"{self._url} does not answer with JSON: check that it is the platform's REST API", ExitCode.UNREACHABLE
             ) from error
+
+    async def listed(self, path: str, *fields: str) -> dict[str, Any]:
+        """Read a list whose items have these fields. Errors like `request`; CtlError if another API answers."""
+        content = await self.request("GET", path)
+        answer: dict[str, Any] = content if isinstance(content, dict) else {}
+        items = answer.get("items")
+        if isinstance(items, list) and all(isinstance(each, dict) and {*fields} <= each.keys() for each in items):
+            return answer
+        raise CtlError(
+            f"{self._url} answers like another API: check that it is the platform's REST API", ExitCode.UNREACHABLE
+        )
 
     @asynccontextmanager
     async def stream(
@@ -291,7 +302,9 @@ def _problem(status: int, content: bytes, path: str) -> RequestRefused:
         title, detail = str(problem["title"]), str(problem["detail"])
         errors = [field_error(each["pointer"], str(each["detail"])) for each in problem.get("errors") or ()]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return RequestRefused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}")
+        # A proxy in front of the REST API has no server for the request. The API itself answers with a problem.
+        code = ExitCode.UNREACHABLE if status in (502, 503, 504) else ExitCode.FAILED
+        return RequestRefused(status, f"the server answers {status}: {content[:200].decode('utf-8', 'replace')}", code)
     if status == HTTPStatus.NOT_FOUND and path.startswith("/namespaces/"):
         # The most frequent cause is another namespace, which the API does not name.
         detail += f" in namespace {path.split('/')[2]}; choose another namespace with -n"

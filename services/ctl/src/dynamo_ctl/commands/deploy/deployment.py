@@ -116,7 +116,7 @@ async def logs(
     query = {"component": component, "tail": tail, "follow": "true" if follow else ""}
     path = remote.path("deployments", graph, "logs", **query)
     if not follow:
-        answer = await remote.request("GET", path)
+        answer = await remote.listed(path)
         for line in answer["items"]:
             _log_line(line, out)
         if answer["problems"] and not answer["items"]:

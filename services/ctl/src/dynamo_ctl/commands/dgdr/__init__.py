@@ -86,7 +86,7 @@ def apply(
     """
     from dynamo_ctl import interrupts, settings, targets
     from dynamo_ctl.commands.dgdr import by_api, points
-    from dynamo_ctl.output import echo
+    from dynamo_ctl.output import echo, echo_error
 
     if api.is_chosen():
         refuse_with_server(context=context)
@@ -94,4 +94,4 @@ def apply(
         return
     settings.quiet()
     where = targets.cluster(api.kubeconfig, context)
-    interrupts.run(points.apply(where, name, namespace, point, echo, dry_run=dry_run))
+    interrupts.run(points.apply(where, name, namespace, point, echo, remark=echo_error, dry_run=dry_run))

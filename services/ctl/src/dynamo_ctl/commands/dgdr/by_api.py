@@ -16,7 +16,7 @@ async def request_object(remote: Remote, name: str) -> KubeObject:
 async def promote(remote: Remote, name: str, number: int | None, out: Print, *, dry_run: bool) -> None:
     """Deploy a point of a request; without a number, the selected point."""
     if number is None:
-        candidates = await remote.request("GET", remote.path(COLLECTIONS["dgdr"], name, "candidates"))
+        candidates = await remote.listed(remote.path(COLLECTIONS["dgdr"], name, "candidates"), "point", "selected")
         number = next((each["point"] for each in candidates["items"] if each["selected"]), 1)
     path = remote.path(COLLECTIONS["dgdr"], name, "promote", dryRun="true" if dry_run else "")
     graph = await remote.request("POST", path, {"point": number})

@@ -39,9 +39,19 @@ def plot(request: KubeObject, out: Print, *, file: Path | None, width: int) -> N
 
 
 async def apply(
-    where: ClusterOptions, name: str, namespace: str | None, number: int | None, out: Print, *, dry_run: bool
+    where: ClusterOptions,
+    name: str,
+    namespace: str | None,
+    number: int | None,
+    out: Print,
+    *,
+    remark: Print,
+    dry_run: bool,
 ) -> None:
-    """Create the graph of a point, or replace the spec of the graph that was created for the request."""
+    """Create the graph of a point, or replace the spec of the graph that was created for the request.
+
+    `remark` gets remarks about the planner that the graph needs.
+    """
     async with await where.client() as client:
         request = await _request(client, name, namespace)
         graph = graph_of(request, _graph(request, number))
@@ -71,7 +81,7 @@ async def apply(
             f"DynamoGraphDeployment {key.name} {'created' if existing is None else 'changed'} in namespace {key.namespace}"
         )
         for line in await _planner_words(client, graph, number):
-            out(line)
+            remark(line)
 
 
 async def _planner_words(client: KubeClient, graph: KubeObject, number: int | None) -> list[str]:

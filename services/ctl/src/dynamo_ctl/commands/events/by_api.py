@@ -36,7 +36,7 @@ async def events(
 
     path = remote.path(collection, name, "events", limit=_MAX_EVENTS, watch="true" if follow else "")
     if not follow:
-        for event in reversed((await remote.request("GET", path))["items"]):
+        for event in reversed((await remote.listed(path, "time", "object"))["items"]):
             show(event)
         return
     async with aclosing(remote.follow(path)) as stream:

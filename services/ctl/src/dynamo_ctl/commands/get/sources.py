@@ -126,15 +126,15 @@ class OfApi:
     async def _namespaces(self, namespace: str) -> list[str]:
         if namespace:
             return [namespace]
-        return [each["name"] for each in (await self._remote.request("GET", "/namespaces"))["items"]]
+        return [each["name"] for each in (await self._remote.listed("/namespaces", "name"))["items"]]
 
     async def _pages(self, kind: str, namespace: str) -> AsyncIterator[KubeObject]:
         token = ""
         while True:
-            page = await self._remote.request("GET", path_of(namespace, COLLECTIONS[kind], **{"continue": token}))
+            page = await self._remote.listed(path_of(namespace, COLLECTIONS[kind], **{"continue": token}), "metadata")
             for obj in page["items"]:
                 yield obj
-            token = page["metadata"].get("continue") or ""
+            token = (page.get("metadata") or {}).get("continue") or ""
             if not token:
                 return
 
