@@ -1,6 +1,6 @@
 // The estimate of an intent: streamed while the user fills in the form, and restarted when the form changes.
 import { html, nothing, type TemplateResult } from "lit";
-import { words, type Any } from "../api/client.ts";
+import { passes, words, type Any } from "../api/client.ts";
 import { follow } from "../api/stream.ts";
 import { figure } from "../logic/format.ts";
 import { pointWords } from "../logic/points.ts";
@@ -11,6 +11,8 @@ import "./pareto.ts";
 
 /** Debounce of typing, milliseconds: the simulation takes seconds of processor time. */
 const PAUSE = 1200;
+/** Time until a retry if an estimate was refused for now, milliseconds. */
+const AGAIN = 5000;
 /** Fields that do not affect the simulation. */
 const FREE = ["name", "labels", "annotations", "images", "placement", "compilationCache"];
 
@@ -71,7 +73,9 @@ class Estimate extends Part {
         stop,
       );
     } catch (error) {
-      if (!stop.aborted) [this.problem, this.outcome] = [words(error), null];
+      if (stop.aborted) return;
+      [this.problem, this.outcome] = [words(error), null];
+      if (passes(error)) this.timer = window.setTimeout(() => void this.ask(), AGAIN);
     }
     if (stop.aborted) return;
     this.busy = false;

@@ -1,6 +1,6 @@
 // Pods of a graph that are not ready: the reason, what to do, and a way to their logs. Shows nothing if all are ready.
 import { html, nothing, type TemplateResult } from "lit";
-import { get, type KubeObject, type Schemas } from "../api/client.ts";
+import { get, passes, type KubeObject, type Schemas } from "../api/client.ts";
 import { count } from "../logic/format.ts";
 import { adviceOf, queryOf, unready, whyOf } from "../logic/pods.ts";
 import { format } from "../logic/route.ts";
@@ -29,9 +29,13 @@ class UnreadyPods extends Part {
 
   private async refresh(): Promise<void> {
     this.asked = Date.now();
-    // The tree below says what the user may not list.
-    const listed = await get<Schemas["Pods"]>(`${this.path}/pods`, { signal: this.stop }).catch(() => null);
-    if (listed) this.pods = unready(listed.items);
+    const { stop } = this;
+    try {
+      this.pods = unready((await get<Schemas["Pods"]>(`${this.path}/pods`, { signal: stop })).items);
+    } catch (error) {
+      // The tree below says what the user may not list.
+      if (!stop.aborted && !passes(error)) this.pods = [];
+    }
   }
 
   override render(): TemplateResult | typeof nothing {

@@ -54,6 +54,7 @@ class Points extends Part {
     }));
     return html`<section class="card">
       <h2>Results of profiling</h2>
+      ${this.problem ? html`<p class="notice bad" role="status">These points may be outdated: ${this.problem}</p>` : nothing}
       <p class="help">${sourceWords(source)} Deploying another point changes the graph of this request.</p>
       ${this.may ? nothing : html`<p class="notice">You may not create graphs in this namespace: you can read the points, but not deploy them.</p>`}
       <dyn-pareto .points=${points} .chosen=${this.chosen} .act=${this.may ? "Deploy this point" : ""}
