@@ -363,6 +363,18 @@ def test_pods_that_run_a_command_are_scheduled_like_the_services() -> None:
         assert each["metadata"]["labels"]["sidecar.example.com/inject"] == "false"
 
 
+def test_pods_that_run_a_command_go_to_the_nodes_of_the_services_and_next_to_any_pod() -> None:
+    term = {"matchExpressions": [{"key": "platform", "operator": "Exists"}]}
+    nodes = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", "labelSelector": {}}]}
+    affinity = json.dumps({"nodeAffinity": nodes, "podAntiAffinity": apart})
+    objects = helm.objects(
+        "--values", helm.PLATFORM / "ci" / "tuned.yaml", "--set-json", f"defaults.affinity={affinity}"
+    )
+    commands = [pod for name, pod in helm.pods(objects) if name.startswith(("Job", "Pod"))]
+    assert [each["affinity"] for each in commands] == [{"nodeAffinity": nodes}] * 3
+
+
 def test_fields_that_the_values_add_reach_every_pod_spec() -> None:
     pods = dict(helm.pods(helm.rendered(helm.PLATFORM / "ci" / "tuned.yaml")))
     for name, pod in pods.items():

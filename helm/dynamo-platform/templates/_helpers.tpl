@@ -193,6 +193,12 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- /* Affinity to other pods concerns the replicas of a service. */}}
+{{- with $values.defaults.affinity.nodeAffinity }}
+affinity:
+  nodeAffinity:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
 containers:
   - name: {{ .component }}
     image: {{ include "dynamo.image" (dict "root" .root "image" $values.image) }}
