@@ -41,7 +41,7 @@ async def test_watching_no_namespace_ends_the_command() -> None:
     """`get -A --watch` waited without end, and said nothing."""
 
     class Forbidden:
-        async def request(self, *_: str) -> dict[str, list[str]]:
+        async def listed(self, *_: str) -> dict[str, list[str]]:
             return {"items": []}
 
     with pytest.raises(CtlError, match="you may list graphs in no namespace"):
