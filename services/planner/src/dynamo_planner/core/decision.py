@@ -1,8 +1,8 @@
 """The answer of a policy: when to run again, how many replicas are desired, and why."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
 
 from dynamo_planner.core.observation import Observation, Pool
 
@@ -63,6 +63,17 @@ class Effects:
     next_tick: Tick
     decision: Decision | None = None
     explanation: Explanation = Explanation()
+
+    def raised(self, minimum: Mapping[Pool, int] | None, reason: str) -> Self:
+        """With these replicas, and words about them, if nothing was decided; None: no pool is below its minimum."""
+        if self.decision is not None or minimum is None:
+            return self
+        message = "; ".join(filter(None, (self.explanation.message, "pools below their minimum are raised to it")))
+        return replace(
+            self,
+            decision=Decision(replicas=minimum, reason=reason),
+            explanation=replace(self.explanation, message=message),
+        )
 
 
 class Policy(Protocol):

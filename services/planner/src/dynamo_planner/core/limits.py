@@ -10,8 +10,6 @@ from dynamo_shared.api.gpus import words as gpu_words
 from dynamo_planner.core.observation import EngineCapabilities, Pool, PoolCounts
 
 Replicas = Mapping[Pool, int]
-RAISED = "pools below their minimum are raised to it"
-"""The message of a tick whose only decision is that of `raised_to_minimum`."""
 
 
 def planned_pools(mode: Mode) -> tuple[Pool, ...]:

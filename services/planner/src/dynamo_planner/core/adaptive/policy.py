@@ -23,7 +23,7 @@ from dynamo_planner.core.adaptive.risk import risk
 from dynamo_planner.core.adaptive.sizers import MOST, Load, Sizer
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
 from dynamo_planner.core.estimator.engine import EngineEstimator
-from dynamo_planner.core.limits import RAISED, Limits
+from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observation import (
     UNKNOWN_STARTUP,
     EngineCapabilities,
@@ -83,14 +83,8 @@ class AdaptivePolicy:
 
     def on_tick(self, tick: Tick, observation: Observation) -> Effects:
         """Observe, learn, predict, decide. Each pool gets at least its minimum, even if nothing can be decided."""
-        effects = self._effects(tick, observation)
-        raised = self._limits.raised_to_minimum(observation.workers, observation.capabilities)
-        if effects.decision is None and raised is not None:
-            explanation = replace(effects.explanation, message=f"{effects.explanation.message}; {RAISED}")
-            return replace(
-                effects, decision=Decision(replicas=raised, reason=Reason.SCALE_UP.value), explanation=explanation
-            )
-        return effects
+        minimum = self._limits.raised_to_minimum(observation.workers, observation.capabilities)
+        return self._effects(tick, observation).raised(minimum, Reason.SCALE_UP.value)
 
     def _effects(self, tick: Tick, observation: Observation) -> Effects:
         # A missed sample is not repeated: it would cover the same traffic as this one.

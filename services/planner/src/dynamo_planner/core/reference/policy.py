@@ -7,7 +7,7 @@ from typing import Any
 from dynamo_shared.api.contracts.planner import PlannerConfig, Target
 
 from dynamo_planner.core.decision import Decision, Effects, Explanation, Tick
-from dynamo_planner.core.limits import RAISED, Limits
+from dynamo_planner.core.limits import Limits
 from dynamo_planner.core.observation import Observation, Pool
 from dynamo_planner.core.predictors import FITTED
 from dynamo_planner.core.profile import Profile
@@ -53,16 +53,13 @@ class ReferencePolicy:
         decision = predicted
         if load.replicas is not None:
             decision = Decision(replicas=load.replicas, reason=load.reason.value)
-        raised = self._limits.raised_to_minimum(observation.workers, observation.capabilities)
-        messages = [plan.message, load.message]
-        if decision is None and raised is not None:
-            decision = Decision(replicas=raised, reason=LoadReason.SCALE_UP.value)
-            messages.append(RAISED)
-        return Effects(
+        minimum = self._limits.raised_to_minimum(observation.workers, observation.capabilities)
+        effects = Effects(
             next_tick=self._schedule.done(tick, observation.now),
-            decision=decision and self._in_turn(decision, observation),
-            explanation=self._explain(tick, observation, plan, load, messages),
-        )
+            decision=decision,
+            explanation=self._explain(tick, observation, plan, load),
+        ).raised(minimum, LoadReason.SCALE_UP.value)
+        return replace(effects, decision=effects.decision and self._in_turn(effects.decision, observation))
 
     def _in_turn(self, decision: Decision, observation: Observation) -> Decision:
         drawing = {pool: max(counts.ready, counts.expected or 0) for pool, counts in observation.workers.items()}
@@ -92,9 +89,7 @@ class ReferencePolicy:
             return LoadPlan(reason=LoadReason.UNSET)
         return self._load.plan(observation, kv_hit_rate=self._hit_rate, floors=self._floors)
 
-    def _explain(
-        self, tick: Tick, observation: Observation, plan: ReplicaPlan, load: LoadPlan, messages: Sequence[str]
-    ) -> Explanation:
+    def _explain(self, tick: Tick, observation: Observation, plan: ReplicaPlan, load: LoadPlan) -> Explanation:
         inputs: dict[str, Any] = {
             "workers": {pool.value: asdict(counts) for pool, counts in observation.workers.items()},
             "forward_passes": len(observation.forward_passes),
@@ -123,7 +118,7 @@ class ReferencePolicy:
             reason=(load if tick.run_load else plan).reason.value,
             load_reason=load.reason.value,
             throughput_reason=plan.reason.value,
-            message="; ".join(filter(None, messages)),
+            message="; ".join(filter(None, (plan.message, load.message))),
             inputs=inputs,
             predictions={**plan.predictions, **estimates},
         )
