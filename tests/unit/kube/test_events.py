@@ -292,7 +292,7 @@ async def test_events_of_one_namespace_neither_block_nor_displace_those_of_other
     server.then(*[steps.answer({})] * 3)
     async with events:
         await events._queue.join()
-    assert [each.json["regarding"]["name"] for each in server.requests] == ["t0", "llm", "t1"]
+    assert sorted(each.json["regarding"]["name"] for each in server.requests) == ["llm", "t0", "t1"]
     assert events.outcomes == {"written": 3, "dropped": 3}
 
 
@@ -321,6 +321,24 @@ async def test_a_webhook_that_fails_in_one_namespace_does_not_delay_events_of_ot
         await events._queue.join()
     assert written == ["t0", "llm", "llm"]
     assert events.outcomes == {"written": 4}
+
+
+async def test_a_webhook_that_hangs_in_one_namespace_does_not_delay_events_of_others(
+    server: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The only writer waited for it, four times ten seconds for each Event."""
+    monkeypatch.setattr("dynamo_shared.kube.events.FLUSH_SECONDS", 0.0)
+    server.then(steps.hang(), *[steps.answer({})] * 2)
+    events = recorder(server, clock)
+    for number in range(2):
+        own = {"namespace": "tenant", "uid": f"t{number}", "name": f"t{number}"}
+        record(events, involved={**OBJECT, "metadata": own})
+    record(events, "one")
+    record(events, "two")
+    async with asyncio.timeout(30), events:
+        while events.outcomes["written"] < 2:
+            await asyncio.sleep(0.01)
+    assert [each.json["regarding"]["name"] for each in server.requests] == ["t0", "llm", "llm"]
 
 
 async def test_an_event_that_a_webhook_always_fails_is_dropped(server: Any, clock: ManualClock) -> None:

@@ -3,8 +3,8 @@
 Each Event costs one API write and no read: the recorder chooses the name and creates the Event at the first occurrence.
 Later occurrences patch its series, or create it again if it has expired. A series is complete within two minutes of its
 last occurrence. After a few failed attempts an Event is dropped with a log line, because Events are not state.
-Namespaces take turns, and one whose webhook fails waits alone. If too many Events wait, one of the namespace with most
-waiting Events is dropped.
+Namespaces take turns. One whose webhook hangs occupies one of the writers, and one whose webhook fails waits alone. If
+too many Events wait, one of the namespace with most waiting Events is dropped.
 """
 
 import asyncio
@@ -41,6 +41,8 @@ CAPACITY = 1000
 # Time of a stopping service to write the waiting Events. Seconds.
 FLUSH_SECONDS = 5.0
 
+# Each writes for another namespace. A webhook may take 10 seconds by default, and its Events are then retried later.
+_WRITERS = 8
 _ATTEMPTS = 4
 _FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS = 1.0, 10.0
 # Limits of events.k8s.io/v1 validation.
@@ -144,7 +146,8 @@ class EventRecorder:
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(endless(self._write_all(tasks)))
+            for _ in range(_WRITERS):
+                tasks.create_task(endless(self._write_all(tasks)))
             while True:
                 await asyncio.sleep(SERIES_WRITE_SECONDS)
                 for series in self._correlator.behind():
@@ -156,6 +159,7 @@ class EventRecorder:
                 self._available.clear()
                 await self._available.wait()
             series, _ = self._waiting.pop()
+            self._waiting.park(series.namespace, True)
             pause = 0.0
             try:
                 pause = await self._write(series)
@@ -165,13 +169,16 @@ class EventRecorder:
             finally:
                 if not pause:
                     self._settled(series)
+                    self._unpark(series.namespace)
             if pause:
                 self._waiting.add(series)
-                self._waiting.park(series.namespace, True)
-                pauses.create_task(self._unpark(series.namespace, pause))
+                pauses.create_task(self._unpark_after(pause, series.namespace))
 
-    async def _unpark(self, namespace: str, pause: float) -> None:
+    async def _unpark_after(self, pause: float, namespace: str) -> None:
         await self._sleep(pause)
+        self._unpark(namespace)
+
+    def _unpark(self, namespace: str) -> None:
         self._waiting.park(namespace, False)
         self._available.set()
 
