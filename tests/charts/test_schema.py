@@ -3,9 +3,11 @@
 from functools import cache
 
 import pytest
+import yaml
 
 from tests.building.tables import table_of
 from tests.charts import helm
+from tools.generate.charts.values import documented, required
 
 WRONG = table_of("""
 watcher.replicas=2 | additional properties 'watcher' not allowed
@@ -147,8 +149,11 @@ config.gpu.discoveryEnabled=true,rbac.parts.nodes=false
   | config.gpu.discoveryEnabled must not be true if rbac.parts.nodes is false
 imageBuilder.enabled=true,imageBuilder.namespace=default
   | imageBuilder.namespace is default, which exists: set another one
-commands=null | helm upgrade --reuse-values omits them: use --reset-then-reuse-values
-services.profiler=null | helm upgrade --reuse-values omits them: use --reset-then-reuse-values
+commands=null | commands is null: remove it from your values, or set it
+services.scaler=null | services.scaler is null
+networkPolicy.dnsPorts=null | networkPolicy.dnsPorts is null
+webhook.enabled=null | omitted it, because it is new: use --reset-then-reuse-values
+tests.image.tag=null | tests.image.tag is null
 nats.persistence.size=5Gi | nats.persistence.size is 5Gi, but NATS needs more than 5Gi
 nats.mode=existing | nats.existing.servers is empty
 nats.mode=existing,nats.existing.servers={tls://n},nats.existing.credentialSecrets.watcher=w
@@ -234,6 +239,17 @@ def test_valid_values_are_accepted() -> None:
         "image.repository=r.example:5000/team/dynamo__platform,tests.image.registry=10.0.0.5:443",
     )
     helm.template(*(part for each in right for part in ("--set", each)), namespace="default")
+
+
+def test_null_is_accepted_in_place_of_what_is_empty_by_default() -> None:
+    """Values files often have a key whose value is commented out: `commonLabels:` failed with a nil pointer."""
+    text = (helm.PLATFORM / "values.yaml").read_text(encoding="utf-8")
+    optional = {".".join(value.path) for value in documented(text)} - set(yaml.safe_load(required(text)))
+    switches = "dynadmin.enabled,metrics.rules.enabled,metrics.dashboards.enabled,metrics.podMonitor.enabled"
+    given = [f"{each}=null" for each in sorted(optional)] + [f"{each}=true" for each in switches.split(",")]
+    rendered = helm.template(*(part for each in given for part in ("--set", each)))
+    assert "<nil>" not in rendered
+    assert len(optional) > 80
 
 
 def test_settings_that_agree_with_the_values_are_accepted() -> None:

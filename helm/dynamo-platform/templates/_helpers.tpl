@@ -27,7 +27,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 app.kubernetes.io/part-of: dynamo-platform
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- $own := list "name" "instance" "component" "version" "managed-by" "part-of" }}
-{{- $more := omit (merge dict (default dict .labels) .root.Values.commonLabels) "helm.sh/chart" }}
+{{- $more := omit (merge dict (default dict .labels) (default dict .root.Values.commonLabels)) "helm.sh/chart" }}
 {{- range $own }}
 {{- $more = omit $more (printf "app.kubernetes.io/%s" .) }}
 {{- end }}
@@ -44,7 +44,7 @@ namespace: {{ default .root.Release.Namespace .namespace | quote }}
 {{- end }}
 labels:
   {{- include "dynamo.labels" . | nindent 2 }}
-{{- with merge (default dict .annotations) .root.Values.commonAnnotations }}
+{{- with merge (default dict .annotations) (default dict .root.Values.commonAnnotations) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -164,7 +164,7 @@ which is mounted at /etc/dynamo, is optional.
 metadata:
   labels:
     {{- include "dynamo.labels" (merge (dict "labels" .root.Values.defaults.podLabels) .) | nindent 4 }}
-  {{- with merge (deepCopy (default dict .root.Values.defaults.podAnnotations)) .root.Values.commonAnnotations }}
+  {{- with merge (deepCopy (default dict .root.Values.defaults.podAnnotations)) (default dict .root.Values.commonAnnotations) }}
   annotations:
     {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -194,7 +194,7 @@ tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- /* Affinity to other pods concerns the replicas of a service. */}}
-{{- with $values.defaults.affinity.nodeAffinity }}
+{{- with (default dict $values.defaults.affinity).nodeAffinity }}
 affinity:
   nodeAffinity:
     {{- toYaml . | nindent 4 }}
@@ -224,7 +224,7 @@ GOMEMLIMIT of a server in Go: nine tenths of its memory limit, in bytes. Its gar
 would let memory grow to twice of what is in use, and the kernel would end it. Nothing without a limit. Arguments: resources.
 */}}
 {{- define "dynamo.goMemoryLimit" -}}
-{{- with dig "limits" "memory" "" .resources }}
+{{- with dig "limits" "memory" "" (default dict .resources) }}
 {{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
 {{- $quantity := ternary . (. | int64 | toString) (kindIs "string" .) }}
 {{- $number := regexFind "^[0-9.]+" $quantity }}
@@ -378,8 +378,15 @@ authorization.conf
 
 {{/* Combinations of values that a schema cannot refuse. */}}
 {{- define "dynamo.check" -}}
-{{- if not (and .Values.commands .Values.services.profiler) -}}
-{{- fail "the values lack new values of this release, because helm upgrade --reuse-values omits them: use --reset-then-reuse-values" -}}
+{{- range .Files.Get "files/required-values.yaml" | fromYamlArray -}}
+{{- $value := $.Values -}}
+{{- range splitList "." . -}}
+{{- /* A text may replace the section tests.image. */ -}}
+{{- if kindIs "map" $value -}}{{- $value = index $value . -}}{{- end -}}
+{{- end -}}
+{{- if kindIs "invalid" $value -}}
+{{- fail (printf "%s is null: remove it from your values, or set it. If they do not have it, helm upgrade --reuse-values omitted it, because it is new: use --reset-then-reuse-values" .) -}}
+{{- end -}}
 {{- end -}}
 {{- $namespaces := include "dynamo.namespaces" . | fromJsonArray -}}
 {{- if and .Values.namespaces .Values.namespaceRestriction.enabled -}}

@@ -1,4 +1,4 @@
-"""Generated parts of the charts: rights, the schema of values, tables of values, dashboards."""
+"""Generated parts of the charts: rights, the schema of values, values that must not be null, tables of values, dashboards."""
 
 from pathlib import Path
 
@@ -14,6 +14,7 @@ def outputs(root: Path) -> dict[Path, str]:
     described = (platform / "values.yaml").read_text(encoding="utf-8")
     return {
         platform / "files" / "rights.yaml": rights.page(),
+        platform / "files" / "required-values.yaml": values.required(described),
         platform / "values.schema.json": values.schema(described),
         platform / "README.md": values.readme(platform, heads.PLATFORM),
         definitions / "README.md": values.readme(definitions, heads.DEFINITIONS),

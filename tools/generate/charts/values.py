@@ -1,4 +1,6 @@
-"""The values of dynamo-platform: reads values.yaml with its comments; generates a JSON Schema and a table."""
+"""The values of dynamo-platform: reads values.yaml with its comments; generates a JSON Schema, a table, and the list of
+values that must not be null.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -71,6 +73,19 @@ def _leaves(path: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...]
             yield from _leaves((*path, key), inner)
     else:
         yield path, value
+
+
+def required(text: str) -> str:
+    """Paths of the values that must not be null: sections, and values whose default is neither empty nor a mapping.
+
+    Helm omits a value that is null, and templates take it for false, for nothing, or for any port.
+    """
+    own = {value.path: value.default for value in documented(text)}
+    sections = {path[:length] for path in own for length in range(1, len(path))} | {(CONFIG,)}
+    values = {path for path, default in own.items() if default is False or (default and not isinstance(default, dict))}
+    paths = sorted(".".join(path) for path in sections | values)
+    lines = [f"- {path}" for path in paths if "null" not in CONSTRAINTS.get(path, {}).get("type", ())]
+    return "\n".join(("# Made by `make generate` from values.yaml: values that must not be null.", *lines)) + "\n"
 
 
 def table(text: str) -> str:
