@@ -124,6 +124,7 @@ def test_each_service_has_a_cluster_role_of_its_own_however_long_the_namespace_i
         ("nats.mode=existing,nats.existing.servers={tls://nats-1,tls://nats-2:4223}", "watcher", {4222, 4223}),
         ("etcd.mode=existing,etcd.existing.endpoints={https://10.0.0.5}", "watcher", {2379}),
         ("dynadmin.oidc.issuer=https://login1/realms/2", "dynadmin", {443}),
+        ("config.platform.tracing.otlpEndpoint=collector:4318", "watcher", {4318}),
         ("dynadmin.oidc.issuer=http://10.0.0.5:8080", "dynadmin", {8080}),
         ("dynadmin.oidc.issuer=https://a,dynadmin.oidc.jwksUri=https://b:8443/keys", "dynadmin", {443, 8443}),
     ],

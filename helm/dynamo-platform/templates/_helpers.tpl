@@ -284,9 +284,9 @@ start with one that lacks its name. Arguments: root, part.
 {{- $names | toJson -}}
 {{- end -}}
 
-{{/* Port of a URL. Arguments: url, default. */}}
+{{/* Port of a URL, which may lack its scheme. Arguments: url, default. */}}
 {{- define "dynamo.port" -}}
-{{- default .default (regexFind "^[a-z]+://[^/]+" .url | regexFind ":[0-9]+$" | trimPrefix ":") -}}
+{{- default .default (regexFind "^([a-z]+://)?[^/]+" .url | regexFind ":[0-9]+$" | trimPrefix ":") -}}
 {{- end -}}
 
 {{/* Secret of a service's NATS user; empty: it uses none. Arguments: root, service. */}}

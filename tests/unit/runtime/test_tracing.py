@@ -3,6 +3,9 @@
 import subprocess
 import sys
 
+import pytest
+from dynamo_shared.runtime.tracing import traces_url
+
 from tests.building.http_server import Handler, served
 
 #: Prints "turns" for each line while its event loop runs, and its facts when nothing is left to send.
@@ -10,7 +13,7 @@ PROGRAM = """
 import asyncio, sys
 from dynamo_shared.bus.tracing import extract, inject, traceparent
 from dynamo_shared.runtime.settings import load_settings
-from dynamo_shared.runtime.tracing import tracer, tracing
+from dynamo_shared.runtime.tracing import tracer, traces_url, tracing
 settings = load_settings(None, {"DYNAMO_PLATFORM__TRACING__OTLP_ENDPOINT": sys.argv[1]})
 
 async def main():
@@ -66,3 +69,8 @@ def test_spans_of_one_trace_reach_the_collector_and_the_loop_runs_while_it_does_
     body = b"".join(body for _, body in received)
     assert b"watcher" in body
     assert b"default/llama" in body
+
+
+@pytest.mark.parametrize("endpoint", ["http://collector:4318", "collector:4318", "http://collector:4318/"])
+def test_an_endpoint_may_lack_its_scheme(endpoint: str) -> None:
+    assert traces_url(endpoint) == "http://collector:4318/v1/traces"

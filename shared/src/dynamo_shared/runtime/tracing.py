@@ -14,6 +14,12 @@ LAST_EXPORT_WITHIN = 3.0
 tracer = trace.get_tracer("dynamo_platform")
 
 
+def traces_url(endpoint: str) -> str:
+    """Where a collector receives traces over HTTP. An endpoint without a scheme, `host:4318`, is one without TLS."""
+    scheme = "" if "://" in endpoint else "http://"
+    return f"{scheme}{endpoint.rstrip('/')}/v1/traces"
+
+
 @asynccontextmanager
 async def tracing(service: str, settings: Platform) -> AsyncIterator[None]:
     """Export spans while the block runs, if an endpoint is configured; the remaining ones are sent at its end."""
@@ -31,8 +37,7 @@ async def tracing(service: str, settings: Platform) -> AsyncIterator[None]:
         resource=Resource.create({"service.name": service, "service.namespace": "dynamo-platform"}),
         sampler=ParentBased(TraceIdRatioBased(settings.tracing.sample_ratio)),
     )
-    endpoint = settings.tracing.otlp_endpoint.rstrip("/") + "/v1/traces"
-    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=10)
+    exporter = OTLPSpanExporter(endpoint=traces_url(settings.tracing.otlp_endpoint), timeout=10)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     try:

@@ -99,7 +99,9 @@ class Gateway(Section):
 class Tracing(Section):
     """OpenTelemetry traces."""
 
-    otlp_endpoint: str = Field("", description="OTLP endpoint over HTTP, `http://host:4318`; empty: no traces.")
+    otlp_endpoint: str = Field(
+        "", description="OTLP endpoint over HTTP, `http://host:4318` or `host:4318`; empty: no traces."
+    )
     sample_ratio: float = Field(1.0, ge=0, le=1, description="Ratio of traces that are sampled.")
 
 
