@@ -261,6 +261,8 @@ def test_settings_that_agree_with_the_values_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
+        ("keep=null", "missing property 'keep'"),
+        ("conversion.enabled=null", "at '/conversion': missing property 'enabled'"),
         ("conversion.port=0", "at '/conversion/port': minimum: got 0, want 1"),
         ("keeep=true", "additional properties 'keeep' not allowed"),
         ("conversion.serviceName=A_b", "at '/conversion/serviceName': 'A_b' does not match pattern"),
@@ -275,4 +277,4 @@ def test_the_definitions_chart_rejects_wrong_values(setting: str, message: str) 
 @pytest.mark.parametrize("setting", ["enabled=true", "global.anything.else=1"])
 def test_parent_charts_may_pass_enabled_and_global_values(setting: str) -> None:
     helm.template("--set", setting)
-    helm.template("--set", setting, chart=helm.CRDS)
+    helm.template("--set", f"{setting},commonLabels=null,commonAnnotations=null", chart=helm.CRDS)
