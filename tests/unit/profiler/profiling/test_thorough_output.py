@@ -137,7 +137,8 @@ def test_a_table_of_another_format_is_ignored(text: str):
     ("data", "said"),
     [
         ({}, "has no DynamoGraphDeployment"),
-        ({"final_config.yaml": "}"}, "not valid YAML"),
+        ({"final_config.yaml": "}"}, "^final_config.yaml of the profiling job: is not valid YAML: line 1"),
+        ({"final_config.yaml": " " * (1 << 21)}, "^final_config.yaml of the profiling job: longer than"),
         (output(CONFIG_MAP), "has no DynamoGraphDeployment"),
         (output({**graph(), "spec": {"services": {"Frontend": service("frontend")}}}), "has no workers"),
         (output({**graph(), "apiVersion": "nvidia.com/v9"}), "cannot be read"),

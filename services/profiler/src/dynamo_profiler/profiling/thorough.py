@@ -82,9 +82,7 @@ def _documents(text: str) -> list[KubeObject]:
     try:
         return [each for each in documents(text, _OUTPUT) if isinstance(each, dict)]
     except InvalidManifest as error:
-        raise ProfilingFailed(
-            "GenerationFailed", f"{FINAL_CONFIG} of the profiling job is not valid YAML: {error}"
-        ) from error
+        raise ProfilingFailed("GenerationFailed", f"{FINAL_CONFIG} of the profiling job: {error}") from error
 
 
 def _candidate(graph: KubeObject, request: ProfilingRequest, maps: tuple[KubeObject, ...]) -> DeploymentCandidate:

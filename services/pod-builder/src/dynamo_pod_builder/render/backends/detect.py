@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from dynamo_shared.api.engines.started import engines_started
+from dynamo_shared.api.engines.started import engines_started, line_of
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_pod_builder.render.errors import RenderError
@@ -14,7 +14,7 @@ def detect(container: KubeObject | None) -> frozenset[str]:
     """The engines that a main container starts: none, one, or several."""
     if container is None:
         return frozenset()
-    return engines_started([*(container.get("command") or ()), *(container.get("args") or ())])
+    return engines_started(line_of(container))
 
 
 def one_engine(component: str, container: KubeObject | None, explicit: str | None) -> str:
