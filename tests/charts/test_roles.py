@@ -65,6 +65,18 @@ def test_services_access_only_their_own_secrets(given: tuple[str, ...], names: s
     assert {verb for rule in held if "resourceNames" not in rule for verb in rule["verbs"]} == {"create", "list"}
 
 
+@pytest.mark.parametrize(("keys", "created"), [("", False), (",dynadmin.enabled=true", True)])
+def test_the_job_of_credentials_accesses_only_secrets_that_it_creates(keys: str, created: bool) -> None:
+    """A rule without names is for all Secrets of the namespace: the Job had it where it had nothing to create."""
+    given = f"credentials.mode=cert-manager,nats.mode=existing,nats.existing.servers={{tls://n}}{keys}"
+    made = [each for each in helm.objects("--set", given) if "-platform-credentials" in each["metadata"]["name"]]
+    rules = [
+        rule for role in helm.of_kind(tuple(made), "Role") for rule in role["rules"] if rule["verbs"] != ["create"]
+    ]
+    assert [rule["resourceNames"] for rule in rules] == [["dynamo-platform-dynadmin-session"]] * created
+    assert bool(made) is created
+
+
 def test_a_service_may_run_as_an_existing_account() -> None:
     """For example an account that a tool creates with cloud rights. All of the service's roles are bound to it."""
     objects = helm.objects("--set", "services.watcher.serviceAccountName=clouds")
