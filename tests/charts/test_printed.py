@@ -13,6 +13,7 @@ PROMETHEUS = (*GROUP, "--api-versions", "monitoring.coreos.com/v1/PodMonitor")
 ON, OFF = (("--set", f"metrics.graphPodMonitor.enabled={value}") for value in ("true", "false"))
 LABELLED = ("--set", "metrics.graphPodMonitor.labels.release=prometheus")
 OBJECT = '{kind: Printed, apiVersion: v1, metadata: {name: printed}, text: {{ tpl (.Files.Get "printed.txt") . | toJson }}}\n'
+TEST = "helm test dynamo-platform -n dynamo-system --timeout 900s"
 
 
 def printed(folder: Path, *arguments: str) -> str:
@@ -53,7 +54,12 @@ def test_the_text_says_why_prometheus_does_not_scrape_graphs(
 
 @pytest.mark.parametrize(
     ("setting", "named"),
-    [("image.tag=v1", True), ("image.registry=r.example", False), ("global.imageRegistry=r", False)],
+    [
+        ("image.tag=v1", True),
+        ("image.registry=r.example", False),
+        ("global.imageRegistry=r", False),
+        ("image.repository=r.example/a", False),
+    ],
 )
 def test_the_text_warns_about_images_without_a_registry(tmp_path: Path, setting: str, named: bool) -> None:
     """No public registry has these images: with the default values, pods never start."""
@@ -64,15 +70,17 @@ def test_the_text_warns_about_images_without_a_registry(tmp_path: Path, setting:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ("", {"conversion.serviceName=dynamo-platform-admission", "helm test"}),
-        ("webhook.enabled=false,namespaces={team-a}", {"conversion.enabled=false", "helm test"}),
+        ("", {"conversion.serviceName=dynamo-platform-admission", TEST}),
+        ("webhook.enabled=false,namespaces={team-a}", {"conversion.enabled=false", TEST}),
         ("tests.enabled=false", {"conversion.serviceName=dynamo-platform-admission"}),
     ],
 )
 def test_the_next_steps_depend_on_the_values(tmp_path: Path, settings: str, named: set[str]) -> None:
-    """If the service that converts does not run, objects can neither be read nor written."""
+    """If the service that converts does not run, objects can neither be read nor written. Helm waits five minutes for a
+    test, which may take ten, and the first pull of the image longer.
+    """
     text = printed(tmp_path, "--set", settings)
-    steps = ("conversion.serviceName=dynamo-platform-admission", "conversion.enabled=false", "helm test")
+    steps = ("conversion.serviceName=dynamo-platform-admission", "conversion.enabled=false", TEST)
     assert {each for each in steps if each in text} == named
 
 
