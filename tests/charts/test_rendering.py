@@ -127,6 +127,7 @@ def test_each_service_has_a_cluster_role_of_its_own_however_long_the_namespace_i
         ("config.platform.tracing.otlpEndpoint=collector:4318", "watcher", {4318}),
         ("dynadmin.oidc.issuer=http://10.0.0.5:8080", "dynadmin", {8080}),
         ("dynadmin.oidc.issuer=https://a,dynadmin.oidc.jwksUri=https://b:8443/keys", "dynadmin", {443, 8443}),
+        ("dynadmin.oidc.issuer=https://a,dynadmin.oidc.jwksUri=https://b:8443?p=a", "dynadmin", {443, 8443}),
     ],
 )
 def test_network_policies_open_the_ports_of_configured_addresses(settings: str, service: str, ports: set[int]) -> None:

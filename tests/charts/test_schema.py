@@ -1,9 +1,11 @@
 """Values that Helm rejects, each with its message."""
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 import yaml
+from dynamo_ctl import settings
 
 from tests.building.tables import table_of
 from tests.charts import helm
@@ -84,6 +86,7 @@ etcd.members=4 | at '/etcd/members': value must be one of 1, 3, 5
 etcd.existing.endpoints[0]=etcd:2379 | at '/etcd/existing/endpoints/0': 'etcd:2379' does not match pattern
 credentials.mode=vault | at '/credentials/mode': value must be one of 'auto', 'cert-manager', 'given'
 credentials.password=secret | at '/credentials': additional properties 'password' not allowed
+networkPolicy.webhookFrom[0]=10.0.0.0/28 | at '/networkPolicy/webhookFrom/0': got string, want object
 networkPolicy.apiServerPorts[0]=0 | at '/networkPolicy/apiServerPorts/0': minimum: got 0, want 1
 rbac.parts.secrets=false | at '/rbac/parts': additional properties 'secrets' not allowed
 runAsUser=0 | at '/runAsUser': minimum: got 0, want 1
@@ -125,11 +128,15 @@ dynadmin.oidc.issuer=https://a,dynadmin.oidc.audience=a,dynadmin.oidc.clientId=a
   | dynadmin.oidc.redirectUrl is required if dynadmin.oidc.clientId is set
 config.server.webhook.port=9555
   | config.server.webhook.port is 9555, but the objects of the chart require 9443: set only webhook.port
+config.server.webhook.enabled=false | require true: set only webhook.enabled
 config.server.webhook.certProvisionMode=manual | require auto: set only webhook.certProvisionMode
 config.server.webhook.serviceName=old | require dynamo-platform-admission: remove it
 config.server.metrics.secure=true | require false: set only metrics.secure
 config.server.metrics.port=9000 | config.server.metrics.port is 9000
 config.server.healthProbe.port=9000 | require 8081: remove it
+config.platform.admission.namespace=a | require default: remove it
+config.platform.admission.servicePort=9443 | require 443: remove it
+etcd.mode=none,clusterName=Prod_EU | clusterName is Prod_EU, but without etcd it is part of the names of Leases
 config.platform.dynadmin.port=9000 | require 8082: set only dynadmin.port
 config.platform.imageBuilder.namespace=a | require dynamo-builds: set only imageBuilder.namespace
 config.platform.kubernetes.namespaces={a} | require []: set only namespaces
@@ -236,19 +243,28 @@ def test_valid_values_are_accepted() -> None:
         "metrics.podMonitor.interval=1m30s,defaults.tolerations[0].operator=Gt,defaults.resources.requests.cpu=5e-1",
         "imageBuilder.enabled=true,imageBuilder.namespace=default,imageBuilder.createNamespace=false",
         "defaults.podAnnotations=null,nats.podAnnotations=null,global.imageRegistry=localhost:5000/ai/team-a",
+        "dynadmin.oidc.jwksUri=https://a/keys?p=b2c,clusterName=Prod_EU",
         "image.repository=r.example:5000/team/dynamo__platform,tests.image.registry=10.0.0.5:443",
     )
     helm.template(*(part for each in right for part in ("--set", each)), namespace="default")
 
 
-def test_null_is_accepted_in_place_of_what_is_empty_by_default() -> None:
+def test_null_is_accepted_in_place_of_what_is_empty_by_default(tmp_path: Path) -> None:
     """Values files often have a key whose value is commented out: `commonLabels:` failed with a nil pointer."""
     text = (helm.PLATFORM / "values.yaml").read_text(encoding="utf-8")
+    given = {
+        **{f"{part}.enabled": "true" for part in ("dynadmin", "dynadmin.httpRoute", "metrics.podMonitor")},
+        **{f"{part}.enabled": "true" for part in ("metrics.rules", "metrics.dashboards")},
+        "dynadmin.httpRoute.parentRefs[0].name": "public",
+        "dynadmin.oidc.issuer": "https://a",
+        "dynadmin.oidc.audience": "a",
+    }
     optional = {".".join(value.path) for value in documented(text)} - set(yaml.safe_load(required(text)))
-    switches = "dynadmin.enabled,metrics.rules.enabled,metrics.dashboards.enabled,metrics.podMonitor.enabled"
-    given = [f"{each}=null" for each in sorted(optional)] + [f"{each}=true" for each in switches.split(",")]
-    rendered = helm.template(*(part for each in given for part in ("--set", each)))
-    assert "<nil>" not in rendered
+    given |= dict.fromkeys(optional - given.keys() - {"dynadmin.httpRoute.parentRefs"}, "null")
+    objects = helm.objects(*(part for each, value in given.items() for part in ("--set", f"{each}={value}")))
+    file = tmp_path / "config.yaml"
+    file.write_text(helm.one(objects, "ConfigMap", "config")["data"]["config.yaml"])
+    settings.load(file)
     assert len(optional) > 80
 
 

@@ -286,7 +286,7 @@ start with one that lacks its name. Arguments: root, part.
 
 {{/* Port of a URL, which may lack its scheme. Arguments: url, default. */}}
 {{- define "dynamo.port" -}}
-{{- default .default (regexFind "^([a-z]+://)?[^/]+" .url | regexFind ":[0-9]+$" | trimPrefix ":") -}}
+{{- default .default (regexFind "^([a-z]+://)?[^/?]+" .url | regexFind ":[0-9]+$" | trimPrefix ":") -}}
 {{- end -}}
 
 {{/* Secret of a service's NATS user; empty: it uses none. Arguments: root, service. */}}
@@ -342,7 +342,7 @@ authorization.conf
 {{- $hosts = append $hosts .Values.dynadmin.ingress.host -}}
 {{- end -}}
 {{- if .Values.dynadmin.httpRoute.enabled -}}
-{{- $hosts = concat $hosts .Values.dynadmin.httpRoute.hostnames -}}
+{{- $hosts = concat $hosts (default list .Values.dynadmin.httpRoute.hostnames) -}}
 {{- end -}}
 {{- $url := .Values.dynadmin.oidc.redirectUrl -}}
 {{- range $hosts -}}
@@ -404,12 +404,15 @@ authorization.conf
 {{- end -}}
 {{- /* Settings by which the chart's objects are made, each with the value of the chart that says the same. */ -}}
 {{- range list
+  (list "server.webhook.enabled" true "webhook.enabled")
   (list "server.webhook.port" .Values.webhook.port "webhook.port")
   (list "server.webhook.certProvisionMode" .Values.webhook.certProvisionMode "webhook.certProvisionMode")
   (list "server.webhook.serviceName" (printf "%s-admission" $fullname) "")
   (list "server.metrics.secure" .Values.metrics.secure "metrics.secure")
   (list "server.metrics.port" 8080 "")
   (list "server.healthProbe.port" 8081 "")
+  (list "platform.admission.namespace" .Release.Namespace "")
+  (list "platform.admission.servicePort" 443 "")
   (list "platform.dynadmin.port" .Values.dynadmin.port "dynadmin.port")
   (list "platform.imageBuilder.namespace" .Values.imageBuilder.namespace "imageBuilder.namespace")
   (list "platform.kubernetes.namespaces" $namespaces "namespaces")
@@ -468,6 +471,10 @@ authorization.conf
 {{- $standby := dig "platform" "standby" "mode" .Values.standby.mode .Values.config -}}
 {{- if and (eq .Values.etcd.mode "none") (eq $standby "never") (ne .Values.standby.mode "never") -}}
 {{- fail (printf "config.platform.standby.mode is never, but standby.mode is %s, which determines how replicas roll out: set only standby.mode" .Values.standby.mode) -}}
+{{- end -}}
+{{- $elected := and (eq .Values.etcd.mode "none") (ne $standby "never") (not (dig "leaderElection" "enabled" false .Values.config)) -}}
+{{- if and $elected (not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$" $cluster)) -}}
+{{- fail (printf "clusterName is %s, but without etcd it is part of the names of Leases: use lower-case letters, digits, - and ." $cluster) -}}
 {{- end -}}
 {{- if and $namespaces .Values.dynadmin.enabled -}}
 {{- fail "dynadmin.enabled must be false if namespaces are listed: dynadmin needs rights on the whole cluster to identify its callers" -}}

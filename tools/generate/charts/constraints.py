@@ -151,7 +151,7 @@ CONSTRAINTS: dict[str, Schema] = {
     "dynadmin.userExtras": {"type": "array", "items": {"type": "string", "pattern": "^[a-z0-9][a-z0-9./%_-]*$"}},
     "dynadmin.constrainedImpersonation": _SWITCH,
     "dynadmin.oidc.issuer": _URL,
-    "dynadmin.oidc.jwksUri": _URL,
+    "dynadmin.oidc.jwksUri": {"type": "string", "pattern": "^(https?://[^@\\s#]+)?$"},
     "dynadmin.oidc.redirectUrl": {"type": "string", "pattern": "^(https?://[^@\\s?#]+/api/v1/session/callback)?$"},
     "dynadmin.oidc.scopes": {
         "type": "array",
@@ -207,6 +207,7 @@ CONSTRAINTS: dict[str, Schema] = {
     "networkPolicy.dnsPorts": {"type": "array", "items": _PORT, "minItems": 1},
     "networkPolicy.metricsFrom": _OBJECTS,
     "networkPolicy.eventsFrom": _OBJECTS,
+    "networkPolicy.webhookFrom": _OBJECTS,
     "networkPolicy.extraEgress": _OBJECTS,
     "tests.image": {
         "type": ["object", "string"],
