@@ -136,6 +136,7 @@ config.server.metrics.port=9000 | config.server.metrics.port is 9000
 config.server.healthProbe.port=9000 | require 8081: remove it
 config.platform.admission.namespace=a | require default: remove it
 config.platform.admission.servicePort=9443 | require 443: remove it
+nats.members=1,config.platform.nats.streamReplicas=3 | is 3, but NATS has only 1 members: remove it
 etcd.mode=none,clusterName=Prod_EU | clusterName is Prod_EU, but without etcd it is part of the names of Leases
 config.platform.dynadmin.port=9000 | require 8082: set only dynadmin.port
 config.platform.imageBuilder.namespace=a | require dynamo-builds: set only imageBuilder.namespace

@@ -510,6 +510,10 @@ authorization.conf
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- $copies := dig "platform" "nats" "streamReplicas" 1 .Values.config | int -}}
+{{- if and (eq .Values.nats.mode "own") (gt $copies (int .Values.nats.members)) -}}
+{{- fail (printf "config.platform.nats.streamReplicas is %d, but NATS has only %d members: remove it" $copies (int .Values.nats.members)) -}}
+{{- end -}}
 {{- /* NATS reserves what a stream may take, and creates none that does not fit into max_file_store. */ -}}
 {{- $size := .Values.nats.persistence.size -}}
 {{- $bytes := mul (regexFind "^[0-9]+" $size | int64) (get (dict "Mi" 1000000 "Gi" 1000000000 "Ti" 1000000000000) (regexFind "..$" $size)) -}}
