@@ -28,7 +28,7 @@ from dynamo_planner.core.observation import Pool
 OVER = 7200.0
 """Seconds of history that hold times are simulated on."""
 FEWEST = 30
-"""With fewer ticks, the history is too short: five minutes of ten seconds."""
+"""With fewer ticks, the history is too short: 5 minutes of ticks each 10 s, 15 minutes of ticks each 30 s."""
 LENGTHS = (30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0)
 """Hold times in seconds that are simulated, in addition to 0: each twice the previous one."""
 LOST = 0.4
