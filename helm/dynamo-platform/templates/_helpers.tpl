@@ -44,10 +44,17 @@ namespace: {{ default .root.Release.Namespace .namespace | quote }}
 {{- end }}
 labels:
   {{- include "dynamo.labels" . | nindent 2 }}
-{{- with merge (default dict .annotations) (default dict .root.Values.commonAnnotations) }}
+{{- with include "dynamo.annotations" . }}
 annotations:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
+{{- end -}}
+
+{{/* All annotations of an object or a pod; empty: none. Arguments: root; annotations is optional. */}}
+{{- define "dynamo.annotations" -}}
+{{- with merge (deepCopy (default dict .annotations)) (default dict .root.Values.commonAnnotations) -}}
+{{- toYaml . -}}
+{{- end -}}
 {{- end -}}
 
 {{/* An image's reference. Arguments: root, image. */}}
@@ -164,9 +171,9 @@ which is mounted at /etc/dynamo, is optional.
 metadata:
   labels:
     {{- include "dynamo.labels" (merge (dict "labels" .root.Values.defaults.podLabels) .) | nindent 4 }}
-  {{- with merge (deepCopy (default dict .root.Values.defaults.podAnnotations)) (default dict .root.Values.commonAnnotations) }}
+  {{- with include "dynamo.annotations" (dict "root" .root "annotations" .root.Values.defaults.podAnnotations) }}
   annotations:
-    {{- toYaml . | nindent 4 }}
+    {{- . | nindent 4 }}
   {{- end }}
 spec:
   {{- include "dynamo.commandPod" . | nindent 2 }}

@@ -13,7 +13,7 @@ PROGRAM = """
 import asyncio, sys
 from dynamo_shared.bus.tracing import extract, inject, traceparent
 from dynamo_shared.runtime.settings import load_settings
-from dynamo_shared.runtime.tracing import tracer, traces_url, tracing
+from dynamo_shared.runtime.tracing import tracer, tracing
 settings = load_settings(None, {"DYNAMO_PLATFORM__TRACING__OTLP_ENDPOINT": sys.argv[1]})
 
 async def main():
