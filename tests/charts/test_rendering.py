@@ -208,6 +208,12 @@ def test_all_images_come_from_the_mirror() -> None:
     assert builder["pod"]["imagePullSecrets"] == [{"name": "mirror"}]
 
 
+def test_a_mirror_replaces_the_registry_in_a_repository() -> None:
+    objects = helm.objects("--set", "global.imageRegistry=mirror.example,image.repository=r.example:5000/team/platform")
+    images = {each["image"] for _, pod in helm.pods(objects) for each in pod["containers"]}
+    assert "mirror.example/team/platform" in {each.rpartition(":")[0] for each in images}
+
+
 def test_the_image_of_the_trial_may_be_a_string_as_in_older_values() -> None:
     objects = helm.objects("--set", "tests.image=own.example/vllm:1,global.imageRegistry=mirror.example")
     (trial,) = (pod for name, pod in helm.pods(objects) if name.startswith("Pod "))

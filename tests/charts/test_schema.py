@@ -136,7 +136,13 @@ config.server.metrics.port=9000 | config.server.metrics.port is 9000
 config.server.healthProbe.port=9000 | require 8081: remove it
 config.platform.admission.namespace=a | require default: remove it
 config.platform.admission.servicePort=9443 | require 443: remove it
-nats.members=1,config.platform.nats.streamReplicas=3 | is 3, but NATS has only 1 members: remove it
+nats.members=1,config.platform.nats.streamReplicas=3 | is 3, but nats.members is 1: remove it
+config.platform.standby.namespace=a | require default: remove it
+config.leaderElection.namespace=a | require default: remove it
+config.server.healthProbe.bindAddress=127.0.0.1
+  | config.server.healthProbe.bindAddress is 127.0.0.1, which nothing outside the pod reaches: remove it
+config.server.webhook.host=localhost | config.server.webhook.host is localhost
+metrics.enabled=true,config.server.metrics.bindAddress=::1 | config.server.metrics.bindAddress is ::1
 etcd.mode=none,clusterName=Prod_EU | clusterName is Prod_EU, but without etcd it is part of the names of Leases
 config.platform.dynadmin.port=9000 | require 8082: set only dynadmin.port
 config.platform.imageBuilder.namespace=a | require dynamo-builds: set only imageBuilder.namespace

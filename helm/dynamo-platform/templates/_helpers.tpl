@@ -60,7 +60,10 @@ annotations:
 {{/* An image's reference. Arguments: root, image. */}}
 {{- define "dynamo.image" -}}
 {{- $registry := default .image.registry .root.Values.global.imageRegistry -}}
-{{- $name := ternary .image.repository (printf "%s/%s" $registry .image.repository) (empty $registry) -}}
+{{- $name := .image.repository -}}
+{{- if $registry -}}
+{{- $name = printf "%s/%s" $registry (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $name "") -}}
+{{- end -}}
 {{- if .image.digest -}}
 {{- printf "%s@%s" $name .image.digest -}}
 {{- else -}}
@@ -420,6 +423,8 @@ authorization.conf
   (list "server.healthProbe.port" 8081 "")
   (list "platform.admission.namespace" .Release.Namespace "")
   (list "platform.admission.servicePort" 443 "")
+  (list "platform.standby.namespace" .Release.Namespace "")
+  (list "leaderElection.namespace" .Release.Namespace "")
   (list "platform.dynadmin.port" .Values.dynadmin.port "dynadmin.port")
   (list "platform.imageBuilder.namespace" .Values.imageBuilder.namespace "imageBuilder.namespace")
   (list "platform.kubernetes.namespaces" $namespaces "namespaces")
@@ -436,6 +441,12 @@ authorization.conf
 {{- if not (has (toString $given) (list "" (toString (index . 1)))) -}}
 {{- $instead := ternary "remove it" (printf "set only %s" (index . 2)) (empty (index . 2)) -}}
 {{- fail (printf "config.%s is %v, but the objects of the chart require %v: %s" (first .) $given (index . 1) $instead) -}}
+{{- end -}}
+{{- end -}}
+{{- range $server, $address := dict "webhook" "host" "metrics" "bindAddress" "healthProbe" "bindAddress" -}}
+{{- $given := dig "server" $server $address "" $.Values.config | toString -}}
+{{- if and (regexMatch "^(127[.].*|::1|localhost)$" $given) (or (ne $server "metrics") $.Values.metrics.enabled) -}}
+{{- fail (printf "config.server.%s.%s is %s, which nothing outside the pod reaches: remove it" $server $address $given) -}}
 {{- end -}}
 {{- end -}}
 {{- $cluster := dig "platform" "clusterName" .Values.clusterName .Values.config -}}
@@ -519,7 +530,7 @@ authorization.conf
 {{- end -}}
 {{- $copies := dig "platform" "nats" "streamReplicas" 1 .Values.config | int -}}
 {{- if and (eq .Values.nats.mode "own") (gt $copies (int .Values.nats.members)) -}}
-{{- fail (printf "config.platform.nats.streamReplicas is %d, but NATS has only %d members: remove it" $copies (int .Values.nats.members)) -}}
+{{- fail (printf "config.platform.nats.streamReplicas is %d, but nats.members is %d: remove it" $copies (int .Values.nats.members)) -}}
 {{- end -}}
 {{- /* NATS reserves what a stream may take, and creates none that does not fit into max_file_store. */ -}}
 {{- $size := .Values.nats.persistence.size -}}
