@@ -65,6 +65,32 @@ def test_services_access_only_their_own_secrets(given: tuple[str, ...], names: s
     assert {verb for rule in held if "resourceNames" not in rule for verb in rule["verbs"]} == {"create", "list"}
 
 
+@pytest.mark.parametrize(
+    ("given", "prefix"),
+    [
+        ("clusterName=eu", "dynamo-eu"),
+        ("nats.mode=existing,nats.existing.servers={tls://n},config.platform.clusterName=us", "dynamo-us"),
+        ("config.leaderElection.enabled=true,config.leaderElection.id=mine", "mine"),
+    ],
+)
+def test_services_elect_only_their_own_active_replica(given: str, prefix: str) -> None:
+    """A service that wrote the Lease of another one could stop it."""
+    objects = helm.objects("--set", f"etcd.mode=none,imageBuilder.enabled=true,{given}")
+    names = {
+        role["metadata"]["name"].rpartition("platform-")[2]: set(rule.get("resourceNames", ()))
+        for role in helm.of_kind(objects, "Role")
+        for rule in role["rules"]
+        if "leases" in rule["resources"] and "update" in rule["verbs"]
+    }
+    services = ("watcher", "pod-builder", "scaler", "image-builder")
+    assert names == {
+        **{each: {f"{prefix}-{each}"} for each in services},
+        "model-discovery": {f"{prefix}-model-discovery", f"{prefix}-worker-discovery"},
+        "planner": {f"{prefix}-planner-plans"},
+        "profiler": {f"{prefix}-planner"},
+    }
+
+
 @pytest.mark.parametrize(("keys", "created"), [("", False), (",dynadmin.enabled=true", True)])
 def test_the_job_of_credentials_accesses_only_secrets_that_it_creates(keys: str, created: bool) -> None:
     """A rule without names is for all Secrets of the namespace: the Job had it where it had nothing to create."""

@@ -1,13 +1,16 @@
 """Without etcd, one replica works and the others stand by, by a Lease of a real API server; late writes are not sent."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from dynamo_devcluster import ControlPlane
 from dynamo_pod_builder.app import PodBuilderService
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, LEASES, ObjectKey
+from dynamo_shared.api.rights import LEASES_PREFIX, standby
 from dynamo_shared.kube import KubeClient
 from dynamo_shared.kube.errors import NotFound, NotHeld
 from dynamo_shared.leases.term import lease_clock
@@ -16,7 +19,9 @@ from dynamo_watcher.app import WatcherService
 
 from tests.building.tasks import in_background
 from tests.building.waiting import until
+from tools.generate.charts.rights import rules
 
+from .dynadmin import account
 from .platform import eventually, graph, platform, settings
 
 TTL = 3.0
@@ -84,6 +89,25 @@ async def test_a_replica_that_was_stopped_sends_no_late_write(kube: KubeClient, 
         # No other replica took it meanwhile, so this one holds it again.
         await asyncio.wait_for(claim.wait_elected(), 60)
         await writer.create(CONFIG_MAPS, config_map(namespace, "later"))
+
+
+async def test_a_service_elects_its_own_replica_and_cannot_take_the_lease_of_another(
+    control_plane: ControlPlane, kube: KubeClient, namespace: str
+) -> None:
+    given = json.dumps(rules(standby("scaler"))).replace(LEASES_PREFIX, "dynamo-eu")
+    await account(kube, namespace, "scaler", *json.loads(given))
+    user = control_plane.user_kubeconfig(f"system:serviceaccount:{namespace}:scaler")
+    own, other = (ObjectKey(namespace, f"dynamo-eu-{each}") for each in ("scaler", "watcher"))
+    async with await KubeClient.open(kubeconfig=user) as scaler:
+        async with claiming(kube, other, "a", ttl=600) as first:
+            await asyncio.wait_for(first.wait_elected(), 60)
+            async with claiming(scaler, other, "b", ttl=600) as thief:
+                await until(lambda: "cannot get resource" in thief.trouble)
+        for replica in ("b", "c"):
+            async with claiming(scaler, own, replica, ttl=600) as claim:
+                await asyncio.wait_for(claim.wait_elected(), 60)
+    assert (await kube.get(LEASES, other))["spec"]["holderIdentity"] in ("a", "")
+    assert (await kube.get(LEASES, own))["spec"]["leaseTransitions"] == 1
 
 
 async def test_one_of_two_platforms_without_etcd_works_and_the_other_takes_over(

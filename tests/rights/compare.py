@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from dynamo_shared.api.rights import Right
+from dynamo_shared.api.rights import LEASES_PREFIX, Right
 
 from tests.rights.audit import Request
 
@@ -29,8 +29,14 @@ def allows(right: Right, verb: str, group: str, plural: str, name: str) -> bool:
     return (
         verb in right.verbs
         and (group, plural) == (right.resource.group, right.plural)
-        and (not right.names or name in right.names)
+        and (not right.names or any(_names(each, name) for each in right.names))
     )
+
+
+def _names(declared: str, name: str) -> bool:
+    """Whether a declared name, which may begin with the placeholder for Leases, is the name of an object."""
+    _, placeholder, service = declared.rpartition(LEASES_PREFIX)
+    return name.endswith(service) if placeholder else name == declared
 
 
 def compare(observed: Counter[Request], rights: Mapping[str, Iterable[Right]]) -> Verdict:

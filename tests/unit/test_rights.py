@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 from dynamo_ctl.services import SERVICES
-from dynamo_shared.api.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, SECRETS
-from dynamo_shared.api.rights import SECURE_METRICS, Right
+from dynamo_shared.api.resources import CONFIG_MAPS, DEPLOYMENTS, LEASES, PODS, SECRETS
+from dynamo_shared.api.rights import SECURE_METRICS, Right, standby
 
 from tests.rights.audit import Request, requests
 from tests.rights.compare import compare
@@ -101,6 +101,7 @@ def test_requests_and_rights_are_held_against_each_other() -> None:
             Right(PODS, ("get", "list")),
             Right(SECRETS, ("get",), names=("one",)),
             Right(CONFIG_MAPS, ("get",), unused="only after a crash"),
+            *standby("scaler"),
         ]
     }
     results = Counter(
@@ -108,11 +109,14 @@ def test_requests_and_rights_are_held_against_each_other() -> None:
             Request("scaler", "list", "", "pods", "", "n"): 3,
             Request("scaler", "get", "", "secrets", "one", "n"): 1,
             Request("scaler", "get", "", "secrets", "two", "n"): 2,
+            **{Request("scaler", "get", LEASES.group, "leases", f"dynamo-eu-{each}", "n"): 1 for each in SERVICES},
             Request("tests", "delete", "", "pods", "", "n"): 1,
         }
     )
     verdict = compare(results, rights)
-    assert verdict.lacking == ("scaler: get secrets core (2 times)",)
+    leases = f"scaler: get leases {LEASES.group} ({len(SERVICES) - 1} times)"
+    assert verdict.lacking == (leases, "scaler: get secrets core (2 times)")
     assert verdict.idle == ("scaler: get pods core",)
-    assert verdict.spoken_for == ("scaler: get configmaps core: only after a crash",)
-    assert (verdict.covered, verdict.used) == (4, 2)
+    assert "scaler: get configmaps core: only after a crash" in verdict.spoken_for
+    assert len(verdict.spoken_for) == 3
+    assert (verdict.covered, verdict.used) == (5, 3)

@@ -1,10 +1,12 @@
 """The rights of the image-builder: it writes the status of its kind, and runs Jobs only in the namespace of builds."""
 
 from dynamo_shared.api.resources import DYNAMO_NIM_REQUESTS, EVENTS, JOBS, PODS
-from dynamo_shared.api.rights import CLAIMS, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right, RightScope
+from dynamo_shared.api.rights import CLAIMS, SCRAPED, SERIES, UNCONFIRMED, Right, RightScope, standby
+
+from dynamo_image_builder.app import NAME
 
 RIGHTS = (
-    *STANDBY,
+    *standby(NAME),
     *CLAIMS,
     *SCRAPED,
     Right(DYNAMO_NIM_REQUESTS, ("get",), unused=UNCONFIRMED),

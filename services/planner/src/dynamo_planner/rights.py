@@ -1,10 +1,12 @@
 """The planner's permissions: it reads the inputs of planning, and reports. Only the scaler scales."""
 
 from dynamo_shared.api.resources import CONFIG_MAPS, DYNAMO_GRAPH_DEPLOYMENTS, EVENTS
-from dynamo_shared.api.rights import CLAIMS, RACE, SCRAPED, SERIES, STANDBY, Right
+from dynamo_shared.api.rights import CLAIMS, RACE, SCRAPED, SERIES, Right, standby
+
+from dynamo_planner.planning.controller import IDENTITY
 
 RIGHTS = (
-    *STANDBY,
+    *standby(IDENTITY),
     *CLAIMS,
     *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get",), unused=RACE),

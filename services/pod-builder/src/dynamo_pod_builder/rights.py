@@ -35,8 +35,9 @@ from dynamo_shared.api.resources import (
     VIRTUAL_SERVICES,
     Resource,
 )
-from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, SSH_SECRET, STANDBY, UNCONFIRMED, Right, RightScope
+from dynamo_shared.api.rights import RACE, READ, SCRAPED, SERIES, SSH_SECRET, UNCONFIRMED, Right, RightScope, standby
 
+from dynamo_pod_builder.app import NAME
 from dynamo_pod_builder.artifact_images import LEGACY
 
 GIVEN = "given to pods of graphs"
@@ -60,7 +61,7 @@ CHILDREN = (
 )
 
 RIGHTS = (
-    *STANDBY,
+    *standby(NAME),
     *SCRAPED,
     *(Right(each, KEEP, unused=ALIKE) for each in CHILDREN),
     *(Right(each, ("patch",), "scale") for each in (DEPLOYMENTS, DYNAMO_COMPONENT_DEPLOYMENTS)),

@@ -13,13 +13,15 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from dynamo_shared.api.rights import CLAIMS, READ, SCRAPED, SERIES, STANDBY, UNCONFIRMED, Right
+from dynamo_shared.api.rights import CLAIMS, READ, SCRAPED, SERIES, UNCONFIRMED, Right, standby
+
+from dynamo_profiler.requests.controller import IDENTITY
 
 GIVEN = "given to profiling Jobs"
 CORRECTED = "corrects an object of its own that differs from the desired one"
 
 RIGHTS = (
-    *STANDBY,
+    *standby(IDENTITY),
     *CLAIMS,
     *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS, ("get",), unused=UNCONFIRMED),

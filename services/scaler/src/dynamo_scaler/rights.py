@@ -7,10 +7,12 @@ from dynamo_shared.api.resources import (
     HORIZONTAL_POD_AUTOSCALERS,
     SCALED_OBJECTS,
 )
-from dynamo_shared.api.rights import CLAIMS, SCRAPED, SERIES, STANDBY, Right
+from dynamo_shared.api.rights import CLAIMS, SCRAPED, SERIES, Right, standby
+
+from dynamo_scaler.app import NAME
 
 RIGHTS = (
-    *STANDBY,
+    *standby(NAME),
     *CLAIMS,
     *SCRAPED,
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("get", "patch")),

@@ -2,12 +2,13 @@
 
 from dynamo_shared.api import namespace_scope
 from dynamo_shared.api.resources import EVENTS, LEASES, NODES, RESOURCE_SLICES
-from dynamo_shared.api.rights import SCRAPED, SERIES, STANDBY, Right, RightScope
+from dynamo_shared.api.rights import SCRAPED, SERIES, Right, RightScope, standby
 
+from dynamo_watcher.app import NAME
 from dynamo_watcher.resources import WATCHED
 
 RIGHTS = (
-    *STANDBY,
+    *standby(NAME),
     *SCRAPED,
     *(
         Right(

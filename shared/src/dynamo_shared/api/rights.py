@@ -12,6 +12,8 @@ READ = ("get", "list", "watch")
 OWN_CLUSTER_ROLE = "$CLUSTER_ROLE"
 #: Placeholders for the Secrets with the certificate of webhooks, and with the ssh keys of a namespace (see the settings).
 WEBHOOK_SECRET, SSH_SECRET = "$WEBHOOK_SECRET", "$SSH_SECRET"
+#: Placeholder for the start of the names of the Leases that elect active replicas, which the settings determine.
+LEASES_PREFIX = "$LEASES"
 
 # Common reasons for `Right.unused`.
 RACE = "reads again what changed, or came, between a read and a write"
@@ -50,9 +52,6 @@ class Right:
         return f"{self.resource.plural}/{self.subresource}" if self.subresource else self.resource.plural
 
 
-#: Rights of services whose replicas elect a leader; needed only without etcd.
-STANDBY = (Right(LEASES, ("create", "get", "update"), scope=RightScope.OWN, unused="only without etcd"),)
-
 #: Rights of services that leave a namespace to another platform until its claim has expired.
 CLAIMS = (
     Right(LEASES, ("get",), names=(namespace_scope.NAME,), unused="only next to a platform that has stopped suddenly"),
@@ -65,3 +64,15 @@ SCRAPED = tuple(
     Right(review, ("create",), scope=RightScope.CLUSTER, part=SECURE_METRICS, unused=_SCRAPED)
     for review in (TOKEN_REVIEWS, ACCESS_REVIEWS)
 )
+
+
+def standby(*names: str) -> tuple[Right, ...]:
+    """Rights of a service whose replicas elect an active one, under these names; needed only without etcd.
+
+    They exclude the Leases of other services: who writes a Lease decides which replica works.
+    """
+    leases = tuple(f"{LEASES_PREFIX}-{name}" for name in names)
+    return tuple(
+        Right(LEASES, verbs, names=only, scope=RightScope.OWN, unused="only without etcd")
+        for verbs, only in ((("create",), ()), (("get", "update"), leases))
+    )
