@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from dynamo_planner.metrics import PlanMetrics
 from dynamo_pod_builder.status.graph import FAILED
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENTS
 from dynamo_shared.runtime.metrics import WAIT_SECONDS
+from dynamo_shared.runtime.workqueue import LAST_RETRY
+from prometheus_client import CollectorRegistry
 
 from tests.charts import helm
 
@@ -65,8 +68,19 @@ def test_queries_name_metrics_and_labels_that_exist(query: str, text: str) -> No
 
 
 def test_another_platform_does_not_hide_a_missing_watcher() -> None:
-    (alert,) = (each for each in alerts() if each["alert"] == "DynamoNoActiveWatcher")
-    assert alert["expr"].startswith("max by (namespace) (")
+    """Its watcher counted where this platform's had no pod, and so no series."""
+    (rules,) = helm.of_kind(
+        helm.objects("--set", "metrics.rules.enabled=true", namespace="inference"), "PrometheusRule"
+    )
+    (alert,) = (each for each in rules["spec"]["groups"][0]["rules"] if each["alert"] == "DynamoNoActiveWatcher")
+    assert (
+        re.findall(r'dynamo_watcher_active({namespace="inference"})?', alert["expr"]) == ['{namespace="inference"}'] * 2
+    )
+
+
+def test_one_object_that_always_fails_is_enough_for_the_alert_of_errors() -> None:
+    (alert,) = (each for each in alerts() if each["alert"] == "DynamoReconcileErrors")
+    assert float(alert["expr"].rpartition("> ")[2]) < 1 / LAST_RETRY
 
 
 @pytest.mark.parametrize(("webhooks", "watched"), [("true", True), ("false", False)])
@@ -92,9 +106,9 @@ def test_the_alert_of_a_backlog_can_fire() -> None:
 
 
 def test_the_alert_of_overload_does_not_count_client_errors() -> None:
-    """A port scanner gets status 400 all day."""
+    """A port scanner gets status 400 all day, and a pod that sends slowly 408."""
     (alert,) = (each for each in alerts() if each["alert"] == "DynamoWebhooksOverloaded")
-    assert 'dynamo_admission_requests_turned_away_total{reason!~"caller|junk|size"}' in alert["expr"]
+    assert 'dynamo_admission_requests_turned_away_total{reason="busy"}' in alert["expr"]
 
 
 def test_every_alert_has_its_heading() -> None:
@@ -116,6 +130,30 @@ def test_dashboards_filter_by_the_selected_clusters_and_graphs() -> None:
             assert query.count('cluster=~"$cluster"') == len(re.findall(r"\bdynamo_\w+", query))
             of_graphs = all("graph" in LABELS[each] for each in named(query))
             assert ('graph=~"$graph"' in query) is of_graphs
+
+
+def test_every_planned_graph_can_be_selected() -> None:
+    """A graph lacked the metric of decode workers while its workers were unknown, as do graphs of prefill alone."""
+    metrics, alone = PlanMetrics(CollectorRegistry()), ("team", "chat")
+    metrics.failed(alone, "PlanningFailed")
+    present = {sample.name for family in metrics._registry.collect() for sample in family.samples}
+    choices = [
+        each["definition"]
+        for each in boards()["planner"]["templating"]["list"]
+        if each["label"] in {"Namespace", "Graph"}
+    ]
+    assert len(choices) == 2
+    assert set().union(*map(named, choices)) <= present
+
+
+def test_each_line_of_a_dashboard_has_a_name_of_its_own() -> None:
+    """Sweeps had two lines of one name: with and without the cache."""
+    for board in boards().values():
+        for target in (target for panel in board["panels"] for target in panel["targets"]):
+            query, legend = target["expr"], target["legendFormat"]
+            kept = re.findall(r"\bby \((.*?)\)", query)
+            labels = set(re.split(", *", kept[0])) if kept else set() if "sum(" in query else LABELS[min(named(query))]
+            assert labels - {"le", "namespace"} <= set(re.findall(r"{{(\w+)}}", legend)), query
 
 
 def test_dashboards_draw_no_line_for_a_watcher_that_is_no_longer_active() -> None:

@@ -122,8 +122,8 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
                 ("dynamo_scaler_budget_gpus", "{{budget}}"),
             )),
             Panel("Profiling", "Worker processes of the profiler, and sweeps in one hour by outcome.", "short", (
-                ("dynamo_planner_profiling_workers", "worker processes"),
-                ("increase(dynamo_planner_profiling_sweeps_total[1h])", "sweeps: {{outcome}}"),
+                ("sum(dynamo_planner_profiling_workers)", "worker processes"),
+                ("sum by (outcome) (increase(dynamo_planner_profiling_sweeps_total[1h]))", "sweeps: {{outcome}}"),
             )),
         ),
     ),
@@ -163,7 +163,8 @@ DASHBOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
 }  # fmt: skip
 
 _WIDTH, _HEIGHT = 12, 8
-_PLANNED = "dynamo_planner_num_decode_replicas"
+#: Every planned graph has it, also one whose workers are unknown, and one with prefill alone.
+_PLANNED = "dynamo_planner_ticks_total"
 #: Filters of a dashboard, in addition to the clusters of a Prometheus that has several: labels, and the metrics that
 #: have them.
 _CHOICES = {"planner": {"namespace": _PLANNED, "graph": f'{_PLANNED}{{namespace=~"$namespace"}}'}}

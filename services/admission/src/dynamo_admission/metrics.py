@@ -57,7 +57,7 @@ class AdmissionMetrics(ServiceMetrics):
         self.turned_away = self._counter(
             "dynamo_admission_requests_turned_away",
             "Requests without a verdict: busy (the client retries), caller (without the required client "
-            "certificate), junk, size, slow, or error.",
+            "certificate), junk, size, or slow.",
             ["reason"],
         )
         self.certificate_ends = self._gauge(
