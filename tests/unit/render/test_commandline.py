@@ -27,6 +27,11 @@ def container(command, args=()):
         (container(["/bin/sh", "-c"], ["python3 -m dynamo.vllm --tensor-parallel-size 8"]), 8),
         (container(["bash", "-lc", "cd /x && python3 -m dynamo.vllm -tp=8 | tee log"]), 8),
         (container(["sh"], ["-c", "exec python3 -m dynamo.vllm --tensor-parallel-size '8'"]), 8),
+        (container(["sh", "-c"], ["# don't stop\npython3 -m dynamo.vllm -tp 8 # can't be -tp 2\n# it's all"]), 8),
+        (container(["sh", "-c"], ["python3 -m dynamo.vllm --x 'a #' -tp 8 --y b#c"]), 8),
+        (container(["sh", "-c"], ["bash -c 'exec python3 -m dynamo.vllm -tp 8 --model \"a b\"'"]), 8),
+        (container(["sh", "-c"], ["'python3\u00a0-m\u00a0dynamo.vllm' -tp 8"]), 8),
+        (container(["sh", "-c"], ["python3\u00a0-m\u00a0dynamo.vllm"]), 1),
         (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "$(TP)"]), 1),
         (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size"]), 1),
         (container(["python3", "-m", "dynamo.vllm"], ["--tensor-parallel-size", "0"]), 1),
@@ -53,6 +58,8 @@ def test_flags_are_appended_if_no_shell_parses_them() -> None:
         (["bash", "-c", "set -e; python3 -u -m dynamo.vllm@ --model x | tee log"], []),
         (["sh"], ["-c", "python3 -m dynamo.vllm@"]),
         (["sh", "-c"], ["bash -c 'python3 -m dynamo.vllm@'"]),
+        (["sh", "-c"], ["python3 -m 'dynamo.vllm'@ --model x"]),
+        (["sh", "-c"], [r'bash -c "python3 -m \"dynamo.vllm\"@"']),
         (["bash", "-c"], ["# was: cd /x; {0} -v\necho {0}\nexec {0}@".format("python3 -m dynamo.vllm")]),
         (["bash", "-c", "--"], ["python3 -m dynamo.vllm@ --model x"]),
         (["bash", "-c"], ["echo 'run # 1' ; exec python3 -m dynamo.vllm@ # python3 -m dynamo.vllm"]),
@@ -142,6 +149,24 @@ def test_a_shell_expands_the_value_of_a_variable_once() -> None:
     printed = script.replace("$(MODEL) $(my.settings)", "").replace("exec python3", "printf '%s\\0'")
     output = subprocess.run(["/bin/sh", "-c", printed], env=values, capture_output=True, check=True, timeout=30).stdout
     assert output.decode().split("\0")[2:4] == ["--x", values["SETTINGS"]]
+
+
+@pytest.mark.parametrize(
+    ("variable", "read"),
+    [
+        ({"value": "org/model $(POD_IP)"}, "$(X)"),
+        ({"value": "it's"}, "${X}"),
+        ({"value": "$(JSON)"}, "${X}"),
+        ({"valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}, "${X}"),
+        ({"valueFrom": {"configMapKeyRef": {"name": "s", "key": "k"}}}, "${X}"),
+        ({"valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}, "$(X)"),
+    ],
+)
+def test_a_shell_reads_a_variable_whose_value_it_could_change(variable, read) -> None:
+    """Kubernetes puts the value of `$(X)` into the text that the shell reads."""
+    line = {**container(MODULE, ["$(X)"]), "env": []}
+    line["env"] = [{"name": "JSON", "value": '{"a": 1}'}, {"name": "X", **variable}]
+    assert commandline.read("Worker", line).as_script() == f'python3 -m dynamo.vllm "{read}"'
 
 
 def test_variables_of_kubernetes_are_not_quoted() -> None:

@@ -121,6 +121,23 @@ def test_a_vllm_worker_does_not_wait_for_a_port_that_its_leader_never_opens(args
 
 
 @pytest.mark.parametrize(
+    ("flags", "waits"),
+    [
+        ("", ['"29500"']),
+        ("--master-port 1234", ['"1234"']),
+        ("--master-port $PORT", []),
+        ("--distributed-executor-backend ray", []),
+    ],
+)
+@pytest.mark.parametrize("grove", [True, False])
+def test_a_vllm_worker_waits_at_the_port_of_its_authors_script(flags, waits, grove) -> None:
+    script = {"command": ["sh", "-c"], "args": [f"python3 -m dynamo.vllm -tp 8 {flags}"]}
+    _, worker = pods(component("vllm", [], container=script), grove=grove)
+    at = [each["command"][-1].partition("LEADER_PORT=")[2].split()[0] for each in worker.get("initContainers", ())]
+    assert at == waits
+
+
+@pytest.mark.parametrize(
     "annotations", [{}, {ORIGIN: "0.9.0"}, {ORIGIN: "unknown"}, {ORIGIN: "1.2.0", EXECUTOR: "Ray"}]
 )
 def test_vllm_by_ray_as_in_older_graphs(annotations) -> None:
@@ -235,6 +252,16 @@ def test_the_authors_rank_and_address_are_kept() -> None:
             {"command": ["sh", "-c"], "args": ["python3", "-m", "dynamo.trtllm", "--model", "a b"]},
             'python3 -m dynamo.trtllm --model "a b"',
         ),
+        # The script gets its arguments from its shell.
+        (
+            {"command": ["bash", "-c"], "args": ['cd /x; python3 -m dynamo.trtllm "$@"', "--", "--model", "a b"]},
+            'bash -c "cd /x; python3 -m dynamo.trtllm \\"\\$@\\"" -- --model "a b"',
+        ),
+        (
+            {"command": ["sh", "-c"], "args": ["python3 -m dynamo.trtllm ${1} --x $HOME", "sh", "--x"]},
+            'sh -c "python3 -m dynamo.trtllm \\${1} --x \\$HOME" sh --x',
+        ),
+        ({"command": ["sh", "-c", "python3 -m dynamo.trtllm $X"], "args": ["name"]}, "python3 -m dynamo.trtllm $X"),
     ],
 )
 def test_mpirun_starts_any_program(own: KubeObject, launched: str) -> None:

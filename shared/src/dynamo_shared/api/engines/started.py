@@ -102,7 +102,8 @@ def _start(script: str, engine: str) -> _Span | None:
     Comments and commands that print their arguments are ignored, unless all matches are of this kind: quotes over
     several commands are not parsed, so the first match is used then.
     """
-    module = re.compile(rf"-m\s+[^|&;\s]*{re.escape(engine)}[^\s|&;\"')\\]*")
+    # The module may be in quotes, which another shell may read.
+    module = re.compile(rf"-m\s+((?:\\?[\"'])?)[^|&;\s]*{re.escape(engine)}[^\s|&;\"')\\]*\1")
     # In steps, because a single expression would take minutes for a script of 1 MB.
     lines = [each.span() for each in _LINE.finditer(script) if module.search(script, *each.span())]
     for start, end in chain(_run(script, lines), _all_commands(script, lines)):

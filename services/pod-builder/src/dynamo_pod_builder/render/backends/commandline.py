@@ -8,8 +8,9 @@ flags.
 import contextlib
 import re
 import shlex
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 from dynamo_shared.api.engines.started import (
     SHELL,
@@ -31,12 +32,16 @@ _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _ESCAPED = re.compile(r"(\$\([A-Za-z_][A-Za-z0-9_.-]*\))|[\\\"$`]")
 # A script of only one program with its arguments, which another program can start.
 _ONE_PROGRAM = re.compile(r"(?! *[A-Za-z_]\w*=)[^|&;\n]+")
+# A reference of a script to an argument of its shell.
+_ARGUMENT = re.compile(r"\$\{?[@*0-9]")
 # Beginnings of a command line that every shell reads in the same way.
 _PLAIN_SHELLS = ([*SHELL], ["sh", "-c"])
 # A number as a flag's value. Longer ones are left to the engine to report: Python itself refuses thousands of digits.
 _NUMBER = re.compile(r"[0-9]{1,9}")
 # Quotes in a longer script are not parsed, because that takes quadratic time. Characters.
 _READ = 16_384
+# A comment of a script, or a part in which `#` begins none. A comment may contain an apostrophe.
+_COMMENT = re.compile(r"""'[^']*'|"(?:[^"\\]++|\\.)*+"|\\.|(?:^|(?<=[\s;&|(]))(?P<comment>#[^\n]*)""", re.DOTALL)
 _PATH = "podTemplate.spec.containers[main]"
 
 
@@ -48,7 +53,7 @@ class CommandLine:
     command: tuple[str, ...]
     args: tuple[str, ...]
     script_at: int | None
-    #: Variables of the container whose values a shell would change between double quotes.
+    #: Variables of the container whose values a shell could change between quotes.
     unsafe: frozenset[str] = frozenset()
 
     @property
@@ -119,6 +124,9 @@ class CommandLine:
         if at is None and engine in engines_started([script, *words]):
             # The author forgot the command: without one, it is a shell.
             return " ".join([launcher, script, *(quote(each, self.unsafe) for each in words)])
+        if words and _ARGUMENT.search(script):
+            # Only a shell of its own gives the script its arguments.
+            return f"{launcher} {self.quoted}"
         if _ONE_PROGRAM.fullmatch(script.rstrip()):
             return f"{launcher} {script}"
         return f"{launcher} {self.quoted}" if at is None else f"{script[:at]}{launcher} {script[at:]}"
@@ -171,14 +179,14 @@ def read(component: str, container: KubeObject) -> CommandLine:
 def as_written(component: str, container: KubeObject) -> CommandLine:
     """The line of any program, even if the platform could not add flags to it."""
     command, args = tuple(container.get("command") or ()), tuple(container.get("args") or ())
-    unsafe = (each["name"] for each in container.get("env") or () if _is_unsafe(each.get("value")))
-    return CommandLine(component, command, args, script_at([*command, *args]), frozenset(unsafe))
+    return CommandLine(component, command, args, script_at([*command, *args]), _unsafe(container.get("env") or ()))
 
 
 def quote(word: str, unsafe: Set[str] = frozenset()) -> str:
     """A word in double quotes for a shell, if it needs them; Kubernetes replaces `$(VARIABLE)`.
 
-    Variables in `unsafe`, such as those with JSON, are left to the shell, which does not interpret their values again.
+    Variables in `unsafe`, such as those with JSON or of a Secret, are left to the shell, which does not interpret their
+    values again.
     """
     if _PLAIN.fullmatch(word):
         return word
@@ -192,12 +200,28 @@ def quote(word: str, unsafe: Set[str] = frozenset()) -> str:
     return f'"{_ESCAPED.sub(escaped, word)}"'
 
 
-def _is_unsafe(value: object) -> bool:
-    return isinstance(value, str) and any(match[1] is None for match in _ESCAPED.finditer(value))
+def _unsafe(variables: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Variables whose values a shell would change between quotes, or whose values only the container will know."""
+    unsafe: set[str] = set()
+    for each in variables:
+        value, source = str(each.get("value") or ""), each.get("valueFrom") or {}
+        named = (match[1] for match in _ESCAPED.finditer(value))
+        changes = "'" in value or any(name is None or name[2:-1] in unsafe for name in named)
+        if changes or (source and source.keys().isdisjoint(("fieldRef", "resourceFieldRef"))):
+            unsafe.add(each["name"])
+    return frozenset(unsafe)
 
 
 def _split(script: str) -> list[str]:
-    if len(script) <= _READ:
+    """The words of a script, without comments. A script in a word, which another shell reads, is split, too."""
+    text = _COMMENT.sub(lambda match: "" if match["comment"] else match[0], script)
+    if len(text) <= _READ:
         with contextlib.suppress(ValueError):
-            return shlex.split(script, comments=False)
-    return script.split()
+            words = shlex.split(text, comments=False)
+            return [part for word in words for part in (_split(word) if _is_script(word, text) else [word])]
+    return text.split()
+
+
+def _is_script(word: str, text: str) -> bool:
+    # A word with a no-break space is never split, however often it is read.
+    return len(word) < len(text) and bool(engines_started([word]))

@@ -126,12 +126,14 @@ class Vllm(EngineBackend):
         if placement.group is None or placement.role is not PodRole.WORKER or not context.of_graph:
             return
         main = next(each for each in pod["containers"] if each["name"] == MAIN)
-        words = line_of(main)
-        if _uses_master_port(main, context) if context.has_own_commands else _BY_PROCESSES in " ".join(words):
-            port, how = ports.VLLM_MASTER, MultinodeMode.PROCESSES
+        words, master = line_of(main), _master_port(main, context)
+        if master == ports.VLLM_MASTER.number if context.has_own_commands else _BY_PROCESSES in " ".join(words):
+            port, how = master, MultinodeMode.PROCESSES
         elif _ray_worker(placement.group) in words and features_of(context.spec.runtime_version_override).ray_waits:
-            port, how = ports.VLLM_RAY, MultinodeMode.RAY
+            port, how = ports.VLLM_RAY.number, MultinodeMode.RAY
         else:
+            return
+        if port is None:
             return
         resources = context.config.init_container.resources()
         leader_wait.for_leader(pod, context.graph, main, placement.group, port, how=how, resources=resources)
@@ -149,9 +151,14 @@ def _meet_at_port(container: KubeObject, context: PodContext) -> None:
         container["command"], container["args"] = line.with_flags(port, Vllm.name)
 
 
-def _uses_master_port(container: KubeObject, context: PodContext) -> bool:
+def _master_port(container: KubeObject, context: PodContext) -> int | None:
+    """The port at which processes meet; None if only the container will know it, or if they do not meet.
+
+    In a script the author's flags follow those of the platform, and of repeated flags the last one counts.
+    """
     line = commandline.as_written(context.component, container)
-    return line.flag(_EXECUTOR) == "mp" and line.flag(_MASTER_PORT) == str(ports.VLLM_MASTER.number)
+    port = line.number(_MASTER_PORT)
+    return port if port > 1 and line.flag(_EXECUTOR) == "mp" else None
 
 
 def multiprocessing(context: PodContext) -> bool:

@@ -4,7 +4,6 @@ from importlib import resources as files
 
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
-from dynamo_shared.api.registry.ports import Port
 from dynamo_shared.api.resources import CONFIG_MAPS
 from dynamo_shared.api.v1beta1 import DynamoGraphDeployment
 
@@ -29,7 +28,7 @@ def script(graph: DynamoGraphDeployment) -> KubeObject:
 
 
 def for_leader(
-    pod: KubeObject, graph: str, main: KubeObject, group: Group, port: Port, *, how: str, resources: KubeObject
+    pod: KubeObject, graph: str, main: KubeObject, group: Group, port: int, *, how: str, resources: KubeObject
 ) -> None:
     """Add the waiting container as the last init container of a worker; it uses the engine's image, which has Python.
 
@@ -37,7 +36,7 @@ def for_leader(
     """
     # The shell replaces these variables with the container's own, including those that Kubernetes does not know.
     host = group.leader_host.replace("$(", "${").replace(")", "}")
-    command = f'export LEADER_HOST="{host}" LEADER_PORT="{port.number}" && exec python3 {_FOLDER}/{FILE}'
+    command = f'export LEADER_HOST="{host}" LEADER_PORT="{port}" && exec python3 {_FOLDER}/{FILE}'
     container = {
         "name": f"wait-for-leader-{how}",
         "image": main["image"],
