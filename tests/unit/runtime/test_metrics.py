@@ -1,5 +1,6 @@
 """Metrics that several services have."""
 
+import asyncio
 import math
 import subprocess
 import sys
@@ -10,15 +11,18 @@ import pytest
 from dynamo_image_builder import app as image_builder
 from dynamo_image_builder.metrics import BuildMetrics
 from dynamo_scaler import app as scaler
+from dynamo_scaler.commands.service import ScaleCommands
 from dynamo_scaler.metrics import AdapterMetrics, DecisionMetrics
 from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, DYNAMO_NIM_REQUESTS
 from dynamo_shared.kube.event_series import EventOutcome
 from dynamo_shared.leases import AllKeys, AlwaysLeader
 from dynamo_shared.runtime import Health, ServiceContext, load_settings
 from dynamo_shared.runtime.metrics import Metrics, ServiceMetrics
+from dynamo_shared.state import ObjectCache
 from prometheus_client import CollectorRegistry, Counter
 
 from tests.building.memory_bus import MemoryBus
+from tests.building.tasks import in_background
 
 
 def test_metrics_of_a_namespace_are_removed_after_its_last_object() -> None:
@@ -127,6 +131,14 @@ def context() -> ServiceContext:
     )
 
 
+class Given(AllKeys):
+    """Ownership of everything, which the test takes back."""
+
+    async def lose(self) -> None:
+        for each in self._drainers:
+            await each(lambda _: True)
+
+
 def namespaces(context: ServiceContext, name: str) -> set[str]:
     return {
         sample.labels["namespace"]
@@ -152,6 +164,29 @@ def test_metrics_of_scalings_are_removed(context: ServiceContext) -> None:
     reconciled_and_gone(context, DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS.plural)
     assert namespaces(context, "dynamo_scaler_scalings") == {"kept"}
     assert namespaces(context, "dynamo_scaler_conflicts") == {"kept"}
+
+
+async def test_a_replica_that_no_longer_decides_reports_no_budgets(context: ServiceContext) -> None:
+    """Its last figures stayed until it ended, next to those of the replica that decides now."""
+    metrics = DecisionMetrics(context.metrics.registry)
+    ownership, anything = Given(), cast("Any", None)
+    commands = ScaleCommands(
+        context,
+        context.kube,
+        ObjectCache(),
+        anything,
+        anything,
+        metrics=metrics,
+        is_elsewhere=lambda _: False,
+        ownership=ownership,
+    )
+    metrics.budgets({"team": 8})
+    async with in_background(commands.run()):
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert context.metrics.registry.get_sample_value("dynamo_scaler_budget_gpus", {"budget": "team"}) == 8
+        await ownership.lose()
+        assert context.metrics.registry.get_sample_value("dynamo_scaler_budget_gpus", {"budget": "team"}) is None
 
 
 def test_metrics_of_images_are_removed(context: ServiceContext) -> None:

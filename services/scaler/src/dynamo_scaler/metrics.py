@@ -47,3 +47,7 @@ class DecisionMetrics(ServiceMetrics):
         """GPUs by budget."""
         for name, count in gpus.items():
             self._budgets.labels(name).set(count)
+
+    def no_budgets(self) -> None:
+        """Another replica decides: its figures count, and those of this one become outdated."""
+        self._budgets.clear()

@@ -46,6 +46,7 @@ class ScaleCommands:
         ownership: Ownership,
     ) -> None:
         platform = context.settings.platform
+        self._metrics = metrics
         self._view = ClusterView(cache, platform.scaler, is_elsewhere)
         writer = Writer(kube, cache)
         self._scaling = Scaling(
@@ -86,4 +87,7 @@ class ScaleCommands:
         return known
 
     async def _serve(self) -> None:
-        await endless(either(self._consumer.run(), self._held.run()))
+        try:
+            await endless(either(self._consumer.run(), self._held.run()))
+        finally:
+            self._metrics.no_budgets()
