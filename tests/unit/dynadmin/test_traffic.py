@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from dynamo_dynadmin.api.replay_models import PlannerChanges
-from dynamo_dynadmin.api.traffic import MOST_REQUESTS, TrafficStep, bounded, observed
+from dynamo_dynadmin.api.traffic import MOST_REQUESTS, MOST_STEPS, TrafficStep, bounded, observed
 from dynamo_shared.api.contracts.planner import PlannerConfig
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -70,6 +70,15 @@ def test_requests_are_bounded_and_the_oldest_are_left_out() -> None:
     assert result is not None
     assert result.steps == (step(10_000, 10),)
     assert "100,000 requests at most" in result.remarks[-1]
+
+
+@pytest.mark.parametrize(("decisions", "said"), [(MOST_STEPS, False), (MOST_STEPS + 1, True)])
+def test_older_decisions_than_a_replay_has_steps_are_left_out_and_said_to_be(decisions: int, said: bool) -> None:
+    result = observed([decision(minute / 60, 1) for minute in range(decisions)], 3600)
+    assert result is not None
+    assert len(result.steps) == MOST_STEPS
+    words = f"only the last {MOST_STEPS - 1 + 600} s: a replay has the traffic of 500 decisions at most"
+    assert (words in result.remarks) is said
 
 
 def test_changes_are_keys_of_the_planner_configuration_with_its_defaults() -> None:

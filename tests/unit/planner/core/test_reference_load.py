@@ -42,7 +42,7 @@ def prefill(profile, queues, *, ttft, **fields):
 def outcome(effects):
     """`replicas reason`, such as `1 scale_down`."""
     replicas = "" if effects.decision is None else f"{next(iter(effects.decision.replicas.values()))} "
-    return f"{replicas}{effects.explanation.load_reason}"
+    return f"{replicas}{effects.explanation.reason}"
 
 
 UP, DOWN, REFUSED = "scale_up", "scale_down", "scale_down_refused_consolidation"
@@ -207,5 +207,5 @@ def test_a_used_up_budget_holds():
     passes = (*prefill_queues(0), *decode_caches((9000, 0)))
     effects = load_tick(policy, observed(passes=passes))
     assert effects.decision is None
-    assert effects.explanation.load_reason == LoadReason.NO_CHANGE
+    assert effects.explanation.reason == LoadReason.NO_CHANGE
     assert "GPU budget" in effects.explanation.message

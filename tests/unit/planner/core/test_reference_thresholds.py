@@ -72,7 +72,7 @@ def test_waiting_prompts_count_if_one_engine_does_both():
 def test_a_card_without_a_number_is_reported_and_not_skipped(mode, passes, word):
     replicas, effects = run(mode, "throughput", passes, able=EngineCapabilities(num_gpu=1))
     assert replicas is None
-    assert effects.explanation.load_reason == LoadReason.INSUFFICIENT_DATA
+    assert effects.explanation.reason == LoadReason.INSUFFICIENT_DATA
     assert word in effects.explanation.message
 
 

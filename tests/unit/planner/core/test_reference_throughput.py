@@ -32,8 +32,7 @@ def test_case_3_disaggregated():
     assert effects.decision is not None
     assert effects.decision.replicas == {P: 2, D: 3}
     assert "a prompt alone takes 1002 ms to its first token, and ttft_ms is 500" in effects.explanation.message
-    assert effects.decision.reason == effects.explanation.throughput_reason == ThroughputReason.SCALE
-    assert effects.explanation.load_reason == LoadReason.DISABLED
+    assert effects.decision.reason == effects.explanation.reason == ThroughputReason.SCALE
     predictions = effects.explanation.predictions
     assert predictions["requests_per_second"] == pytest.approx(100 / 60)
     assert predictions["prefill_capacity_requests_per_second"] == pytest.approx(0.998, abs=5e-4)
@@ -44,7 +43,7 @@ def test_case_4_with_reactive_scaling_the_prediction_is_a_lower_bound():
     policy = ReferencePolicy(config(enable_load_scaling=True), profile=BOTH)
     effects = throughput_tick(policy, observed(traffic=requests(100)))
     assert effects.decision is None
-    assert effects.explanation.throughput_reason == ThroughputReason.SET_LOWER_BOUND
+    assert effects.explanation.reason == ThroughputReason.SET_LOWER_BOUND
     assert effects.explanation.inputs["lower_bounds"] == {"prefill": 2, "decode": 3}
 
 
@@ -108,7 +107,7 @@ def test_predictors_learn_only_the_end_of_a_long_trace(predictor: str) -> None:
 def test_a_single_known_model_decides_nothing(profile, ready):
     effects = throughput_tick(ReferencePolicy(config(), profile=profile), observed(traffic=requests(100)))
     assert effects.decision is None
-    assert effects.explanation.throughput_reason == ThroughputReason.MODEL_NOT_READY
+    assert effects.explanation.reason == ThroughputReason.MODEL_NOT_READY
     partner = {P: D, D: P}[ready]
     assert effects.explanation.inputs["throughput"] == {
         ready.value: ThroughputReason.PARTNER_NOT_READY,
@@ -123,7 +122,7 @@ def test_missing_traffic_is_not_zero_demand():
     blind = replace(observed(120.0, prefill=3, decode=3), missing={"traffic": Missing.UNREACHABLE})
     effects = throughput_tick(policy, blind)
     assert effects.decision is None
-    assert effects.explanation.throughput_reason == ThroughputReason.NO_TRAFFIC_DATA
+    assert effects.explanation.reason == ThroughputReason.NO_TRAFFIC_DATA
     assert effects.explanation.inputs["missing"] == {"traffic": "unreachable"}
 
 
@@ -133,7 +132,7 @@ def test_a_pool_gets_its_minimum_while_metrics_are_missing():
     effects = throughput_tick(policy, blind)
     assert effects.decision is not None
     assert (effects.decision.replicas, effects.decision.reason) == ({P: 2, D: 3}, "scale_up")
-    assert effects.explanation.throughput_reason == ThroughputReason.NO_TRAFFIC_DATA
+    assert effects.explanation.reason == ThroughputReason.NO_TRAFFIC_DATA
     assert load_tick(policy, observed(120.0, prefill=2, decode=3)).decision is None
 
 
@@ -154,7 +153,7 @@ def test_no_replicas_are_requested_twice_or_beyond_the_budget(changes):
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, 1e300])
 def test_invalid_numbers_do_not_count_as_traffic(number):
     effects = throughput_tick(ReferencePolicy(config(), profile=BOTH), observed(traffic=requests(number)))
-    assert effects.explanation.throughput_reason == ThroughputReason.NO_TRAFFIC_DATA
+    assert effects.explanation.reason == ThroughputReason.NO_TRAFFIC_DATA
 
 
 def test_zero_requests_count_as_traffic():
@@ -181,8 +180,8 @@ def test_reactive_scaling_decides_at_a_tick_of_both():
     policy = ReferencePolicy(config(enable_load_scaling=True), profile=BOTH)
     effects = merged_tick(policy, observed(traffic=requests(100)))
     assert effects.decision is None
-    assert effects.explanation.load_reason == LoadReason.NO_FPM_DATA
-    assert effects.explanation.throughput_reason == ThroughputReason.SET_LOWER_BOUND
+    assert effects.explanation.reason == LoadReason.NO_FPM_DATA
+    assert effects.explanation.inputs["throughput"] == dict.fromkeys(("prefill", "decode"), "set_lower_bound")
 
 
 def test_idle_time_after_a_warm_up_trace_is_skipped():

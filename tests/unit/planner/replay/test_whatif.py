@@ -134,13 +134,15 @@ def test_a_profile_of_one_role_is_not_sufficient(profile: Profile) -> None:
         job_of(plans({}), Profile(prefill=profile.prefill), STEPS, startup=30, replicas={})
 
 
-def test_only_times_with_changed_replicas_are_kept() -> None:
-    def sample(number: int, ready: int) -> GraphSample:
+def test_only_times_with_changed_replicas_or_gpus_are_kept() -> None:
+    def sample(number: int, ready: int, starting: int = 0) -> GraphSample:
         counts = {Pool.DECODE: ready}
-        return GraphSample(at=5.0 * number, rate=1, ready=counts, target=counts, gpus=ready)
+        return GraphSample(at=5.0 * number, rate=1, ready=counts, target=counts, gpus=ready + starting)
 
     kept = changes([sample(number, ready) for number, ready in enumerate([1, 1, 2, 2, 2, 1, 1])])
     assert [(each.at, each.gpus) for each in kept] == [(0, 1), (10, 2), (25, 1), (30, 1)]
+    begun = changes([sample(0, 1), sample(1, 1, 1), sample(2, 1, 1), sample(3, 2), sample(4, 2)])
+    assert [(each.at, each.gpus) for each in begun] == [(0, 1), (5, 2), (15, 2), (20, 2)], "a start takes GPUs at once"
     busy = changes([sample(number, number % 2) for number in range(5000)])
     assert len(busy) <= 401
     assert busy[-1].at == 5.0 * 4999

@@ -63,7 +63,8 @@ def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> ObservedTraff
     ends = [*(at for at, _ in points[1:]), end]
     spans = [
         (max(at, begin), until, row) for (at, row), until in zip(points, ends, strict=True) if until > max(at, begin)
-    ][-MOST_STEPS:]
+    ]
+    older, spans = spans[:-MOST_STEPS], spans[-MOST_STEPS:]
     isl, osl = _mean(spans, "isl"), _mean(spans, "osl")
     remarks = []
     if isl is None or osl is None:
@@ -83,10 +84,10 @@ def observed(rows: Iterable[Mapping[str, Any]], seconds: float) -> ObservedTraff
     shown = end - timedelta(seconds=sum(each.seconds for each in kept))
     holds = f"the traffic of a decision lasts until the next decision, of the newest decision for {LAST_HOLDS:.0f} s"
     remarks.insert(0, f"traffic from {_text(shown)} to {_text(end)}; {holds}")
-    if len(kept) < len(steps) or kept[0] != steps[0]:
-        remarks.append(
-            f"only the last {sum(each.seconds for each in kept):.0f} s: a replay has {MOST_REQUESTS:,} requests at most"
-        )
+    is_bounded = len(kept) < len(steps) or kept[0] != steps[0]
+    if is_bounded or older:
+        limit = f"{MOST_REQUESTS:,} requests" if is_bounded else f"the traffic of {MOST_STEPS} decisions"
+        remarks.append(f"only the last {sum(each.seconds for each in kept):.0f} s: a replay has {limit} at most")
     current = spans[-len(kept)][2].get("current") or {}
     replicas = {str(pool): int(count) for pool, count in current.items() if isinstance(count, int) and count > 0}
     return ObservedTraffic(steps=tuple(kept), replicas=replicas, remarks=tuple(remarks))

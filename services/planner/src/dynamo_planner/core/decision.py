@@ -38,9 +38,6 @@ class Explanation:
 
     reason: str = ""
     """why the tick ended like this: one of the policy's reasons, a snake_case token"""
-    load_reason: str = ""
-    throughput_reason: str = ""
-    """of `reference`: the outcomes of its two kinds of scaling"""
     message: str = ""
     """one sentence for people"""
     at_risk: str = ""

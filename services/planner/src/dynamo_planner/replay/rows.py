@@ -73,13 +73,14 @@ def _row(run: ReplayOutcome) -> dict[str, Any]:
 
 
 def changes(samples: Sequence[GraphSample]) -> list[GraphSample]:
-    """The first and the last sample, and those whose replicas differ from the one before; evenly thinned if there are
-    too many.
+    """The first and the last sample, and those whose replicas or GPUs differ from the one before; evenly thinned if
+    there are too many.
     """
     kept = [
         each
         for number, each in enumerate(samples)
-        if number in (0, len(samples) - 1) or each.ready != samples[number - 1].ready
+        if number in (0, len(samples) - 1)
+        or (each.ready, each.gpus) != (samples[number - 1].ready, samples[number - 1].gpus)
     ]
     step = -(-len(kept) // MOST_SAMPLES)
     return kept if step <= 1 else [*kept[:-1:step], kept[-1]]

@@ -56,7 +56,11 @@ class ReplayRequest:
     startup: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time until a new replica serves.")] = 60.0
     duration: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=1, help="Simulated time. Default: to the end of the trace."),
+        typer.Option(
+            metavar="SECONDS",
+            min=1,
+            help="Simulated time. Default: to the end of the trace; 1800 for sine, bursts and constant.",
+        ),
     ] = None
     isl: Annotated[int, typer.Option(min=1, metavar="N", help="Input tokens of generated requests.")] = 3000
     osl: Annotated[int, typer.Option(min=1, metavar="N", help="Output tokens of generated requests.")] = 300
@@ -84,9 +88,8 @@ def replay(options: ReplayRequest) -> None:
     """Simulate a graph under a trace, and print the results for policies and for fixed splits of prefill and decode.
 
     The simulation includes router, queues, chunked prefill, KV transfer, continuous batching, start-up and draining.
-    Iterations take the times of the profile. Times to first token include all waiting. "Share within both" is the share
-    of requests whose time to first token and mean time between tokens are within ttft_ms and itl_ms of the
-    configuration.
+    Iterations take the times of the profile. Times to first token include all waiting. "within both" is the share of
+    requests whose time to first token and mean time between tokens are within ttft_ms and itl_ms of the configuration.
     """
     from dynamo_ctl import settings
     from dynamo_ctl.commands.plan import simulation

@@ -62,7 +62,7 @@ def run(options: ReplayRequest, say: Callable[[str], None], remark: Callable[[st
         limit = config.max_gpu_budget if config.max_gpu_budget > 0 else STATIC_BUDGET
         best = replay.best_static(limit)
         if not best:
-            raise CtlError(f"--static {text}: no split fits max_gpu_budget, {limit}")
+            raise CtlError(f"--static {text}: no split has {limit} GPUs or fewer; raise max_gpu_budget")
         outcomes.append(replace(best[0], name=f"best {best[0].name}"))
     if not outcomes:
         raise CtlError("nothing to replay: give --policy, --static, or both", ExitCode.USAGE)
@@ -145,9 +145,7 @@ def _requests(options: ReplayRequest) -> tuple[list[TraceRequest], float | None]
         except CtlError as error:
             forms = ", ".join(form for form, _ in GENERATORS.values())
             raise CtlError(f"{error}; a trace is a file, or one of {forms}") from error
-        return [
-            request for request in requests if options.duration is None or request.at <= options.duration
-        ], options.duration
+        return _within(requests, options), options.duration
     form, generator = GENERATORS[kind]
     try:
         generated = generator(rest, options.duration or GENERATED_SECONDS)(
@@ -157,11 +155,17 @@ def _requests(options: ReplayRequest) -> tuple[list[TraceRequest], float | None]
         raise CtlError(f"--trace {options.trace}: {error}", ExitCode.USAGE) from error
     except (ValueError, TypeError, ZeroDivisionError) as error:
         raise CtlError(f"--trace {options.trace}: write {form}, with numbers above 0", ExitCode.USAGE) from error
-    if not generated:
-        raise CtlError(
-            f"--trace {options.trace}: has no requests; use higher rates or a longer --duration", ExitCode.USAGE
-        )
-    return generated, options.duration or (None if kind == "ladder" else GENERATED_SECONDS)
+    seconds = options.duration or (None if kind == "ladder" else GENERATED_SECONDS)
+    return _within(generated, options), seconds
+
+
+def _within(requests: list[TraceRequest], options: ReplayRequest) -> list[TraceRequest]:
+    """The requests of the simulated time. CtlError if there are none."""
+    kept = [each for each in requests if options.duration is None or each.at <= options.duration]
+    if not kept:
+        message = f"--trace {options.trace}: has no requests; use higher rates or a longer --duration"
+        raise CtlError(message, ExitCode.USAGE)
+    return kept
 
 
 def _numbers(text: str, count: int) -> list[float]:

@@ -51,8 +51,6 @@ class Surface:
     mix: Mix
     error: float
     """mean relative error at left-out points; NaN if there were too few points to leave any out"""
-    outliers: int = 0
-    """points that the surface ignores, because they distort the fit to their neighbours"""
 
     def at(self, *xs: float) -> float:
         """The latency at a point, milliseconds."""
@@ -98,4 +96,4 @@ def fit(
         # A curve that ends flat by chance does not predict the region beyond: there, it rises with its mean slope.
         whole = float(heights[-1] / place[-1])
         axes.append(Axis(place.tolist(), heights.tolist(), max(float(slopes[-1]), whole)))
-    return Surface(float(solution[0]) + lowest, tuple(axes), mix, error, int((~kept).sum()))
+    return Surface(float(solution[0]) + lowest, tuple(axes), mix, error)

@@ -66,8 +66,6 @@ class ReferencePolicy:
         return replace(decision, replicas=self._limits.in_turn(decision.replicas, drawing, observation.capabilities))
 
     def _predict(self, tick: Tick, observation: Observation) -> tuple[ReplicaPlan, Decision | None]:
-        if not self._config.throughput_scaling:
-            return ReplicaPlan(reason=ThroughputReason.DISABLED), None
         if not tick.run_throughput:
             return ReplicaPlan(reason=ThroughputReason.UNSET), None
         plan = self._throughput.plan(observation.traffic, observation.capabilities)
@@ -83,8 +81,6 @@ class ReferencePolicy:
         return replace(plan, reason=bound, replicas=desired, pool_reasons=dict.fromkeys(desired, bound)), None
 
     def _react(self, tick: Tick, observation: Observation) -> LoadPlan:
-        if not self._config.load_scaling:
-            return LoadPlan(reason=LoadReason.DISABLED)
         if not tick.run_load:
             return LoadPlan(reason=LoadReason.UNSET)
         return self._load.plan(observation, kv_hit_rate=self._hit_rate, floors=self._floors)
@@ -116,8 +112,6 @@ class ReferencePolicy:
             }
         return Explanation(
             reason=(load if tick.run_load else plan).reason.value,
-            load_reason=load.reason.value,
-            throughput_reason=plan.reason.value,
             message="; ".join(filter(None, (plan.message, load.message))),
             inputs=inputs,
             predictions={**plan.predictions, **estimates},

@@ -8,7 +8,6 @@ class LoadReason(StrEnum):
 
     UNSET = "unset"
     """It did not run at this tick."""
-    DISABLED = "disabled"
     NO_FPM_DATA = "no_fpm_data"
     """No engine reported a forward pass."""
     SCALING_IN_PROGRESS = "scaling_in_progress"
@@ -29,7 +28,6 @@ class ThroughputReason(StrEnum):
 
     UNSET = "unset"
     """It did not run at this tick."""
-    DISABLED = "disabled"
     NO_TRAFFIC_DATA = "no_traffic_data"
     PREDICT_FAILED = "predict_failed"
     MODEL_NOT_READY = "model_not_ready"
