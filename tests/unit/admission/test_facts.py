@@ -6,9 +6,15 @@ from typing import Any
 import pytest
 from dynamo_admission.address import address_of, namespace_of
 from dynamo_admission.facts import domains, first_world, read
+from dynamo_admission.review import Webhook, review
+from dynamo_shared.api.resources import DYNAMO_GRAPH_DEPLOYMENT_REQUESTS
 from dynamo_shared.kube import Forbidden, NotServed
 from dynamo_shared.kube.client import KubeObjects
 from dynamo_shared.runtime import InvalidSettings, load_settings
+
+from tests.building.objects import object_of
+
+from .reviewing import NO_TYPES, question
 
 HERE = {"metadata": {"name": "here"}, "spec": {"levels": [{"domain": "zone"}]}}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,6 +61,22 @@ def test_the_platform_knows_its_own_users():
     )
     assert world.facts.operators == {"admin", "scaler", "system:serviceaccount:system:dynamo"}
     assert first_world(settings(), {"POD_NAMESPACE": "system"}).facts.operators == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("version", "spec", "path"),
+    [
+        ("v1alpha1", {"profilingConfig": {"profilerImage": ""}}, "/spec/profilingConfig/profilerImage"),
+        ("v1beta1", {}, "/spec/image"),
+    ],
+)
+def test_the_image_of_a_request_is_in_the_repository_of_the_settings(version: str, spec: Any, path: str) -> None:
+    """Engines get the repository of this image: with another one, a cluster without the internet could not pull them."""
+    world = first_world(settings(PLATFORM__PLANNER__IMAGE_REPOSITORY="mirror.example.com/ai/"), {})
+    spec = {"model": "m", "backend": "vllm", **spec}
+    request = object_of(DYNAMO_GRAPH_DEPLOYMENT_REQUESTS.at(version), "qwen", "team", spec=spec)
+    (operation,) = review(question(request), Webhook.MUTATE, world, NO_TYPES).patch
+    assert (operation["path"], operation["value"]) == (path, "mirror.example.com/ai/dynamo-planner:1.2.0")
 
 
 async def test_only_served_resources_are_requested():

@@ -32,7 +32,8 @@ def first_world(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
         cluster_wide=not restricted,
         gpu_discovery=settings.gpu.discovery_enabled,
     )
-    return World(facts, platform_version=settings.platform.version)
+    platform = settings.platform
+    return World(facts, platform_version=platform.version, repository=platform.planner.image_repository)
 
 
 async def read(world: World, kube: KubeClient, settings: Settings, now: datetime) -> World:

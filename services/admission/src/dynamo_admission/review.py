@@ -12,6 +12,7 @@ from typing import Any
 from dynamo_shared.api.conversion import NotConvertible, convert, operators, without_released
 from dynamo_shared.api.defaults import at_each_write, default
 from dynamo_shared.api.embedded import Checker
+from dynamo_shared.api.engines.images import REPOSITORY
 from dynamo_shared.api.errors import FieldError, InvalidManifest
 from dynamo_shared.api.field_errors import path_of
 from dynamo_shared.api.filled_in import without_filled_in
@@ -56,11 +57,14 @@ class Webhook(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The facts of a review beyond its object. `held`: namespaces that another platform of the cluster manages."""
+    """The facts of a review beyond its object. `held`: namespaces that another platform of the cluster manages;
+    `repository`: that of Dynamo's images.
+    """
 
     facts: Facts = field(default_factory=Facts)
     held: frozenset[str] = frozenset()
     platform_version: str = ""
+    repository: str = REPOSITORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ def review(
     desired = obj
     if webhook is Webhook.MUTATE:
         desired = (
-            default(obj, platform_version=world.platform_version)
+            default(obj, platform_version=world.platform_version, repository=world.repository)
             if old is None
             else at_each_write(without_filled_in(without_released(obj, old), old))
         )

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from dynamo_shared.api.component_names import is_name
+from dynamo_shared.api.engines.images import REPOSITORY, profiler_image
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry.annotations import OPERATOR_ORIGIN_VERSION
 from dynamo_shared.api.resources import GROUP
@@ -20,23 +21,22 @@ from dynamo_shared.api.validation.roles import pods_of_role
 
 #: Replicas of a component without a number, also of one whose adapter will own the number.
 DEFAULT_REPLICAS = 1
-#: Image for profiling and planning; its tag is the platform's Dynamo version.
-PROFILER_IMAGE = "nvcr.io/nvidia/ai-dynamo/dynamo-planner"
 #: Fields of a graph with its components: a map in v1alpha1, a list in v1beta1.
 _SERVICES, _COMPONENTS = "services", "components"
 
 
-def default(obj: KubeObject, *, platform_version: str) -> KubeObject:
+def default(obj: KubeObject, *, platform_version: str, repository: str = REPOSITORY) -> KubeObject:
     """The object with defaults: a copy of the changed parts, or the same object if nothing is added.
 
-    `platform_version` is the Dynamo version of the platform, "" if unknown. Accepts any value.
+    `platform_version` is the Dynamo version of the platform, "" if unknown. `repository` has the images of Dynamo.
+    Accepts any value.
     """
     kind, api_version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(api_version, str):
         return obj
     group, _, version = api_version.partition("/")
     defaulter = _DEFAULTERS.get((kind, version)) if group == GROUP else None
-    return at_each_write(defaulter(obj, platform_version) if defaulter else obj)
+    return at_each_write(defaulter(obj, platform_version, repository) if defaulter else obj)
 
 
 def at_each_write(obj: KubeObject) -> KubeObject:
@@ -67,18 +67,18 @@ def with_roles(obj: KubeObject) -> KubeObject:
     return obj
 
 
-def _graph(obj: KubeObject, platform_version: str, *, components: str) -> KubeObject:
+def _graph(obj: KubeObject, platform_version: str, _repository: str, *, components: str) -> KubeObject:
     return _with_origin(_with_each(obj, components, _with_replicas), platform_version)
 
 
-def _component_v1beta1(obj: KubeObject, _platform_version: str) -> KubeObject:
+def _component_v1beta1(obj: KubeObject, _platform_version: str, _repository: str) -> KubeObject:
     name, spec = mapping(obj.get("metadata")).get("name"), obj.get("spec")
     if not isinstance(spec, dict) or spec.get("name") or not isinstance(name, str):
         return obj
     return _with_spec(obj, "name", name) if is_name(name) else obj
 
 
-def _request_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:
+def _request_v1alpha1(obj: KubeObject, platform_version: str, repository: str) -> KubeObject:
     """Sets the required field `profilerImage` if it is empty and no image of workers, which is the default, is set."""
     spec = mapping(obj.get("spec"))
     profiling = mapping(spec.get("profilingConfig"))
@@ -86,17 +86,18 @@ def _request_v1alpha1(obj: KubeObject, platform_version: str) -> KubeObject:
         return obj
     if mapping(spec.get("deploymentOverrides")).get("workersImage"):
         return obj
-    return _with_spec(obj, "profilingConfig", {**profiling, "profilerImage": f"{PROFILER_IMAGE}:{platform_version}"})
+    image = profiler_image(repository=repository, version=platform_version)
+    return _with_spec(obj, "profilingConfig", {**profiling, "profilerImage": image})
 
 
-def _request_v1beta1(obj: KubeObject, platform_version: str) -> KubeObject:
+def _request_v1beta1(obj: KubeObject, platform_version: str, repository: str) -> KubeObject:
     spec = obj.get("spec")
     if not isinstance(spec, dict) or spec.get("image") or not platform_version:
         return obj
-    return _with_spec(obj, "image", f"{PROFILER_IMAGE}:{platform_version}")
+    return _with_spec(obj, "image", profiler_image(repository=repository, version=platform_version))
 
 
-_DEFAULTERS: dict[tuple[str, str], Callable[[KubeObject, str], KubeObject]] = {
+_DEFAULTERS: dict[tuple[str, str], Callable[[KubeObject, str, str], KubeObject]] = {
     ("DynamoGraphDeployment", "v1alpha1"): partial(_graph, components=_SERVICES),
     ("DynamoGraphDeployment", "v1beta1"): partial(_graph, components=_COMPONENTS),
     ("DynamoComponentDeployment", "v1beta1"): _component_v1beta1,

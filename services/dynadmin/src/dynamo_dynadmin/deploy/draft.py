@@ -4,6 +4,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dynamo_shared.api.engines.images import REPOSITORY
 from dynamo_shared.api.objects import KubeObject
 
 from dynamo_dynadmin.deploy.problems import FieldProblem, pointer
@@ -20,7 +21,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 class PlatformDefaults:
     """Defaults from the platform's settings for an intent that names no value."""
 
-    image_repository: str = "nvcr.io/nvidia/ai-dynamo"
+    image_repository: str = REPOSITORY
     version: str = "1.2.0"
     model_secret: str = "hf-token-secret"  # noqa: S105 - a name
 

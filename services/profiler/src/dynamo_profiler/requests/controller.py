@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from dynamo_shared.aio import Offload
 from dynamo_shared.api import objects
+from dynamo_shared.api.engines.images import profiler_image
 from dynamo_shared.api.objects import KubeObject
 from dynamo_shared.api.registry import labels
 from dynamo_shared.api.resources import (
@@ -113,7 +114,8 @@ class RequestController(Controller):
 
     def _image(self, request: ProfilingRequest) -> str:
         platform = self.context.settings.platform
-        return request.spec.image or f"{platform.planner.image_repository}/dynamo-planner:{platform.version}"
+        default = profiler_image(repository=platform.planner.image_repository, version=platform.version)
+        return request.spec.image or default
 
     def _facts(self) -> Facts:
         settings = self.context.settings

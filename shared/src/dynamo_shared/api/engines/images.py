@@ -1,6 +1,14 @@
-"""Images of engines, derived from the image that a request names (planner.md, b.2)."""
+"""Images of the profiler, and of engines, derived from the image that a request names (planner.md, b.2)."""
 
 from dynamo_shared.api.engines.table import BACKENDS
+
+#: Repository of Dynamo's images, unless the settings name a mirror.
+REPOSITORY = "nvcr.io/nvidia/ai-dynamo"
+
+
+def profiler_image(*, repository: str, version: str) -> str:
+    """Image of requests that name none."""
+    return f"{repository.rstrip('/')}/dynamo-planner:{version}"
 
 
 def runtime_image(backend: str, named: str | None, *, repository: str, version: str) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from dynamo_shared.api.engines.images import REPOSITORY
 from dynamo_shared.runtime.settings.base import Duration, Section
 
 
@@ -110,9 +111,9 @@ class Planner(Section):
 
     gpu_cap: int = Field(32, ge=1, description="Maximum GPUs of a request that sets no number.")
     image_repository: str = Field(
-        "nvcr.io/nvidia/ai-dynamo",
+        REPOSITORY,
         min_length=1,
-        description="Repository of engine images for requests that name no image.",
+        description="Repository of the images of engines and of the profiler, for requests that name no image.",
     )
     model_secret: str = Field(
         "hf-token-secret",
