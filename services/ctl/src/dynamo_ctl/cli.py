@@ -34,7 +34,8 @@ PROGRAM = "dynamoctl"
 app = typer.Typer(
     name=PROGRAM,
     help="Run, try and inspect Dynamo Platform.",
-    epilog="Exit codes: 0 done, 1 refused or not valid, 2 wrong usage, 3 out of reach, 4 not ready in time, 130 Ctrl-C.",
+    epilog="Exit codes: 0 done, 1 refused or not valid, 2 wrong usage, 3 out of reach, 4 not ready in time, 70 a bug, "
+    "130 Ctrl-C.",
     no_args_is_help=True,
     # Help in boxes costs 0.15 s of imports each time.
     rich_markup_mode=None,
