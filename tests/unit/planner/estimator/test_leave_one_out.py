@@ -45,14 +45,14 @@ def test_the_error_with_one_bad_point_in_nine(measured: dict[str, Profile], bad:
 
 
 def test_clean_points_are_all_used(measured: dict[str, Profile], monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[object] = []
+    results: list[object] = []
 
     def find(*given: Any, search: Callable[..., Any] = stacking._without_outlier) -> Any:
-        found.append(search(*given))
-        return found[-1]
+        results.append(search(*given))
+        return results[-1]
 
     monkeypatch.setattr(stacking, "_without_outlier", find)
     for profile in measured.values():
         EngineEstimator(profile)
-    assert len(found) == 2 * len(measured)
-    assert all(each is None for each in found)
+    assert len(results) == 2 * len(measured)
+    assert all(each is None for each in results)
