@@ -185,8 +185,22 @@ CASES: list[Case] = [
             {**beta_pod("h", terminationGracePeriodSeconds=60), "type": "worker"},
         ),
         "warning: spec.components[0].podTemplate.spec.terminationGracePeriodSeconds: a worker that stops aborts its requests after 5 seconds: to give them more time, set DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS in the env of main to less than this number",
-        "warning: spec.components[2].podTemplate.spec.containers[0].env[1].value: Kubernetes kills a worker 60 seconds after it begins to stop: set terminationGracePeriodSeconds to more than this",
-        "warning: spec.components[3].podTemplate.spec.containers[0].env[0].value: Kubernetes kills a worker 60 seconds after it begins to stop: set terminationGracePeriodSeconds to more than this",
+        "warning: spec.components[2].podTemplate.spec.containers[0].env[1].value: Kubernetes kills a worker 60 seconds after it begins to stop: set terminationGracePeriodSeconds to more than 60, the value of DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS",
+        "warning: spec.components[3].podTemplate.spec.containers[0].env[0].value: Kubernetes kills a worker 60 seconds after it begins to stop: set terminationGracePeriodSeconds to more than 60, the value of DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS",
+    ),
+    Case(
+        "beta: workers that leave before, or after, their requests, by a variable of their graph",
+        components(
+            {**beta_pod("a", terminationGracePeriodSeconds=600), "type": "worker"},
+            {**beta_pod("b", {"env": [drain("5")]}), "type": "decode"},
+            {**beta_pod("c"), "type": "prefill"},
+            {**beta_pod("d"), "type": "worker"},
+            env=[{"name": "A"}, drain("300")],
+        ),
+        *(
+            f"warning: spec.components[{index}].podTemplate.spec.terminationGracePeriodSeconds: Kubernetes kills a worker 60 seconds after it begins to stop: set terminationGracePeriodSeconds to more than 300, the value of DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"
+            for index in (2, 3)
+        ),
     ),
     Case(
         "beta: containers that sleep longer than their pod has to end",

@@ -325,7 +325,7 @@ _ABORTED = (
 )
 _KILLED = (
     "Kubernetes kills a worker {period} seconds after it begins to stop: set terminationGracePeriodSeconds to "
-    "more than this"
+    "more than {seconds}, the value of {name}"
 )
 
 
@@ -337,22 +337,29 @@ def workers_that_leave_finish_their_requests(component: ComponentView, _facts: F
     period = pod.get(_PERIOD)
     if not component.is_worker or main.get("envFrom") or not isinstance(period, int | None):
         return
-    variables = [mapping(each) for each in items(main.get("env"))]
-    index = next((index for index, each in enumerate(variables) if each.get("name") == DRAIN_VARIABLE), None)
-    if index is None:
+    own = _value(main.get("env"), DRAIN_VARIABLE)
+    value = own or _value(component.env_of_graph, DRAIN_VARIABLE)
+    if value is None:
         if period is not None and period > GRACE_PERIOD:
+            container = RUNTIME if component.runtime_is_sidecar else MAIN
             yield (
                 (*pod_at, _PERIOD),
-                _ABORTED.format(
-                    seconds=DRAIN_SECONDS,
-                    name=DRAIN_VARIABLE,
-                    container=RUNTIME if component.runtime_is_sidecar else MAIN,
-                ),
+                _ABORTED.format(seconds=DRAIN_SECONDS, name=DRAIN_VARIABLE, container=container),
             )
         return
-    seconds = text(variables[index].get("value"))
+    seconds = text(value.value)
     if _SECONDS.fullmatch(seconds) and float(seconds) >= (period or GRACE_PERIOD):
-        yield (*at, "env", index, "value"), _KILLED.format(period=period or GRACE_PERIOD)
+        place = (*at, *value.at) if own else (*pod_at, _PERIOD)
+        yield place, _KILLED.format(period=period or GRACE_PERIOD, seconds=seconds, name=DRAIN_VARIABLE)
+
+
+def _value(env: Any, name: str) -> FieldValue | None:
+    """The value of the first variable of a name, with its location in the container or the graph; None without one."""
+    variables = enumerate(map(mapping, items(env)))
+    return next(
+        (FieldValue(each.get("value"), ("env", at, "value")) for at, each in variables if each.get("name") == name),
+        None,
+    )
 
 
 @once

@@ -109,6 +109,8 @@ class ComponentView:
     provider: str = OF_COMPONENTS
     #: Engine that the other workers of its graph start; "" if they start none or several.
     engine_of_graph: str = ""
+    #: Variables that its graph adds to those of the container; None without one.
+    env_of_graph: Any = None
     #: Role of the pods that this view describes. All roles have the same pods, unless one has its own template.
     role: str = LEADER
     #: Values of functions that are called `once`.
@@ -374,6 +376,7 @@ class GraphView:
         for component in self.components:
             component.provider = self.provider or (OF_COMPONENTS if self.opts_out else "")
             component.engine_of_graph = next(iter(started)) if len(started) == 1 else ""
+            component.env_of_graph = self.spec.get("env")
 
     @property
     def at(self) -> Location:
