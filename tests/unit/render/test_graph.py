@@ -372,6 +372,31 @@ def test_workers_of_a_picker_are_labelled_for_its_pool() -> None:
     assert volume["configMap"] == {"name": "own", "items": [{"key": "k.yaml", "path": "epp-config-dynamo.yaml"}]}
 
 
+def test_the_configuration_of_a_picker_has_all_fields_that_the_gateways_types_write() -> None:
+    config = render.RenderConfig(planner_cluster_role="p", epp_cluster_role="e", inference_pools=True)
+    plugins = [{"pluginRef": "scorer", "weight": 2}, {"pluginRef": "picker"}]
+    inline = {"plugins": [{"type": "scorer"}], "schedulingProfiles": [{"name": "default", "plugins": plugins}]}
+    picker = component("Epp", "epp", eppConfig={"config": inline})
+    (config_map,) = (
+        each for each in graph_children(graph(component(), picker, FRONTEND), config) if each["kind"] == "ConfigMap"
+    )
+    assert config_map["data"]["epp-config-dynamo.yaml"].splitlines() == [
+        "apiVersion: inference.networking.x-k8s.io/v1alpha1",
+        "kind: EndpointPickerConfig",
+        "plugins:",
+        '- name: ""',
+        "  parameters: null",
+        "  type: scorer",
+        "schedulingProfiles:",
+        "- name: default",
+        "  plugins:",
+        "  - pluginRef: scorer",
+        "    weight: 2",
+        "  - pluginRef: picker",
+        "    weight: null",
+    ]
+
+
 @pytest.mark.parametrize(
     ("model", "value"),
     [

@@ -36,8 +36,14 @@ def picker_children(graph: DynamoGraphDeployment, component: KubeObject, dynamo_
 
 
 def _config_map(graph: DynamoGraphDeployment, component: str, inline: KubeObject) -> KubeObject:
+    # The gateway's types write these fields also if they are absent.
     plugins = [{"parameters": None, **plugin} for plugin in inline.get("plugins") or ()]
-    text = yaml.dump({**inline, "plugins": plugins}, Dumper=_GoDumper, default_flow_style=False, width=1 << 16)
+    profiles = [
+        {**profile, "plugins": [{"weight": None, **plugin} for plugin in profile.get("plugins") or ()]}
+        for profile in inline.get("schedulingProfiles") or ()
+    ]
+    written = {**inline, "plugins": plugins, "schedulingProfiles": profiles}
+    text = yaml.dump(written, Dumper=_GoDumper, default_flow_style=False, width=1 << 16)
     name = graph.metadata.name
     return new_object_of(
         graph, CONFIG_MAPS, names.epp_config_map(name), _labels(name, component), data={CONFIG_FILE: text}
