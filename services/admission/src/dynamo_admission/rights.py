@@ -16,7 +16,7 @@ CLUSTER_TOPOLOGIES = Resource("grove.io", "v1alpha1", "clustertopologies", "Clus
 RIGHTS = (
     *SCRAPED,
     Right(resources.DYNAMO_GRAPH_DEPLOYMENT_SCALING_ADAPTERS, ("list",)),
-    Right(resources.LEASES, ("list",)),
+    Right(resources.LEASES, ("list",), unused="only next to platforms whose namespaces are trusted"),
     *(
         Right(each, ("get",), unused="few clusters have this kind of Snapshot's operator")
         for each in (resources.SNAPSHOT_JOBS, resources.POD_SNAPSHOTS)

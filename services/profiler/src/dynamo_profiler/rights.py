@@ -13,7 +13,7 @@ from dynamo_shared.api.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from dynamo_shared.api.rights import CLAIMS, READ, SCRAPED, SERIES, UNCONFIRMED, Right, standby
+from dynamo_shared.api.rights import CLAIMS, RACE, READ, SCRAPED, SERIES, UNCONFIRMED, Right, standby
 
 from dynamo_profiler.requests.controller import IDENTITY
 
@@ -30,7 +30,8 @@ RIGHTS = (
     Right(DYNAMO_GRAPH_DEPLOYMENTS, ("create", "get")),
     Right(CONFIG_MAPS, ("create", "get", "patch")),
     Right(CONFIG_MAPS, ("delete",), unused="removes the results of a Job before the Job starts again"),
-    Right(JOBS, ("create", "get")),
+    Right(JOBS, ("create",)),
+    Right(JOBS, ("get",), unused=RACE),
     *(Right(each, ("create", "get")) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
     *(Right(each, ("patch",), unused=CORRECTED) for each in (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)),
     Right(PERSISTENT_VOLUME_CLAIMS, ("get",), unused="checks whether a request's claim with models exists"),
